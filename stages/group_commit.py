@@ -195,7 +195,7 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
         return edits[0].after
     component, _, _ = name.rpartition("/")
     merged = await try_merging(
-        merge_edits_prompt(component, current, edits),
+        merge_edits_prompt(context.templates, component, current, edits),
         key=f"group/{name}",
         candidate=head.id,
         context=context,

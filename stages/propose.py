@@ -80,7 +80,7 @@ async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout]
     ]
     if not examples:
         raise Discard(f"no trace of component {component!r}")
-    prompt = reflection_prompt(component, parent.artifact[component], examples)
+    prompt = reflection_prompt(context.templates, component, parent.artifact[component], examples)
     model = context.chat_model(component, parent.id, role="reflection")
     read = partial(read_instruction, parent=parent.artifact[component])
     asker = Asker("reflection", "reflect", parent.id, component)

@@ -91,6 +91,7 @@ async def _judge(
     parent = context.pool[candidate.parents[0]]
     changed = _changed_components(parent.artifact, candidate.artifact)
     prompt = judge_prompt(
+        context.templates,
         _only(parent.artifact, changed),
         _only(candidate.artifact, changed),
         [_only(update, changed) for update in updates],

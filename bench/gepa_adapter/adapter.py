@@ -15,6 +15,7 @@ from bench._lib.house_style import rules_of
 from flowevolve.core.task import Call, Example, Rollout
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import COMPONENT
 
@@ -73,7 +74,7 @@ class HouseStyleAdapter:
             if isinstance(rollout, Rollout)
         ]
         self.proposals += 1
-        prompt = reflection_prompt(COMPONENT, candidate[COMPONENT], examples)
+        prompt = reflection_prompt(SHIPPED, COMPONENT, candidate[COMPONENT], examples)
         return {COMPONENT: read_instruction(self._chat([("user", prompt)]))}
 
     def propose_many(self, jobs: Sequence[ReflectionJob]) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from flowevolve.core.model import Message, UnparsableReplyError
 from flowevolve.core.task import Example, Rollout, Task
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.prompts.shipped import SHIPPED
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats
         for call in rollout.calls
         if call.component == component
     ]
-    reply = chats([Message("user", reflection_prompt(component, text, examples))])
+    reply = chats([Message("user", reflection_prompt(SHIPPED, component, text, examples))])
     try:
         return read_instruction(reply)
     except UnparsableReplyError:

@@ -21,6 +21,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.prompts.shipped import MAX_TOKENS
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
 
@@ -95,6 +96,15 @@ class StageSettings(Settings):
     max_workers: int | None = Field(default=None, gt=0)
 
 
+class PromptSettings(Settings):
+    """What prompts are written from."""
+
+    dir: Path | None = None
+    """A folder with templates of your own, as ``NAME.md``, in place of the shipped ones of these names."""
+    max_tokens: int = Field(default=MAX_TOKENS, ge=1000)
+    """About as many tokens a prompt has at most: the longest of the texts that it shows are shortened until it has."""
+
+
 class StoppingSettings(Settings):
     no_improvement: int | None = Field(default=None, gt=0)
     """Stop after so many proposals without a better best score."""
@@ -156,6 +166,7 @@ class Config(Settings):
     allocation: AllocationSettings = AllocationSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     stages: dict[str, StageSettings] = Field(default_factory=dict)
+    prompts: PromptSettings = PromptSettings()
     stopping: StoppingSettings = StoppingSettings()
     journal: JournalSettings = JournalSettings()
     start: StartSettings | None = None

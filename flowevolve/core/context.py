@@ -25,6 +25,7 @@ from flowevolve.core.item_ids import ItemId, WorkPart
 from flowevolve.core.model import ChatReply, EmbedReply, Message
 from flowevolve.core.pool import Candidate, Change, Pool, Snapshot, Status, Update
 from flowevolve.core.record import Record
+from flowevolve.core.templates import Templates
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -49,6 +50,7 @@ class Services(Protocol):
 
     seed: int
     stopping: bool
+    templates: Templates
 
     @property
     def pool(self) -> Pool: ...
@@ -129,6 +131,11 @@ class StageContext:
     @property
     def pool(self) -> PoolReader:
         return self._services.pool
+
+    @property
+    def templates(self) -> Templates:
+        """What the run's prompts are written from."""
+        return self._services.templates
 
     @property
     def stopping(self) -> bool:

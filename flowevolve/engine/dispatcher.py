@@ -52,6 +52,7 @@ from flowevolve.core.policies import (
 )
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
+from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
@@ -60,6 +61,7 @@ from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.prompts.shipped import SHIPPED
 
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
@@ -78,6 +80,7 @@ class Dispatcher:
         events: EventLog,
         staleness: StalenessPolicy,
         settled: Settled,
+        templates: Templates = SHIPPED,
         stopping: Sequence[StoppingPolicy] = (),
         target_score: float | None = None,
         seed: int = 0,
@@ -102,6 +105,7 @@ class Dispatcher:
             ledger=ledger,
             events=events,
             seed=seed,
+            templates=templates,
             settled=settled,
             on_commit=self._committed,
         )

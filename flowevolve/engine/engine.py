@@ -28,6 +28,7 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.policies import Allocation, FlowBound, FlowLimit, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
+from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import RacingCounts, ReplyCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
@@ -43,6 +44,7 @@ from flowevolve.engine.stream import Stream
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.policies.flows import FixedFlows
 from flowevolve.policies.staleness import Full
+from flowevolve.prompts.shipped import SHIPPED
 
 Mode = Literal["stream", "sync"]
 
@@ -102,6 +104,7 @@ class Engine:
         staleness: StalenessPolicy | None = None,
         allocation: Allocation | None = None,
         stopping: Sequence[StoppingPolicy] = (),
+        templates: Templates = SHIPPED,
         seed: int = 0,
         drain_seconds: float = 30.0,
         events: EventLog | None = None,
@@ -111,7 +114,9 @@ class Engine:
         start: Start | None = None,
         about: RunStarted | None = None,
     ) -> None:
-        """``max_in_flight`` is how many flows are open at a time or, in the stream, a policy that says it."""
+        """``max_in_flight`` is how many flows are open at a time or, in the stream, a policy that says it. Prompts are
+        written from ``templates``.
+        """
         self._algorithm = algorithm
         self._events = make_event_log(history) if events is None else events
         for sink in sinks:
@@ -127,6 +132,7 @@ class Engine:
             events=self._events,
             staleness=Full() if staleness is None else staleness,
             settled=settled,
+            templates=templates,
             stopping=stopping,
             target_score=budget.target_score,
             seed=seed,

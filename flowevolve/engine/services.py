@@ -30,6 +30,7 @@ from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
 from flowevolve.core.logged_changes import logged_change
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
+from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import Gauge
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
@@ -73,12 +74,14 @@ class EngineServices:
         ledger: Ledger,
         events: EventLog,
         seed: int,
+        templates: Templates,
         settled: Settled,
         on_commit: Callable[[Update, bool, ItemId], None],
     ) -> None:
         """``on_commit`` is told of every commit, whether it made the best score rise, and the item that caused it."""
         self.pool_and_archives = PoolAndArchives(algorithm)
         self.seed = seed
+        self.templates = templates
         self.stopping = False
         """Whether the run was asked to stop."""
         self.open_calls = Gauge(events.elapsed)

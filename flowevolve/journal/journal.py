@@ -28,15 +28,16 @@ from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedRequest
 from flowevolve.core.payload_kinds import NotKeptError
+from flowevolve.core.templates import Prompt
 from flowevolve.engine.recovery.interrupted_work import StoredResult
 from flowevolve.journal.payloads import dump
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
 
-WRITABLE = range(3, 5)
+WRITABLE = range(3, 6)
 SCHEMA_VERSION = WRITABLE[-1]
 """Schema 1 had no ``calls.cached``. Schemas 1 and 2 hold requests in one column, and neither the order of events among
-the calls nor payloads, so runs with these can be read but not resumed. Schema 3 had no ``calls.thinking``; a
-journal with it gets the column when its run is resumed or compacted."""
+the calls nor payloads, so runs with these can be read but not resumed. Schema 3 had no ``calls.thinking``, and
+schema 4 no ``calls.template``; a journal without them gets these columns when its run is resumed or compacted."""
 
 BUSY_SECONDS = 60.0
 """How long a write waits for another process that writes to the file. No process of flowevolve does during a run."""
@@ -60,23 +61,23 @@ CREATE TABLE calls (
     item TEXT NOT NULL, idx INTEGER NOT NULL, candidate TEXT, messages TEXT, temperature REAL, max_tokens INTEGER,
     seed INTEGER, reply TEXT, error TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
     cached_tokens INTEGER, attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL,
-    finished REAL NOT NULL, cached INTEGER NOT NULL, thinking TEXT
+    finished REAL NOT NULL, cached INTEGER NOT NULL, thinking TEXT, template TEXT
 );
 CREATE INDEX calls_item ON calls (item);
 """
 _EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
 _PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
 _FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
-_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
-
-_ADD_THINKING = """
+_CHANGE = """
 BEGIN;
-ALTER TABLE calls ADD COLUMN thinking TEXT;
-UPDATE meta SET value = '4' WHERE key = 'schema';
+ALTER TABLE calls ADD COLUMN {} TEXT;
+UPDATE meta SET value = '{}' WHERE key = 'schema';
 COMMIT;
 """
-"""Makes a journal of schema 3 one of schema 4."""
+_CHANGES = {3: _CHANGE.format("thinking", 4), 4: _CHANGE.format("template", 5)}
+"""What makes a journal of a schema one of the next."""
 
 _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
@@ -233,12 +234,23 @@ class Journal:
         asked = (_json(messages), *sampling)
         times = (record.queued - origin, record.started - origin, record.finished - origin)
         rest = (record.attempts, *times, record.cached)
+        template = _template(request)
         usage = record.failed_usage if reply is None else reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         if reply is None:
-            return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest, None)
+            return (
+                *where,
+                *asked,
+                None,
+                record.error,
+                None,
+                *(tokens if any(tokens) else (None,) * 3),
+                *rest,
+                None,
+                template,
+            )
         thinking = pack(reply.thinking) if isinstance(reply, ChatReply) and reply.thinking else None
-        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest, thinking)
+        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest, thinking, template)
 
 
 def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
@@ -247,10 +259,17 @@ def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in request.messages]
 
 
+def _template(request: ChatRequest | EmbedRequest) -> str | None:
+    """What the prompt that a chat begins with was written from."""
+    said = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else None
+    return said.template if isinstance(said, Prompt) else None
+
+
 def bring_up_to_date(database: sqlite3.Connection) -> None:
     """Give a journal of a schema that can be written the form of the present one."""
-    if find_schema(database) == 3:
-        database.executescript(_ADD_THINKING)
+    for schema, change in _CHANGES.items():
+        if find_schema(database) == schema:
+            database.executescript(change)
 
 
 def find_schema(database: sqlite3.Connection) -> int | None:

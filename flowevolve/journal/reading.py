@@ -37,18 +37,19 @@ _VIEW_3 = """
 CREATE TEMP VIEW recorded_calls AS
 SELECT id, seq, role, model, stage, item, idx, candidate, messages, temperature, max_tokens, seed, reply, error,
     finish_reason, prompt_tokens, completion_tokens, cached_tokens, attempts, queued, started, finished, cached,
-    NULL AS thinking
+    NULL AS thinking, NULL AS template
 FROM main.calls
 """
+_VIEW_4 = "CREATE TEMP VIEW recorded_calls AS SELECT *, NULL AS template FROM main.calls"
 _VIEW_2 = """
 CREATE TEMP VIEW recorded_calls AS
 SELECT id, -1 AS seq, role, model, stage, item, idx, candidate, json_extract(request, '$.messages') AS messages,
     json_extract(request, '$.temperature') AS temperature, json_extract(request, '$.max_tokens') AS max_tokens,
     json_extract(request, '$.seed') AS seed, reply, error, finish_reason, prompt_tokens, completion_tokens,
-    cached_tokens, attempts, queued, started, finished, cached, NULL AS thinking
+    cached_tokens, attempts, queued, started, finished, cached, NULL AS thinking, NULL AS template
 FROM main.calls
 """
-_VIEWS = {1: _VIEW_2.replace(", cached,", ", 0 AS cached,"), 2: _VIEW_2, 3: _VIEW_3, 4: _VIEW}
+_VIEWS = {1: _VIEW_2.replace(", cached,", ", 0 AS cached,"), 2: _VIEW_2, 3: _VIEW_3, 4: _VIEW_4, 5: _VIEW}
 """The view that shows the calls of each schema in the present form."""
 
 _EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -105,6 +106,8 @@ class RecordedCall:
     cached: bool
     thinking: str | None = None
     """What the model thought before it answered, where it did."""
+    template: str | None = None
+    """Name and version of the template that the prompt was written from, as ``NAME@VERSION``."""
 
     @property
     def answer(self) -> ChatReply | None:
@@ -277,8 +280,8 @@ class RecordedRun:
 
     def _call(self, row: tuple[Any, ...]) -> RecordedCall:
         number, seq, role, model, stage, item, index, candidate, messages, temperature, max_tokens, seed, *rest = row
-        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, *times, cached, thinking = rest
-        queued, started, finished = times
+        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, *rest = rest
+        queued, started, finished, cached, thinking, template = rest
         return RecordedCall(
             number,
             seq,
@@ -302,6 +305,7 @@ class RecordedRun:
             finished,
             bool(cached),
             _maybe_text(thinking),
+            template,
         )
 
     def _messages(self, messages: str) -> tuple[Message, ...]:

@@ -13,6 +13,7 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.fields import lines_named
 from flowevolve.prompts.reading.json_replies import answer_in, read_json
@@ -51,30 +52,19 @@ def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, refl
     return Artifact({name: "\n\n".join((text, *parts)) for name, text in artifact.items()}, "playbook")
 
 
-def lesson_prompt(question: str, answer: str, feedback: str, used: str, *, right: bool) -> str:
+def lesson_prompt(templates: Templates, question: str, answer: str, feedback: str, used: str, *, right: bool) -> Prompt:
     """Ask what can be learnt from an answer, and which advice helped or harmed."""
-    task = "Say which advice helped." if right else "Say what went wrong, what to do instead, and which advice helped."
-    return f"""{LESSON_TITLE}
-
-A language model answered a question with a playbook of notes at hand; the answer was checked. {task}
-
-## Question
-{fence(question)}
-
-## Answer
-{fence(answer)}
-
-{FEEDBACK_HEADING}
-{fence(feedback)}
-
-{USED_HEADING}
-{fence(used)}
-
-## What to write
-- A line "Diagnosis:" with the reason for the result in one sentence.
-- One line "Lesson:" for each thing to do, or to avoid, that would help with other questions of this kind; none if there
-  is nothing new to learn.
-- For each piece of advice above a line with its id and one of the words helpful, harmful, neutral."""
+    asked = "Say which advice helped." if right else "Say what went wrong, what to do instead, and which advice helped."
+    return templates.write(
+        "lesson",
+        lambda shorten: {
+            "asked": asked,
+            "question": fence(shorten(question)),
+            "answer": fence(shorten(answer)),
+            "feedback": fence(shorten(feedback)),
+            "used": fence(used),
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +90,10 @@ def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
     return Reflection(lessons, tags, diagnosis)
 
 
-def gather_prompt(samples: Sequence[Sequence[str]]) -> str:
+def gather_prompt(templates: Templates, samples: Sequence[Sequence[str]]) -> Prompt:
     """Ask for one list of lessons in place of those of several samples (the reduce of Combee, arXiv 2604.04247)."""
-    shown = "\n".join(f"- {lesson}" for lessons in samples for lesson in lessons)
-    return f"""{GATHER_TITLE}
-
-Several answers of a language model were looked at one by one. These are the lessons drawn from them; each stands as
-often as it was drawn. Make one list of them that loses nothing.
-
-{LESSONS_HEADING}
-{fence(shown)}
-
-## What to write
-One line "Lesson:" for each thing to do or to avoid: lessons that say the same become one, those of only one answer
-are kept, and where two contradict each other the one drawn more often stays."""
+    lessons = [lesson for each in samples for lesson in each]
+    return templates.write("gather", lambda shorten: {"lessons": fence(_listed(lessons, shorten))})
 
 
 def parse_lessons(reply: str) -> tuple[str, ...]:
@@ -128,28 +108,20 @@ def parse_lessons(reply: str) -> tuple[str, ...]:
     return lessons
 
 
-def curate_prompt(playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]) -> str:
+def curate_prompt(
+    templates: Templates, playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]
+) -> Prompt:
     """Ask for operations that add lessons to a playbook. ``tokens``: how many it has, and how many it may have."""
-    shown = "\n".join(f"- {lesson}" for lesson in lessons)
-    return f"""{CURATE_TITLE}
-
-A playbook of short notes helps a language model with its work. Each note has an id, and counts of how often it helped
-and harmed. Lessons have come in. Change the playbook so that it holds what is new in them.
-
-{PLAYBOOK_HEADING}
-{fence(playbook)}
-
-{LESSONS_HEADING}
-{fence(shown)}
-
-## What to write
-One JSON list in a fenced block, and nothing after it. Each entry is one of
-- {{"op": "ADD", "section": "...", "text": "..."}}: a new note; sections: {", ".join(sections)}
-- {{"op": "UPDATE", "id": "...", "text": "..."}}: a note in better words
-- {{"op": "MERGE", "ids": ["...", "..."], "text": "..."}}: notes that say the same, as one
-- {{"op": "DELETE", "id": "..."}}: a note that is wrong or harms more than it helps
-A note is one line, and helps with other questions too. Add nothing that is there already; [] if nothing is new.
-The playbook has about {tokens[0]} tokens and may have {tokens[1]}."""
+    return templates.write(
+        "curate",
+        lambda shorten: {
+            "playbook": fence(playbook),
+            "lessons": fence(_listed(lessons, shorten)),
+            "sections": ", ".join(sections),
+            "tokens": str(tokens[0]),
+            "most_tokens": str(tokens[1]),
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,37 +171,19 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
     return None
 
 
-def merge_prompt(texts: Sequence[str]) -> str:
+def merge_prompt(templates: Templates, texts: Sequence[str]) -> Prompt:
     """Ask for one piece of advice in place of several that say nearly the same."""
-    shown = "\n".join(f"- {text}" for text in texts)
-    return f"""{MERGE_TITLE}
-
-These notes of a playbook say nearly the same. Write the one that stands for all of them.
-
-{ADVICE_HEADING}
-{fence(shown)}
-
-## What to write
-One line in a fenced block and nothing after it."""
+    return templates.write("merge_notes", lambda shorten: {"notes": fence(_listed(texts, shorten))})
 
 
-def compare_prompt(new: Sequence[str], noted: Sequence[str]) -> str:
+def compare_prompt(templates: Templates, new: Sequence[str], noted: Sequence[str]) -> Prompt:
     """Ask how new advice relates to what was noted while it was written (FlashEvolve §3.2, *Reflective Async*)."""
-    first = "\n".join(f"{number}. {text}" for number, text in enumerate(new, 1))
-    second = "\n".join(f"- {text}" for text in noted)
-    return f"""{COMPARE_TITLE}
+    numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(new, 1))
+    return templates.write("compare", lambda shorten: {"new": fence(numbered), "noted": fence(_listed(noted, shorten))})
 
-New notes for a playbook were being written while others were added to it.
 
-{NEW_HEADING}
-{fence(first)}
-
-{NOTED_HEADING}
-{fence(second)}
-
-## What to write
-For each new note a line with its number and one word: same (it is said already), new (it adds something), or conflict
-(it contradicts what was noted)."""
+def _listed(texts: Sequence[str], shorten: Shorten) -> str:
+    return "\n".join(f"- {shorten(text)}" for text in texts)
 
 
 def parse_comparison(reply: str, count: int) -> list[Relation]:

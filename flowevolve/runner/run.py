@@ -24,6 +24,7 @@ from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
+from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
@@ -34,6 +35,7 @@ from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
+from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.assemble import (
     check_backend,
     make_algorithm,
@@ -127,6 +129,7 @@ class Plan:
     task: Task
     algorithm: Algorithm
     staleness: StalenessPolicy
+    templates: Templates
     roles: Mapping[str, ResolvedRole]
     prices: Mapping[str, Price]
     """Of models, by name."""
@@ -160,8 +163,9 @@ def make_plan(
             "everything through; name 'full' or 'guarded'"
         )
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
+    templates = read_templates(config.prompts.dir, config.prompts.max_tokens)
     prices = price_table(config, model_names(roles.values()))
-    return Plan(config, given, task, made, staleness, roles, prices, open_roles)
+    return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
 
 
 async def run_plan(
@@ -305,6 +309,7 @@ async def _opened(
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
+            templates=plan.templates,
             seed=config.seed,
             drain_seconds=config.drain_seconds,
             events=events,

@@ -48,9 +48,9 @@ def of(item: str, stage: str = "screen") -> CallRecord:
 def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {"seed": 3})
     with RecordedRun(tmp_path) as recorded:
-        assert recorded.schema == 4
+        assert recorded.schema == 5
         assert recorded.config == {"seed": 3}
-        assert recorded.meta("schema") == "4"
+        assert recorded.meta("schema") == "5"
         assert recorded.meta("nothing") is None
         assert recorded.last_event() is None
         assert list(recorded.calls()) == []

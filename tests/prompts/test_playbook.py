@@ -17,6 +17,7 @@ from flowevolve.prompts.playbook import (
     with_playbook,
 )
 from flowevolve.prompts.reading.notes import split_citation
+from flowevolve.prompts.shipped import SHIPPED
 
 
 def test_every_component_ends_with_the_playbook() -> None:
@@ -120,7 +121,7 @@ def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:
 
 
 def test_gathered_lessons_are_read_each_once() -> None:
-    prompt = gather_prompt([("a",), ("a", "b")])
+    prompt = gather_prompt(SHIPPED, [("a",), ("a", "b")])
     assert "- a\n- a\n- b" in prompt
     assert parse_lessons("Well.\nLesson: a\n- Lesson:  a\nLesson: b c") == ("a", "b c")
     with pytest.raises(UnparsableReplyError, match="no lesson"):

@@ -15,6 +15,7 @@ from flowevolve.prompts.reflection import (
     parse_verdict,
     reflection_prompt,
 )
+from flowevolve.prompts.shipped import SHIPPED
 
 texts = st.text(
     alphabet=st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
@@ -60,9 +61,9 @@ def test_unclear_verdicts_are_refused(reply: str) -> None:
 
 
 def test_prompts_hold_what_they_are_about() -> None:
-    asked = reflection_prompt("tone", "be kind", [ReflectionExample({"request": "hi"}, "hello", "too short")])
+    asked = reflection_prompt(SHIPPED, "tone", "be kind", [ReflectionExample({"request": "hi"}, "hello", "too short")])
     assert all(part in asked for part in ("tone", "be kind", "hi", "hello", "too short"))
-    judged = judge_prompt({"a": "old"}, {"a": "edited"}, [{"a": "accepted"}], {"a": "head"})
+    judged = judge_prompt(SHIPPED, {"a": "old"}, {"a": "edited"}, [{"a": "accepted"}], {"a": "head"})
     assert all(part in judged for part in ("old", "edited", "accepted", "head"))
-    merged = merge_prompt("tone", "be kind", ["be brief", "be ``` careful"])
+    merged = merge_prompt(SHIPPED, "tone", "be kind", ["be brief", "be ``` careful"])
     assert all(part in merged for part in ("tone", "be kind", "be brief", "be ``` careful"))

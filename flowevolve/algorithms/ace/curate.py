@@ -61,7 +61,7 @@ class Curate:
         shown = render(self.reader.shown(bullets), counters=True)
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
-            prompt = curate_prompt(shown, texts, self.sections, tokens)
+            prompt = curate_prompt(context.templates, shown, texts, self.sections, tokens)
             read = parse_curator_requests
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:
@@ -88,7 +88,7 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
     model = context.chat_model(f"gather/{name}", None, role="reflection")
     try:
         asker = Asker("reflection", "gather")
-        return await read_reply(context, model, gather_prompt(samples), parse_lessons, asker)
+        return await read_reply(context, model, gather_prompt(context.templates, samples), parse_lessons, asker)
     except (UnparsableReplyError, LLMError) as error:
         context.log("gathering.failed", merge=name, samples=len(samples), error=str(error))
         return None
@@ -143,7 +143,7 @@ async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | 
     """The operation that makes one bullet of several; None where the reply can't be read."""
     model = context.chat_model(group[0].id, None, role="reflection")
     try:
-        prompt = merge_prompt([bullet.text for bullet in group])
+        prompt = merge_prompt(context.templates, [bullet.text for bullet in group])
         merged = await read_reply(context, model, prompt, read_instruction, Asker("reflection", "merge"))
         text = " ".join(merged.removeprefix("- ").split())
     except (UnparsableReplyError, LLMError) as error:

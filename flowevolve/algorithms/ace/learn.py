@@ -91,6 +91,13 @@ class _Notes:
 async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageContext) -> Reflection | None:
     """One reflection call; None where nothing came back, or nothing that can be read."""
     passed = rollout.score.passed
-    prompt = lesson_prompt(question_of(rollout), rollout.output, rollout.score.feedback, render(used), right=passed)
+    prompt = lesson_prompt(
+        context.templates,
+        question_of(rollout),
+        rollout.output,
+        rollout.score.feedback,
+        render(used),
+        right=passed,
+    )
     read = partial(parse_lesson, known={bullet.id for bullet in used})
     return await try_asking(context, "reflection", prompt, read, agent="reflect")

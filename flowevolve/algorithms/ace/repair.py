@@ -149,7 +149,7 @@ async def _compare(adds: Sequence[Operation], changed: Sequence[Bullet], context
     """same, new or conflict for each addition, by one LLM call."""
     if not adds:
         return []
-    prompt = compare_prompt([each.text for each in adds], [each.text for each in changed])
+    prompt = compare_prompt(context.templates, [each.text for each in adds], [each.text for each in changed])
     reply = await context.chat("reflection", [Message("user", prompt)])
     return [*parse_comparison(reply.text, len(adds))]
 

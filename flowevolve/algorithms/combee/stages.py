@@ -111,7 +111,7 @@ async def _merge(
 ) -> str | None:
     """One call; None if it fails or its reply can't be read."""
     return await try_merging(
-        merge_prompt(component, parent.artifact[component], texts),
+        merge_prompt(context.templates, component, parent.artifact[component], texts),
         key=f"{component}/{name}",
         candidate=parent.id,
         context=context,

@@ -19,6 +19,7 @@ from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Rollout, Task
+from flowevolve.core.templates import Templates
 from flowevolve.programs.task import ProgramTask
 from flowevolve.prompts.programs import (
     ADVICE_HEADING,
@@ -160,7 +161,13 @@ async def _rewritten(
     ]
     texts = [other.artifact[component] for other in others]
     prompt = instruction_prompt(
-        component, parent.artifact[component], examples, others=texts, advice=brief.advice, unlike=brief.unlike
+        context.templates,
+        component,
+        parent.artifact[component],
+        examples,
+        others=texts,
+        advice=brief.advice,
+        unlike=brief.unlike,
     )
     model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
     asker = Asker(LARGE if brief.unlike else SMALL, brief.operator, parent.id, component)
@@ -207,6 +214,7 @@ class Write:
 
 
 def instruction_prompt(
+    templates: Templates,
     component: str,
     text: str,
     examples: Sequence[ReflectionExample],
@@ -216,7 +224,7 @@ def instruction_prompt(
     unlike: bool,
 ) -> str:
     """A `reflection_prompt` that shows other texts of the component, to learn from or to be unlike, and advice."""
-    before, _, after = reflection_prompt(component, text, examples).partition(CURRENT_HEADING)
+    before, _, after = reflection_prompt(templates, component, text, examples).partition(CURRENT_HEADING)
     sections = []
     if others or unlike:
         shown = "\n".join(fence(other) for other in others)

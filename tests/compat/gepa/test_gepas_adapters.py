@@ -17,6 +17,7 @@ import flowevolve.compat.gepa as compat
 from bench._lib.house_style import rules_of
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve
@@ -52,7 +53,7 @@ class Client:
             ReflectionExample({"request": each["Inputs"]}, each["Generated Outputs"], each["Feedback"])
             for each in records[COMPONENT]
         ]
-        prompt = reflection_prompt(COMPONENT, candidate[COMPONENT], examples)
+        prompt = reflection_prompt(SHIPPED, COMPONENT, candidate[COMPONENT], examples)
         self.proposals.append(read_instruction(self.chat([{"role": "user", "content": prompt}])))
         return {COMPONENT: self.proposals[-1]}
 

@@ -12,6 +12,7 @@ from flowevolve.prompts.reflection import (
     parse_verdict,
     reflection_prompt,
 )
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import Statement, read_statement
@@ -32,14 +33,14 @@ def instruction(*rules: Constraint | str) -> str:
 def reflected(text: str, unmet: list[Constraint], params: RulesParams, seed: int = 0) -> list[str]:
     feedback = "\n".join((f"Met: {HOUSE_STYLE[-1].describe()}", *(f"Not met: {rule.describe()}" for rule in unmet)))
     example = ReflectionExample({"request": "Write a memo about the book club."}, "```\nHello\n```", feedback)
-    prompt = reflection_prompt("system_prompt", text, [example])
+    prompt = reflection_prompt(SHIPPED, "system_prompt", text, [example])
     return read_instruction(reflect(prompt, params, random.Random(seed))).splitlines()
 
 
 def judged(parent: str, stale: str, head: str, params: RulesParams = FAULTLESS, seed: int = 0) -> RepairVerdict:
     names = ("system_prompt",)
     texts = [{"system_prompt": text} for text in (parent, stale, head)]
-    prompt = judge_prompt(texts[0], texts[1], [texts[2]], texts[2])
+    prompt = judge_prompt(SHIPPED, texts[0], texts[1], [texts[2]], texts[2])
     return parse_verdict(judge(prompt, params, random.Random(seed)), names)
 
 

@@ -10,6 +10,7 @@ import pytest
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import merge_edits_prompt, merge_prompt
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.rules.merger import merge, merge_edits
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import read_statement
@@ -21,7 +22,7 @@ ORIGIN = "\n".join(("You write notes.", RULES[0]))
 
 
 def merged(versions: list[str], params: RulesParams = CAREFUL, origin: str = ORIGIN) -> list[str]:
-    return read_instruction(merge(merge_prompt("system", origin, versions), params, Random(0))).splitlines()
+    return read_instruction(merge(merge_prompt(SHIPPED, "system", origin, versions), params, Random(0))).splitlines()
 
 
 def test_what_any_version_added_is_kept_and_stated_once() -> None:
@@ -59,7 +60,9 @@ NOISE = "- For the request about lamps thank the people."
 
 
 def worked_in(head: str, edits: list[tuple[str, str]], params: RulesParams = CAREFUL) -> list[str]:
-    return read_instruction(merge_edits(merge_edits_prompt("system", head, edits), params, Random(0))).splitlines()
+    return read_instruction(
+        merge_edits(merge_edits_prompt(SHIPPED, "system", head, edits), params, Random(0))
+    ).splitlines()
 
 
 def test_edits_are_worked_into_a_head_that_they_were_not_made_from() -> None:

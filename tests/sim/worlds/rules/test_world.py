@@ -17,6 +17,7 @@ from flowevolve.prompts.reflection import (
     parse_verdict,
     reflection_prompt,
 )
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.rules.world import PRESETS, RulesParams, RulesWorld
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, house_style_task
 
@@ -54,7 +55,7 @@ def mean_score(world: RulesWorld, prompt: str, rows: Sequence[Row], seed: int = 
 def propose(world: RulesWorld, prompt: str, minibatch: Sequence[Row], rng: random.Random) -> tuple[str, float]:
     """One reflection on a minibatch: the proposed prompt, and the summed score of ``prompt`` on it."""
     rollouts = [rollout(world, prompt, row, rng) for row in minibatch]
-    asked = reflection_prompt("system_prompt", prompt, [example for example, _ in rollouts])
+    asked = reflection_prompt(SHIPPED, "system_prompt", prompt, [example for example, _ in rollouts])
     try:
         proposed = read_instruction(world.reply(chat(asked), rng))
     except UnparsableReplyError:
@@ -83,8 +84,8 @@ def test_replies_depend_on_request_and_generator_alone(preset: str, seed: int, r
     current = {"system_prompt": prompt}
     for asked in (
         chat(str(row["prompt"]), prompt),
-        chat(reflection_prompt("system_prompt", SEED_PROMPT, [example])),
-        chat(judge_prompt({"system_prompt": SEED_PROMPT}, current, [current], current)),
+        chat(reflection_prompt(SHIPPED, "system_prompt", SEED_PROMPT, [example])),
+        chat(judge_prompt(SHIPPED, {"system_prompt": SEED_PROMPT}, current, [current], current)),
     ):
         first = world.reply(asked, random.Random(seed))
         world.reply(chat("Something else about the weather."), random.Random(1))
@@ -96,9 +97,9 @@ def test_roles_are_recognised_by_the_text_alone() -> None:
     edit = {"system_prompt": perfect_prompt(WORLD)}
     example = ReflectionExample({"request": "Write about the canteen."}, "Hello", "Not met: Do not use commas.")
     world = RulesWorld(RulesParams(unparsable=0))
-    reflection = world.reply(chat(reflection_prompt("system_prompt", SEED_PROMPT, [example])), rng)
+    reflection = world.reply(chat(reflection_prompt(SHIPPED, "system_prompt", SEED_PROMPT, [example])), rng)
     assert read_instruction(reflection).startswith(SEED_PROMPT)
-    verdict = world.reply(chat(judge_prompt({}, edit, [], {"system_prompt": SEED_PROMPT})), rng)
+    verdict = world.reply(chat(judge_prompt(SHIPPED, {}, edit, [], {"system_prompt": SEED_PROMPT})), rng)
     assert parse_verdict(verdict, ["system_prompt"]).verdict
     assert "the canteen" in world.reply(chat("Write about the canteen."), rng)
 
@@ -114,7 +115,7 @@ async def test_feedback_of_the_task_is_what_the_reflection_model_learns_from() -
     rollout = await task.rollout(task.seed(), task.data.train[0], task_model)
     unmet = [line.removeprefix("Not met: ") for line in rollout.score.feedback.splitlines() if "Not met" in line]
     shown = ReflectionExample(rollout.calls[0].inputs, rollout.output, rollout.score.feedback)
-    reply = world.reply(chat(reflection_prompt("system_prompt", SEED_PROMPT, [shown])), rng)
+    reply = world.reply(chat(reflection_prompt(SHIPPED, "system_prompt", SEED_PROMPT, [shown])), rng)
     added = read_instruction(reply).splitlines()[1:]
     assert len(added) == 2
     assert {line.removeprefix("- ") for line in added} <= set(unmet)

@@ -1,0 +1,42 @@
+"""The templates of the shipped prompts, and a user's own in their place."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.templates import Template, Templates
+
+MAX_TOKENS = 32_000
+"""What a prompt has at most, unless the configuration says something else."""
+_ENDING = ".md"
+
+
+def _shipped() -> Templates:
+    folder = files("flowevolve.prompts") / "templates"
+    texts = [each for each in folder.iterdir() if each.name.endswith(_ENDING)]
+    named = {each.name.removesuffix(_ENDING): each.read_text(encoding="utf-8") for each in texts}
+    return Templates({name: Template(name, text) for name, text in sorted(named.items())}, MAX_TOKENS)
+
+
+SHIPPED = _shipped()
+
+
+def read_templates(folder: Path | None, max_tokens: int) -> Templates:
+    """The shipped templates, with those that a folder has as ``NAME.md`` in their place.
+
+    Raises:
+        InputError: if the folder can't be read, or a file in it is no template, or lacks a field.
+    """
+    if folder is None:
+        return SHIPPED.replaced({}, "", max_tokens)
+    where = f"prompts.dir: {folder}"
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == _ENDING)
+        own = {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{where}: can't be read: {error}") from error
+    if not own:
+        raise InputError(f"{where}: has no template, which is a file named NAME{_ENDING}")
+    return SHIPPED.replaced(own, where, max_tokens)
