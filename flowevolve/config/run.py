@@ -188,10 +188,19 @@ class Config(Settings):
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+    """Read and check a config file, with ``key=value`` overrides.
 
     Raises:
         InputError: naming file, key and what is wrong.
+    """
+    return parse_config(load_table(path, overrides), str(path))
+
+
+def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
+    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+
+    Raises:
+        InputError: if the file can't be read, or an override has not this form.
     """
     try:
         table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -203,7 +212,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     for each in overrides:
         override(table, each)
-    return parse_config(table, str(path))
+    return table
 
 
 def parse_config(table: Mapping[str, object], source: str) -> Config:
