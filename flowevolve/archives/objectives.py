@@ -70,10 +70,8 @@ class FrontScores:
         for objective in self._objectives:
             if not objective.of_examples(first, measured):
                 there = ", ".join(dict.fromkeys(name for each in measured.values() for name in each)) or "no metrics"
-                raise InputError(
-                    f"algorithm.archive.objectives: no score of the seed has {objective.name!r} in its metrics; they have "
-                    f"{there}"
-                )
+                said = f"no score of the seed has {objective.name!r} in its metrics; they have {there}"
+                raise InputError(f"algorithm.archive.objectives: {said}")
 
     def _of(self, candidate: Candidate) -> Mapping[str, float]:
         measured = Assessment.of(candidate).metrics_by_example
