@@ -21,7 +21,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.prompts.shipped import MAX_TOKENS
+from flowevolve.prompts.shipped import MAX_TEXT_TOKENS, MAX_TOKENS
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
 
@@ -103,6 +103,8 @@ class PromptSettings(Settings):
     """A folder with templates of your own, as ``NAME.md``, in place of the shipped ones of these names."""
     max_tokens: int = Field(default=MAX_TOKENS, ge=1000)
     """About as many tokens a prompt has at most: the longest of the texts that it shows are shortened until it has."""
+    max_text_tokens: int = Field(default=MAX_TEXT_TOKENS, ge=50)
+    """About as many tokens a text that is evolved has at most, or as many as the text that it is made from."""
 
 
 class StoppingSettings(Settings):

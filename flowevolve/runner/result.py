@@ -102,6 +102,7 @@ class Result:
                 "score": self.best.score,
                 "interval": None if self.best.interval is None else list(self.best.interval),
                 "metrics": dict(self.best.metrics),
+                "characters": sum(map(len, self.best.components.values())),
                 "components": dict(self.best.components),
             },
             "frontier": [{"id": each.id, "score": each.score, "metrics": dict(each.metrics)} for each in self.frontier],

@@ -163,7 +163,7 @@ def make_plan(
             "everything through; name 'full' or 'guarded'"
         )
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
-    templates = read_templates(config.prompts.dir, config.prompts.max_tokens)
+    templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
     prices = price_table(config, model_names(roles.values()))
     return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
 
