@@ -293,6 +293,8 @@ class Reason(StrEnum):
     UNKNOWN_FILE = "unknown_file"
     NO_OP = "no_op"
     """It changes nothing."""
+    DRAFT = "draft"
+    """The reply says that it is a draft, beside what is meant."""
 
 
 class UnparsableReplyError(ValueError):
