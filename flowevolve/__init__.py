@@ -29,7 +29,7 @@ _NAMES = {
     "core.pool": "Add Annotate Candidate Move Note Update",
     "core.task": "Call ChatModel Dataset Example Rollout Score Task",
     "engine.engine": "Engine",
-    "runner.optimize": "LLM optimize",
+    "runner.optimize": "LLM optimize optimize_async",
     "runner.replay": "replay",
     "runner.result": "Result",
     "runner.resume": "resume",
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
         Task as Task,
     )
     from flowevolve.engine.engine import Engine as Engine
-    from flowevolve.runner.optimize import LLM as LLM, optimize as optimize
+    from flowevolve.runner.optimize import LLM as LLM, optimize as optimize, optimize_async as optimize_async
     from flowevolve.runner.replay import replay as replay
     from flowevolve.runner.result import Result as Result
     from flowevolve.runner.resume import resume as resume

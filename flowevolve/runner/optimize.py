@@ -1,16 +1,20 @@
-"""Running evolution from Python, in one call. The async form is `flowevolve.run`, the open form `flowevolve.Engine`."""
+"""Running evolution from Python, in one call: `optimize` blocks, `optimize_async` is awaited. The open form is
+`flowevolve.Engine`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Required, TypedDict
 
 from pydantic import ValidationError
+from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import describe_validation
+from flowevolve._util.registry import describe_validation, did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
 from flowevolve.config.run import misplaced_key, parse_config
@@ -20,6 +24,8 @@ from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, run
+from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
+from flowevolve.tasks.rows import Rows
 
 
 class LLM(LLMSettings):
@@ -40,58 +46,159 @@ class LLM(LLMSettings):
             raise InputError(f"LLM: {misplaced_key(error) or describe_validation(error, known=known)}") from None
 
 
-def optimize(
-    task: Task | str = "house_style",
-    algorithm: str = "gepa",
-    *,
-    llm: LLM | None = None,
-    budget: Budget,
-    mode: Literal["stream", "sync"] | None = None,
-    preset: Preset = "default",
-    max_in_flight: int | Literal["auto"] | None = None,
-    staleness: StalenessPolicy | str | None = None,
-    settings: Mapping[str, object] | None = None,
-    seed: int = 0,
-    clock: clocks.Clock = "real",
-    out: Path | None = None,
-    resume: bool = False,
-) -> Result:
-    """Evolve a task's artifact and return what was found. Blocks; inside an event loop await `flowevolve.run`.
+class PromptArguments(TypedDict, total=False):
+    """A prompt, rows and a metric, in place of a task; `flowevolve.tasks.metric.MetricTask` says what each means."""
 
-    ``task`` and ``staleness`` are objects or names; ``preset`` decides what is left open, such as the mode, how many
-    flows are open at a time and what becomes of stale items (`flowevolve.config.presets`). Without
-    ``llm`` the simulated backend answers. ``settings`` are the algorithm's own; ``out`` is the run directory, by
-    default none. With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply
-    be started again (async form: `flowevolve.resume`).
+    prompt: str | Path | Mapping[str, str]
+    train: Rows
+    val: Rows
+    test: Rows
+    metric: Metric
+    input: str
+    program: Program
+    on_error: OnError
+
+
+class Arguments(PromptArguments, total=False):
+    """What `optimize` takes beside a task and the name of an algorithm, by keyword."""
+
+    llm: LLM | Literal["simulated"] | None
+    budget: Required[Budget]
+    mode: Literal["stream", "sync"]
+    preset: Preset
+    max_in_flight: int | Literal["auto"]
+    staleness: StalenessPolicy | str
+    settings: Mapping[str, object]
+    seed: int
+    clock: clocks.Clock
+    out: str | Path
+    resume: bool
+
+
+def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
+    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks; Ctrl-C returns what there is.
+
+    Either ``prompt``, ``train`` and ``metric`` say what to evolve (with ``val``, ``test``, ``input``, ``program`` and
+    ``on_error``: `flowevolve.tasks.metric.MetricTask`), or a ``task`` does, which is an object or the name of one; by
+    default it is ``house_style``, a small task for trying things. ``budget`` is needed. ``llm`` is the model
+    (`flowevolve.LLM`); ``"simulated"``, the default for tasks that are named, answers without a model.
+
+    ``preset`` decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
+    (`flowevolve.config.presets`); ``settings`` are the algorithm's own. ``out`` is the run directory, by default none.
+    With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply be started
+    again.
 
     Raises:
-        FlowevolveError: if the arguments can't be run, or the run failed.
+        InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
+        FlowevolveError: if the run failed.
     """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        clock = arguments.get("clock", "real")
+        return clocks.run(_evolve, task, algorithm, arguments, clock=clock)
+    raise InputError(
+        "optimize: blocks, and an event loop runs here, as in a notebook: result = await flowevolve.optimize_async(...)"
+    )
+
+
+async def optimize_async(
+    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]
+) -> Result:
+    """As `optimize`, for notebooks and for whoever has an event loop already."""
+    if arguments.get("clock", "real") == "virtual":
+        raise InputError("optimize_async: clock 'virtual' needs an event loop of its own: use flowevolve.optimize")
+    return await _evolve(task, algorithm, arguments)
+
+
+async def _evolve(task: Task | str | None, algorithm: str, arguments: Arguments) -> Result:
+    _check_names(arguments)
+    given_task = _task(task, arguments)
+    named = given_task if isinstance(given_task, str) else None
+    staleness = arguments.get("staleness")
     sections: dict[str, object] = {
-        "seed": seed,
-        "clock": clock,
-        "preset": preset,
-        "algorithm": {**(settings or {}), "name": algorithm, **_given(mode=mode, max_in_flight=max_in_flight)},
-        "budget": budget,
+        "seed": arguments.get("seed", 0),
+        "clock": arguments.get("clock", "real"),
+        "preset": arguments.get("preset", "default"),
+        "algorithm": {
+            **arguments.get("settings", {}),
+            "name": algorithm,
+            **{name: arguments[name] for name in ("mode", "max_in_flight") if arguments.get(name) is not None},
+        },
+        "budget": arguments["budget"],
     }
-    if isinstance(task, str):
-        sections["task"] = {"name": task}
+    if named is not None:
+        sections["task"] = {"name": named}
     if isinstance(staleness, str):
         sections["staleness"] = {"policy": staleness}
-    if llm is not None:
+    if isinstance(llm := arguments.get("llm"), LLM):
         sections["llm"] = llm
     config = parse_config(sections, "optimize")
-
-    given = ProvidedObjects(None if isinstance(task, str) else task, None if isinstance(staleness, str) else staleness)
-
-    async def go() -> Result:
-        if resume and out is not None and is_run(out):
-            return await go_on(out, config=config, task=given.task, staleness=given.staleness, again=True)
-        return await run(config, task=given.task, staleness=given.staleness, out=out)
-
-    return clocks.run(go, clock=clock)
+    given = ProvidedObjects(
+        None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
+    )
+    out = None if arguments.get("out") is None else Path(arguments["out"])
+    if arguments.get("resume") and out is not None and is_run(out):
+        return await go_on(out, config=config, task=given.task, staleness=given.staleness, again=True)
+    return await run(config, task=given.task, staleness=given.staleness, out=out)
 
 
-def _given(**settings: object) -> Mapping[str, object]:
-    """Those that are not None."""
-    return {name: value for name, value in settings.items() if value is not None}
+def _check_names(arguments: Arguments) -> None:
+    """Raises: InputError if an argument has a name that is not known, or the budget or the model is missing."""
+    known = [*Arguments.__annotations__]
+    for name in arguments:
+        if name not in known:
+            raise InputError(f"optimize: takes no {name!r}; {did_you_mean(name, known)}")
+    budget = arguments.get("budget")
+    if not isinstance(budget, Budget):
+        raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
+    llm = arguments.get("llm")
+    if not isinstance(llm, LLM | None) and llm != "simulated":
+        raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({llm!r}), or 'simulated'")
+
+
+def _task(task: Task | str | None, arguments: Arguments) -> Task | str:
+    """The task, or its name.
+
+    Raises:
+        InputError: if there are two, or the arguments for one are incomplete.
+    """
+    prompted = [name for name in PromptArguments.__annotations__ if name in arguments]
+    if not prompted:
+        return _checked_task(task)
+    if task is not None:
+        raise InputError(f"optimize: give a task, or {', '.join(prompted)}, not both")
+    for name in ("prompt", "train", "metric"):
+        if name not in prompted:
+            raise InputError(f"optimize: {name} is missing: prompt=, train= and metric= go together")
+    if arguments.get("llm") is None:
+        raise InputError(
+            'optimize: llm is missing; give flowevolve.LLM("gpt-5-mini"), say, or "simulated" to see a run without a '
+            "model (a simulated model knows nothing of your rows)"
+        )
+    return MetricTask(
+        arguments["prompt"],
+        arguments["train"],
+        arguments["metric"],
+        val=arguments.get("val"),
+        test=arguments.get("test"),
+        input=arguments.get("input"),
+        program=arguments.get("program"),
+        on_error=arguments.get("on_error", "stop"),
+        seed=arguments.get("seed", 0),
+    )
+
+
+def _checked_task(task: Task | str | None) -> Task | str:
+    """Raises: InputError if it is neither a task nor a name."""
+    if isinstance(task, str | None):
+        return task or "house_style"
+    if isinstance(task, type):
+        raise InputError(f"optimize: task is the class {task.__name__}; give an instance: {task.__name__}()")
+    for name in ("name", "data", "seed", "rollout"):
+        if not hasattr(task, name):
+            raise InputError(
+                f"optimize: task is a {type(task).__name__} and has no {name!r}; give a flowevolve.Task, the name of "
+                "one, or prompt=, train= and metric="
+            )
+    return task

@@ -1,0 +1,121 @@
+"""Rows as people have them: lists of mappings, data frames, data sets and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time
+from math import isnan
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve.tasks.loaders import Row, load_rows
+
+GivenRow = Mapping[str, object]
+
+
+@runtime_checkable
+class PolarsFrame(Protocol):
+    """What a frame of polars can do."""
+
+    def to_dicts(self) -> list[dict[str, object]]: ...
+
+
+@runtime_checkable
+class PandasFrame(Protocol):
+    """What a frame of pandas can do."""
+
+    def to_dict(self, orient: str) -> list[dict[str, object]]: ...
+
+
+@runtime_checkable
+class Scalar(Protocol):
+    """A number of numpy, or a value of another library that wraps one of Python's own."""
+
+    def item(self) -> object: ...
+
+
+Rows = Iterable[GivenRow] | PandasFrame | PolarsFrame | str | Path
+"""Mappings, a frame of pandas or polars, a ``datasets.Dataset``, or the path of a file."""
+
+
+def given_rows(rows: Rows, what: str) -> list[GivenRow]:
+    """The rows, one by one. ``what`` names them in messages.
+
+    Raises:
+        InputError: if they are of no kind that is known, there are none, or one of them is no mapping.
+    """
+    found = _listed(rows, what)
+    if not found:
+        raise InputError(f"{what}: holds no rows")
+    for number, row in enumerate(found):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"{what}: row {number} is a {type(row).__name__}, and a row has columns; give mappings, such as "
+                '{"question": "…", "answer": "…"}'
+            )
+        for name in row:
+            if not isinstance(name, str):
+                raise InputError(f"{what}: row {number}: a column is named {name!r}; names of columns are texts")
+    return found
+
+
+def _listed(rows: Rows, what: str) -> list[GivenRow]:
+    if isinstance(rows, str | Path):
+        return list(_from_file(Path(rows), what))
+    if isinstance(rows, Mapping):
+        raise InputError(f"{what}: is one mapping; give a list of rows, each a mapping of its columns")
+    if isinstance(rows, PolarsFrame):
+        return list(rows.to_dicts())
+    if isinstance(rows, PandasFrame):
+        return list(rows.to_dict("records"))
+    if isinstance(rows, Iterable):
+        return list(rows)
+    raise InputError(
+        f"{what}: is a {type(rows).__name__}; give a list of mappings, a data frame, a data set or the path of a file"
+    )
+
+
+def _from_file(path: Path, what: str) -> Sequence[Row]:
+    if path.suffix.lower() != ".parquet":
+        try:
+            return load_rows(path)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+    try:
+        from pyarrow import parquet  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise InputError(f"{what}: {path}: parquet files need an extra: pip install 'flowevolve[parquet]'") from None
+    try:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{what}: {path}: can't be read: {error}") from None
+    return rows
+
+
+def plain_row(row: GivenRow, where: str) -> Row:
+    """A row as plain data, which can be shown to models and written to a journal.
+
+    Raises:
+        InputError: if a value can't be told in plain data.
+    """
+    return {name: _plain(value, f"{where}, column {name!r}") for name, value in row.items()}
+
+
+def _plain(value: object, where: str) -> JSON:
+    if isinstance(value, float):
+        return None if isnan(value) else float(value)  # frames say so that there is nothing
+    if isinstance(value, str | bool | int | None):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each, where) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each, where) for each in value]
+    if isinstance(value, date | time | Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # an array
+        return _plain(value.tolist(), where)
+    if isinstance(value, Scalar):
+        return _plain(value.item(), where)
+    raise InputError(f"{where}: is a {type(value).__name__}; give texts, numbers, lists and mappings")
