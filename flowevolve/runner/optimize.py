@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from pydantic import ValidationError
+from rich.console import Console
 from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
@@ -21,11 +24,14 @@ from flowevolve.config.run import misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
+from flowevolve.runner.clients import SideTask
+from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
-from flowevolve.runner.run import ProvidedObjects, run
+from flowevolve.runner.run import ProvidedObjects, Watchers, run
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
+from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 
 
 class LLM(LLMSettings):
@@ -73,6 +79,7 @@ class Arguments(PromptArguments, total=False):
     clock: clocks.Clock
     out: str | Path
     resume: bool
+    progress: bool
 
 
 def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
@@ -86,7 +93,7 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
     ``preset`` decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
     (`flowevolve.config.presets`); ``settings`` are the algorithm's own. ``out`` is the run directory, by default none.
     With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply be started
-    again.
+    again. How the run goes is shown on standard error, unless ``progress`` is False.
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
@@ -96,7 +103,10 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
         asyncio.get_running_loop()
     except RuntimeError:
         clock = arguments.get("clock", "real")
-        return clocks.run(_evolve, task, algorithm, arguments, clock=clock)
+        result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=clock)
+        if result is None:
+            raise KeyboardInterrupt from None
+        return result
     raise InputError(
         "optimize: blocks, and an event loop runs here, as in a notebook: result = await flowevolve.optimize_async(...)"
     )
@@ -111,7 +121,16 @@ async def optimize_async(
     return await _evolve(task, algorithm, arguments)
 
 
-async def _evolve(task: Task | str | None, algorithm: str, arguments: Arguments) -> Result:
+async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments) -> Result | None:
+    """The result up to an interrupt, if there is one; None if that came before the run began."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears of signals
+        return await _evolve(task, algorithm, arguments)
+    return await until_interrupted(partial(_evolve, task, algorithm, arguments))
+
+
+async def _evolve(
+    task: Task | str | None, algorithm: str, arguments: Arguments, side_task: SideTask | None = None
+) -> Result:
     _check_names(arguments)
     given_task = _task(task, arguments)
     named = given_task if isinstance(given_task, str) else None
@@ -137,10 +156,36 @@ async def _evolve(task: Task | str | None, algorithm: str, arguments: Arguments)
     given = ProvidedObjects(
         None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
     )
-    out = None if arguments.get("out") is None else Path(arguments["out"])
-    if arguments.get("resume") and out is not None and is_run(out):
-        return await go_on(out, config=config, task=given.task, staleness=given.staleness, again=True)
-    return await run(config, task=given.task, staleness=given.staleness, out=out)
+    out = arguments.get("out")
+    directory = None if out is None else Path(out)
+    with _progress(shown=arguments.get("progress", True)) as progress:
+        watchers = Watchers((progress.event,))
+        if arguments.get("resume") and directory is not None and is_run(directory):
+            return await go_on(
+                directory,
+                config=config,
+                task=given.task,
+                staleness=given.staleness,
+                again=True,
+                watchers=watchers,
+                side_task=side_task,
+            )
+        return await run(
+            config,
+            task=given.task,
+            staleness=given.staleness,
+            out=directory,
+            watchers=watchers,
+            side_task=side_task,
+        )
+
+
+def _progress(*, shown: bool) -> Progress:
+    if not shown:
+        return Lines(lambda line: None)
+    console = Console(stderr=True)
+    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    return LiveTable(console, "") if console.is_terminal else Lines(write)
 
 
 def _check_names(arguments: Arguments) -> None:
@@ -152,6 +197,9 @@ def _check_names(arguments: Arguments) -> None:
     budget = arguments.get("budget")
     if not isinstance(budget, Budget):
         raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
+    out = arguments.get("out")
+    if not isinstance(out, str | Path | None):
+        raise InputError(f"optimize: out is {out!r}; give the path of a directory")
     llm = arguments.get("llm")
     if not isinstance(llm, LLM | None) and llm != "simulated":
         raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({llm!r}), or 'simulated'")

@@ -1,0 +1,101 @@
+"""`optimize` with a prompt, rows and a metric, from a script and from a loop, and what it says of wrong arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+import pytest
+
+import flowevolve as fe
+from flowevolve.tasks.metric import Metric, MetricTask
+from flowevolve.tasks.rows import GivenRow
+
+ROWS = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
+
+
+def length(row: GivenRow, output: str) -> float:
+    return min(1.0, len(output) / 2000)
+
+
+def test_a_prompt_is_evolved_by_rows_and_a_metric() -> None:
+    result = fe.optimize(
+        prompt="Answer briefly.",
+        train=ROWS,
+        metric=length,
+        llm="simulated",
+        budget=fe.Budget(proposals=4),
+        clock="virtual",
+    )
+    assert result.task == "prompt"
+    assert result.best is not None
+    assert list(result.best.components) == ["prompt"]
+    assert result.report.spent.proposals >= 4
+
+
+def test_in_a_loop_it_is_awaited() -> None:
+    async def notebook() -> fe.Result:
+        with pytest.raises(fe.InputError, match=re.escape("await flowevolve.optimize_async(...)")):
+            fe.optimize(budget=fe.Budget(proposals=1))
+        return await fe.optimize_async(
+            prompt="p",
+            train=ROWS,
+            val=ROWS[:2],
+            metric=length,
+            llm="simulated",
+            budget=fe.Budget(rollouts=6),
+            mode="sync",
+        )
+
+    assert asyncio.run(notebook()).report.spent.rollouts <= 6
+
+
+def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
+    broken: Metric = lambda row, output: 1 / 0  # noqa: E731
+    with pytest.raises(fe.TaskFailedError, match=r"metric: (val|train) row"):
+        fe.optimize(
+            prompt="p", train=ROWS, metric=broken, llm="simulated", budget=fe.Budget(proposals=1), clock="virtual"
+        )
+
+
+class Unfinished:
+    name = "unfinished"
+    data = None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"budget": None}, "optimize: budget is None; give one, such as flowevolve.Budget(minutes=10)"),
+        ({"budget": 10}, "optimize: budget is 10; give one"),
+        ({"promt": "p"}, "optimize: takes no 'promt'; did you mean 'prompt'?"),
+        ({"prompt": "p"}, "optimize: train is missing: prompt=, train= and metric= go together"),
+        ({"prompt": "p", "train": ROWS}, "optimize: metric is missing"),
+        ({"prompt": "p", "train": ROWS, "metric": length}, "optimize: llm is missing; give flowevolve.LLM("),
+        ({"prompt": "p", "task": "house_style"}, "optimize: give a task, or prompt, not both"),
+        ({"llm": "gpt-5-mini"}, "optimize: llm is 'gpt-5-mini'; give flowevolve.LLM('gpt-5-mini'), or 'simulated'"),
+        ({"task": Unfinished}, "optimize: task is the class Unfinished; give an instance: Unfinished()"),
+        ({"task": Unfinished()}, "optimize: task is a Unfinished and has no 'seed'; give a flowevolve.Task"),
+        ({"task": ["a"]}, "optimize: task is a list and has no 'name'"),
+        ({"task": length}, "optimize: task is a function and has no 'name'"),
+        ({"task": "hause_style"}, "task: unknown task 'hause_style'; did you mean 'house_style'?"),
+        ({"algorithm": "gepo"}, "algorithm.name: "),
+        ({"mode": "fast"}, "optimize: algorithm.mode"),
+        ({"preset": "best"}, "optimize: preset"),
+        ({"settings": {"minibach": 3}}, "algorithm.minibach: unknown key; did you mean 'minibatch'?"),
+        ({"out": 7}, "optimize: out is 7"),
+        ({"seed": "x"}, "optimize: seed"),
+    ],
+)
+def test_wrong_arguments_are_told_in_a_line_before_anything_is_done(
+    arguments: Mapping[str, object], problem: str
+) -> None:
+    with pytest.raises(fe.InputError) as raised:
+        fe.optimize(**{"budget": fe.Budget(proposals=1), "clock": "virtual", **arguments})  # type: ignore[arg-type]
+    assert str(raised.value).startswith(problem)
+    assert "\n" not in str(raised.value)
+
+
+def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:
+    assert MetricTask("p", ROWS, length).data.train[0].id == "train row 0"

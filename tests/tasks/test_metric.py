@@ -1,0 +1,195 @@
+"""A prompt, rows and a metric: what is taken, what is shown to the model, what a metric may return, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import flowevolve as fe
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
+from flowevolve.core.task import Rollout
+from flowevolve.tasks.metric import Ask, MetricTask
+from flowevolve.tasks.rows import GivenRow
+
+ROWS = [{"question": f"What is {n} + {n}?", "answer": 2 * n} for n in range(8)]
+
+
+def exact(row: GivenRow, output: str) -> bool:
+    return output == str(row["answer"])
+
+
+class Echo:
+    """Answers with what it was asked last, and keeps all that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    async def __call__(self, messages: list[Message], *, max_tokens: int | None = None) -> str:
+        self.asked.append(tuple(message.content for message in messages))
+        return messages[-1].content
+
+
+def rolled(task: MetricTask, number: int = 0) -> tuple[Rollout, Echo]:
+    llm = Echo()
+    return asyncio.run(task.rollout(task.seed(), task.data.train[number], llm)), llm  # type: ignore[arg-type]
+
+
+def test_the_model_is_shown_the_prompt_and_the_one_column_that_is_no_answer() -> None:
+    task = MetricTask("Answer briefly.", ROWS, exact)
+    rollout, llm = rolled(task)
+    asked = str(task.data.train[0].data["question"])
+    assert llm.asked == [("Answer briefly.", asked)]
+    assert rollout.calls[0].component == "prompt"
+    assert rollout.score.value == 0
+    assert "answer: " in rollout.score.feedback
+    assert "question" not in rollout.score.feedback
+    assert len(task.data.train) == len(task.data.val) == 4
+    assert {example.id for example in task.data.train} == {f"train row {n}" for n in range(4)}
+
+
+def test_the_split_is_the_same_each_time_and_another_for_another_seed() -> None:
+    first, again, other = (MetricTask("x", ROWS * 5, exact, seed=seed).data for seed in (0, 0, 1))
+    assert first.val == again.val != other.val
+
+
+@pytest.mark.parametrize("form", ["frame", "csv", "jsonl", "parquet", "tuples of mappings"])
+def test_rows_are_taken_as_people_have_them(form: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS)
+    path = tmp_path / f"rows.{form}"
+    if form == "csv":
+        frame.to_csv(path, index=False)
+    elif form == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif form == "parquet":
+        parquet.write_table(pa.Table.from_pylist(ROWS), path)
+    train = {"frame": frame, "tuples of mappings": tuple(ROWS)}.get(form, str(path))
+    task = MetricTask("x", train, exact, val=ROWS)
+    assert [str(example.data["answer"]) for example in task.data.train] == [str(row["answer"]) for row in ROWS]
+
+
+def test_values_of_other_libraries_become_plain_data_and_the_metric_gets_them_as_they_are() -> None:
+    seen: list[object] = []
+    row = {"q": np.str_("x"), "n": np.int64(3), "list": np.array([1, 2]), "nothing": float("nan")}
+
+    def metric(row: GivenRow, output: str) -> float:
+        seen.append(row["n"])
+        return 0.5
+
+    task = MetricTask("p", [row, row], metric, input="{q} {n}")
+    rollout, llm = rolled(task)
+    assert llm.asked[0][1] == "x 3"
+    assert task.data.train[0].data["list"] == [1, 2]
+    assert task.data.train[0].data["nothing"] is None
+    assert isinstance(seen[0], np.int64)
+    assert rollout.score.value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "feedback"),
+    [
+        (True, 1.0, "Score: 1 of 1."),
+        (0.25, 0.25, "Score: 0.25 of 1."),
+        (np.float64(0.5), 0.5, "Score: 0.5 of 1."),
+        ((0.5, "Half of it."), 0.5, "Half of it."),
+        (fe.Score(0.75, "Own words.", passed=False), 0.75, "Own words."),
+    ],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_a_metric_may_return(returned: object, value: float, feedback: str, *, asynchronous: bool) -> None:
+    async def later(row: GivenRow, output: str) -> object:
+        return returned
+
+    task = MetricTask("p", ROWS, later if asynchronous else lambda row, output: returned)  # type: ignore[arg-type, return-value]
+    score = rolled(task)[0].score
+    assert score.value == value
+    assert score.feedback.startswith(feedback)
+
+
+def test_a_program_makes_several_calls_each_with_a_component() -> None:
+    async def program(row: GivenRow, ask: Ask) -> str:
+        draft = await ask("draft", str(row["question"]))
+        return await ask("check", f"checked: {draft}")
+
+    task = MetricTask({"draft": "Draft.", "check": "Check."}, ROWS, exact, program=program)
+    rollout, llm = rolled(task)
+    assert [asked[0] for asked in llm.asked] == ["Draft.", "Check."]
+    assert [call.component for call in rollout.calls] == ["draft", "check"]
+    assert rollout.output.startswith("checked: What is")
+    assert task.seed() == Artifact({"draft": "Draft.", "check": "Check."})
+
+
+def fails(row: GivenRow, output: str) -> bool:
+    return bool(1 // (len(output) - len(output)))
+
+
+def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> None:
+    task = MetricTask("p", ROWS, fails)
+    with pytest.raises(fe.TaskFailedError, match=r"metric: train row 0: ZeroDivisionError: .*test_metric\.py:\d+"):
+        rolled(task)
+    rollout, _ = rolled(MetricTask("p", ROWS, fails, on_error="count"))
+    assert rollout.score.value == 0
+    assert "train row 0: ZeroDivisionError" in rollout.score.feedback
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        (None, "returned None (NoneType); it returns a bool, a number from 0 to 1, or such a number with feedback"),
+        (50, "returned 50; scores are from 0 to 1"),
+        (float("nan"), "returned nan; scores are from 0 to 1"),
+        ("good", "returned 'good' (str); it returns"),
+        ((0.5, 1), "returned (0.5, 1) (tuple); it returns"),
+    ],
+)
+def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
+    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 0: {problem}")):
+        rolled(MetricTask("p", ROWS, lambda row, output: returned))  # type: ignore[arg-type, return-value]
+
+
+async def no_program(row: GivenRow) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"train": ["a", "b"]}, 'train: row 0 is a str, and a row has columns; give mappings, such as {"question"'),
+        ({"train": []}, "train: holds no rows"),
+        ({"train": 7}, "train: is a int; give a list of mappings, a data frame, a data set or the path of a file"),
+        ({"train": {"question": "x"}}, "train: is one mapping; give a list of rows"),
+        ({"train": [{1: "x"}] * 2}, "train: row 0: a column is named 1; names of columns are texts"),
+        ({"train": ROWS[:1]}, "train: has one row; give at least two, or val= as well"),
+        ({"train": "nowhere.csv"}, "train: nowhere.csv: no such data file"),
+        ({"train": "rows.docx"}, "train: rows.docx: unknown kind of file"),
+        ({"train": [{"q": object()}] * 2, "input": "{q}"}, "train row 0, column 'q': is a object; give texts, numbers"),
+        ({"train": [{"a": "1", "b": "2"}] * 2}, 'input: say what the model is shown of a row, such as input="{a}"'),
+        ({"input": "{questoin}"}, "input: there is no column 'questoin'; the columns are question, answer"),
+        ({"input": "the question"}, "input: 'the question' names no column in braces"),
+        ({"input": 3}, "input: is 3 (int); it is a text with columns in braces"),
+        ({"val": [{"answer": 1}]}, "val row 0: has nothing in column 'question'"),
+        ({"prompt": 5}, "prompt: is 5 (int); give a text, the Path of a file, or texts by the names of components"),
+        ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md: can't be read"),
+        ({"prompt": {"a": "x", "b": "y"}}, "prompt: has 2 components, and without a program there is one call"),
+        ({"metric": "exact"}, "metric: is 'exact' (str); give a function of a row and an output"),
+        ({"metric": Echo}, "metric: is a class; give a function"),
+        ({"metric": lambda output: True}, "metric: takes (output); it is called with a row and an output"),
+        ({"program": exact}, "program: is <function exact"),
+        ({"program": no_program}, "program: takes (row: 'GivenRow')"),
+        ({"on_error": "ignore"}, "on_error: is 'ignore'; it is 'stop' or 'count'"),
+    ],
+)
+def test_misuse_is_told_in_a_line(arguments: Mapping[str, object], problem: str) -> None:
+    given: dict[str, object] = {"prompt": "p", "train": ROWS, "metric": exact, **arguments}
+    with pytest.raises(fe.InputError) as raised:
+        MetricTask(**given)  # type: ignore[arg-type]  # wrong on purpose
+    assert str(raised.value).startswith(problem)
+    assert "\n" not in str(raised.value)
