@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
@@ -99,3 +102,27 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_done(
 
 def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:
     assert MetricTask("p", ROWS, length).data.train[0].id == "train row 0"
+
+
+SCRIPT = """
+import flowevolve as fe
+rows = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
+result = fe.optimize(
+    prompt="p", train=rows, metric=lambda row, output: 0.5, llm="simulated", budget=fe.Budget(minutes=10)
+)
+print(result.report.stop_reason, result.best.score)
+"""
+
+
+def test_an_interrupt_returns_what_was_found() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "best 0.5000" in next(line for line in process.stderr if line.strip())
+        process.send_signal(signal.SIGINT)  # which lets open work end
+        assert "stopping: interrupted" in next(line for line in process.stderr if "stopping" in line)
+        process.send_signal(signal.SIGINT)  # which does not
+        assert process.stdout.read() == "interrupted 0.5\n"
+    assert process.returncode == 0
