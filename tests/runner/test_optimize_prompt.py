@@ -108,7 +108,7 @@ SCRIPT = """
 import flowevolve as fe
 rows = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
 result = fe.optimize(
-    prompt="p", train=rows, metric=lambda row, output: 0.5, llm="simulated", budget=fe.Budget(minutes=10)
+    prompt="p", train=rows, val=rows[:1], metric=lambda row, output: 0.5, llm="simulated", budget=fe.Budget(minutes=10)
 )
 print(result.report.stop_reason, result.best.score)
 """
