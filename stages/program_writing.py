@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.event_kinds import ReplyPartlyRead
+from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead
 from flowevolve.core.graph import Discard
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.pool import Candidate
+from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.again import example_of
 from flowevolve.prompts.reading.children import Form, read_child
 from flowevolve.prompts.reading.programs import ReadProgram
 from flowevolve.stages.asking import Asker, ask
+from flowevolve.stages.novelty import Like, Looked
+from flowevolve.stages.writing import PLAIN, Writing
+
+_PROPOSAL = Cost(proposals=1)
 
 
 def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
@@ -41,39 +47,93 @@ async def write_program(
     attributes: Mapping[str, JSON] | None = None,
     temperature: float | None = None,
     mend: Callable[[Artifact], Artifact] | None = None,
-    all_edits: bool = False,
+    writing: Writing = PLAIN,
 ) -> Candidate:
     """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
 
-    ``mend`` makes of the program that was read the one that is proposed. With ``all_edits``, a reply of which an edit
-    can't be made is one that can't be read.
+    ``mend`` makes of the program that was read the one that is proposed. ``writing`` says what is taken of a reply, and
+    which programs are turned down as they are too much like others (the event ``program.not_new`` says which).
 
     Raises:
         Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
-            ``parent`` or of one of the ``parents``; or by ``mend``.
-        LLMError: if the call failed for good.
+            ``parent`` or of one of the ``parents``, or not new; or by ``mend``.
+        LLMError: if a call failed for good.
         OverBudgetError: if there is no room for one more proposal.
     """
-    replies: list[str] = []
+    call = _Call(parent, form, context, role, operator, temperature, writing)
+    for left in reversed(range(writing.tries)):
+        if left == writing.tries - 1:
+            artifact = await call.program(prompt, lambda: context.begin(_PROPOSAL))
+        else:
+            with context.reserved(_PROPOSAL):
+                artifact = await call.program(prompt, lambda: context.spend(_PROPOSAL))
+        if mend is not None:
+            artifact = mend(artifact)
+        if any(artifact == each.artifact for each in (parent, *parents)):
+            raise Discard("unchanged")
+        looked = Looked() if writing.novelty is None else await writing.novelty.look(artifact, parent, context)
+        if looked.like is None:
+            noted = {**(attributes or {}), **looked.attributes}
+            return context.propose(artifact, parents=parents, operator=operator, attributes=noted, born=born)
+        call.turn_down(looked.like, again=left > 0)
+        prompt = with_too_like(prompt)
+    raise Discard("not new")
 
-    def read(reply: str) -> ReadProgram:
-        if not replies:
-            context.begin(Cost(proposals=1))
-        replies.append(reply)
-        return read_child(reply, parent.artifact, form, all_edits=all_edits)
 
-    try:
-        child = await ask(context, role, prompt, read, agent=operator, candidate=parent.id, temperature=temperature)
-    except UnparsableReplyError as error:
-        raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
-    if child.left_out:
-        _tell(context, child, Asker(role, operator, parent.id), replies[-1])
-    artifact = parent.artifact.replace(**child.files)
-    if mend is not None:
-        artifact = mend(artifact)
-    if any(artifact == each.artifact for each in (parent, *parents)):
-        raise Discard("unchanged")
-    return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What the calls for one proposal have in common."""
+
+    parent: Candidate
+    form: Form
+    context: StageContext
+    role: str
+    operator: str
+    temperature: float | None
+    writing: Writing
+
+    async def program(self, prompt: str, pay: Callable[[], None]) -> Artifact:
+        """The program that one reply makes; it is paid for as soon as there is a reply."""
+        replies: list[str] = []
+        parent, context = self.parent, self.context
+
+        def read(reply: str) -> ReadProgram:
+            if not replies:
+                pay()
+            replies.append(reply)
+            return read_child(reply, parent.artifact, self.form, all_edits=self.writing.all_edits)
+
+        try:
+            child = await ask(
+                context,
+                self.role,
+                prompt,
+                read,
+                agent=self.operator,
+                candidate=parent.id,
+                temperature=self.temperature,
+            )
+        except UnparsableReplyError as error:
+            raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
+        if child.left_out:
+            _tell(context, child, Asker(self.role, self.operator, parent.id), replies[-1])
+        return parent.artifact.replace(**child.files)
+
+    def turn_down(self, like: Like, *, again: bool) -> None:
+        """Write an event on a program that is not new."""
+        novelty = self.writing.novelty
+        assert novelty is not None, "without novelty nothing is turned down"
+        event = ProgramNotNew(
+            self.context.stage,
+            self.context.item_id,
+            novelty.by,
+            self.operator,
+            like.program,
+            like.similarity,
+            like.reason,
+            again,
+        )
+        self.context.log(event.kind, **event.to_json())
 
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:

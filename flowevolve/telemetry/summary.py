@@ -90,6 +90,8 @@ def _unread(replies: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield title, f"{role}: {_counts(_table(counts))}"
     if replies.get("asked_again"):
         yield "asked again", f"for {replies['asked_again']} of these replies"
+    if not_new := _table(replies.get("not_new")):
+        yield "not new", f"programs that were not run, by {_counts(not_new)}"
     for reason, example in _table(replies.get("examples")).items():
         yield "such as", f"{reason.replace('_', ' ')}: {' '.join(str(example).split())[:_EXAMPLE_CHARACTERS]}"
 

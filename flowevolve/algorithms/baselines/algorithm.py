@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.settings import Settings
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -24,7 +23,7 @@ from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
 from flowevolve.prompts.programs import program_prompt
 from flowevolve.prompts.reading.children import Form
-from flowevolve.stages import Assess, Assessed, Rollouts, Written, as_shown, committing, write_program
+from flowevolve.stages import Assess, Assessed, Rollouts, WritingSettings, Written, as_shown, committing, write_program
 
 ROLE = "code"
 DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}
@@ -49,13 +48,11 @@ class Best:
         return self.candidate is not None and self.candidate.mean_score > other.mean_score
 
 
-class SearchConfig(Settings):
+class SearchConfig(WritingSettings):
     """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
 
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
 
 
 class Selected(Record, kind="parent.selected"):
@@ -89,6 +86,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._writing = self.config.writing(task.problem.statement)
         self._best = Best()
         self.archives = (self._best,)
 
@@ -134,7 +132,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             operator="write",
             parents=[parent],
             born=version,
-            all_edits=self.config.all_edits,
+            writing=self._writing,
         )
         yield Emit(Written(child), version=version, derives=(parent.id,))
 

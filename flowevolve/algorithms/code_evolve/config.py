@@ -11,6 +11,7 @@ from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import FITNESS
 from flowevolve.prompts.reading.children import Form
+from flowevolve.stages import WritingSettings
 
 Topology = Literal["ring", "complete", "empty"]
 """Which islands send migrants to which."""
@@ -52,7 +53,7 @@ class MigrationSettings(Settings):
     """Part of the programs that live on the island; at least one goes, if one may."""
 
 
-class CodeEvolveConfig(Settings):
+class CodeEvolveConfig(WritingSettings):
     """Defaults are those of CodeEvolve (arXiv 2510.14150, appendix C) where it gives them; ``cells`` and
     ``migration.every`` those of its published runs.
     """
@@ -72,8 +73,6 @@ class CodeEvolveConfig(Settings):
     """The prompt that all islands begin with; empty: one that ships."""
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE edits or whole."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSettings = ArchiveSettings()
@@ -82,5 +81,5 @@ class CodeEvolveConfig(Settings):
 
     @property
     def named_roles(self) -> Sequence[str]:
-        """The role that writes programs when exploring."""
-        return (self.exploring_role,)
+        """The role that writes programs when exploring, and those of all program algorithms."""
+        return (self.exploring_role, *super().named_roles)

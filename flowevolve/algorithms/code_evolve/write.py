@@ -28,7 +28,7 @@ from flowevolve.prompts.programs import (
 )
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.stages import Assess, as_shown, ask, write_program
+from flowevolve.stages import Assess, Writing, as_shown, ask, write_program
 
 CODE, META = "code", "meta"
 """The LLM roles."""
@@ -72,6 +72,7 @@ class Generate:
 
     statement: str
     config: CodeEvolveConfig
+    writing: Writing
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         new = item.payload.candidate if isinstance(item.payload, Prompted) else None
@@ -94,7 +95,7 @@ class Generate:
             operator=chosen.operator,
             parents=[] if chosen.operator == "start" else [chosen.parent],
             born=item.version,
-            all_edits=self.config.all_edits,
+            writing=self.writing,
             attributes=Place(island=chosen.island, prompt=prompt.id).to_json(),
         )
         yield Emit(Made(program, new))

@@ -25,7 +25,7 @@ from flowevolve.prompts.abstracts import (
     summarize_prompt,
 )
 from flowevolve.prompts.programs import program_prompt
-from flowevolve.stages import Assessed, Written, as_shown, ask, write_program
+from flowevolve.stages import Assessed, Writing, Written, as_shown, ask, write_program
 
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""
@@ -61,6 +61,7 @@ class Steps:
     buffer: EvolveBuffer
     statement: str
     config: ContextEvolveConfig
+    writing: Writing
 
     async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
@@ -125,7 +126,7 @@ class Steps:
             operator="generate",
             parents=[step.parent],
             born=item.version,
-            all_edits=self.config.all_edits,
+            writing=self.writing,
             attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
         )
         yield Emit(Written(program))

@@ -22,7 +22,7 @@ from flowevolve.prompts.plans import implement_prompt
 from flowevolve.prompts.programs import program_prompt
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
-from flowevolve.stages import Written, as_shown, try_asking, write_program
+from flowevolve.stages import Writing, Written, as_shown, try_asking, write_program
 
 CODE = "code"
 """The role that plans and writes programs."""
@@ -143,7 +143,7 @@ class Write:
 
     statement: str
     form: Form
-    all_edits: bool = False
+    writing: Writing
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Planned):
@@ -163,6 +163,7 @@ class Write:
             parents=(),
             born=born,
             attributes={"plan": planned.plan},
+            writing=self.writing,
         )
 
     async def _child(self, brief: Brief, born: int, context: StageContext) -> Candidate:
@@ -180,7 +181,7 @@ class Write:
             born=born,
             attributes={"frozen": kept} if kept else {},
             mend=partial(keep_to, frozen, context),
-            all_edits=self.all_edits,
+            writing=self.writing,
         )
 
     def _request(self, brief: Brief, parents: Sequence[Candidate]) -> tuple[str, list[Frozen]]:

@@ -81,6 +81,8 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
         return ProgramWriter(task, config)
     if task.seed().kind != "prompt":
         raise InputError(f"task {task.name!r}: LEVI evolves programs and prompts, not a {task.seed().kind}")
+    if config.novelty.by != "none":
+        raise InputError('algorithm.novelty: only programs are looked at; leave it out, or set by = "none"')
     if not task.data.train:
         raise InputError(f"task {task.name!r}: LEVI needs training examples to rewrite prompts by")
     return PromptWriter(task, config, rollouts)
@@ -94,6 +96,7 @@ class ProgramWriter:
     def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
         self.statement = task.problem.statement
         self._config = config
+        self._writing = config.writing(self.statement)
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
         programs = [as_shown(each) for each in shown]
@@ -112,7 +115,7 @@ class ProgramWriter:
             operator=brief.operator,
             parents=() if brief.operator == "diverse" else shown,
             born=born,
-            all_edits=self._config.all_edits,
+            writing=self._writing,
         )
 
 
