@@ -13,11 +13,13 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead
 from flowevolve.core.graph import Discard
 from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.again import example_of
 from flowevolve.prompts.reading.children import Form, read_child
+from flowevolve.prompts.reading.descriptions import read_description
 from flowevolve.prompts.reading.programs import ReadProgram
 from flowevolve.stages.asking import Asker, ask
 from flowevolve.stages.novelty import Like, Looked
@@ -31,7 +33,8 @@ def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
     ``failure`` is that of one whose attributes don't say so yet.
     """
     score = program.mean_score if failure is None and works(program) and program.scores else None
-    return ShownProgram(program.artifact, score, Assessment.of(program).feedback)
+    said = Named.of(program)
+    return ShownProgram(program.artifact, score, Assessment.of(program).feedback, said.name, said.idea)
 
 
 async def write_program(
@@ -63,17 +66,17 @@ async def write_program(
     call = _Call(parent, form, context, role, operator, temperature, writing)
     for left in reversed(range(writing.tries)):
         if left == writing.tries - 1:
-            artifact = await call.program(prompt, lambda: context.begin(_PROPOSAL))
+            artifact, named = await call.program(prompt, lambda: context.begin(_PROPOSAL))
         else:
             with context.reserved(_PROPOSAL):
-                artifact = await call.program(prompt, lambda: context.spend(_PROPOSAL))
+                artifact, named = await call.program(prompt, lambda: context.spend(_PROPOSAL))
         if mend is not None:
             artifact = mend(artifact)
         if any(artifact == each.artifact for each in (parent, *parents)):
             raise Discard("unchanged")
         looked = Looked() if writing.novelty is None else await writing.novelty.look(artifact, parent, context)
         if looked.like is None:
-            noted = {**(attributes or {}), **looked.attributes}
+            noted = {**(attributes or {}), **named.to_json(), **looked.attributes}
             return context.propose(artifact, parents=parents, operator=operator, attributes=noted, born=born)
         call.turn_down(looked.like, again=left > 0)
         prompt = with_too_like(prompt)
@@ -92,8 +95,8 @@ class _Call:
     temperature: float | None
     writing: Writing
 
-    async def program(self, prompt: str, pay: Callable[[], None]) -> Artifact:
-        """The program that one reply makes; it is paid for as soon as there is a reply."""
+    async def program(self, prompt: str, pay: Callable[[], None]) -> tuple[Artifact, Named]:
+        """The program that one reply makes, and what the reply calls it; it is paid for as soon as there is a reply."""
         replies: list[str] = []
         parent, context = self.parent, self.context
 
@@ -101,7 +104,7 @@ class _Call:
             if not replies:
                 pay()
             replies.append(reply)
-            return read_child(reply, parent.artifact, self.form, all_edits=self.writing.all_edits)
+            return read_child(read_description(reply)[1], parent.artifact, self.form, all_edits=self.writing.all_edits)
 
         try:
             child = await ask(
@@ -117,7 +120,7 @@ class _Call:
             raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
         if child.left_out:
             _tell(context, child, Asker(self.role, self.operator, parent.id), replies[-1])
-        return parent.artifact.replace(**child.files)
+        return parent.artifact.replace(**child.files), _named(replies[-1])
 
     def turn_down(self, like: Like, *, again: bool) -> None:
         """Write an event on a program that is not new."""
@@ -134,6 +137,11 @@ class _Call:
             again,
         )
         self.context.log(event.kind, **event.to_json())
+
+
+def _named(reply: str) -> Named:
+    said = read_description(reply)[0]
+    return Named.model_validate({name: text for name, text in (("name", said.name), ("idea", said.idea)) if text})
 
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:

@@ -21,6 +21,7 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
+from flowevolve.core.named import Named
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -267,8 +268,16 @@ def _best(candidate: Candidate) -> Best:
     # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
     metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
     interval = mean_interval(list(candidate.scores.values())) if candidate.scores else None
+    said = Named.of(candidate)
     return Best(
-        candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics, interval
+        candidate.id,
+        candidate.mean_score,
+        candidate.artifact.components,
+        candidate.artifact,
+        metrics,
+        said.name,
+        said.idea,
+        interval,
     )
 
 

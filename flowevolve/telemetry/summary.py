@@ -26,6 +26,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
     head.add_row("score", f"{scores} ({best.get('id')})")
+    if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
+        head.add_row("best's change", Text(": ".join(said)))
     if metrics := _table(best.get("metrics")):
         head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:

@@ -254,4 +254,4 @@ models ought to know.
 
 def _shown(number: int, each: ShownProgram) -> str:
     texts = "\n".join(fence(text.rstrip("\n"), name) for name, text in each.program.items())
-    return f"### Program {number}\nScore: {each.score}\n{texts}"
+    return f"### Program {number}\n{each.said}Score: {each.score}\n{texts}"
