@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flowevolve._util.settings import Settings
+from flowevolve.stages.forms import Forms, FormSetting, FormWeights
 from flowevolve.stages.novelty import Novelty, NoveltySettings
 
 
@@ -17,6 +18,8 @@ class Writing:
     """Whether edits are taken only if all of a reply can be made."""
     novelty: Novelty | None = None
     """What turns down programs that are too much like others; None: nothing."""
+    forms: Forms = field(default_factory=Forms)
+    """What is asked for."""
 
     @property
     def tries(self) -> int:
@@ -30,6 +33,12 @@ PLAIN = Writing()
 class WritingSettings(Settings):
     """A base for the settings of an algorithm over programs."""
 
+    form: FormSetting = "edits"
+    """What is asked for: SEARCH/REPLACE ``edits`` of the parent, the ``whole`` program, or ``mixed``, now this and now
+    that.
+    """
+    forms: FormWeights = FormWeights()
+    """With ``mixed``: how often each is asked for."""
     all_edits: bool = False
     """Take edits only if all of a reply can be made; else those that can."""
     novelty: NoveltySettings = NoveltySettings()
@@ -46,4 +55,4 @@ class WritingSettings(Settings):
         Raises:
             InputError: if something that is asked for is not installed.
         """
-        return Writing(self.all_edits, self.novelty.make(statement))
+        return Writing(self.all_edits, self.novelty.make(statement), Forms(self.form, self.forms))

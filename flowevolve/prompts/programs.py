@@ -24,6 +24,8 @@ OUTCOME_HEADING = "## What became of it"
 ANCESTORS_HEADING = "## The versions before it"
 OTHERS_HEADING = "## Other programs"
 ADVICE_HEADING = "## Advice"
+CROSS_HEADING = "## Make one of two"
+FIX_HEADING = "## Mend it"
 REPLY_HEADING = "## What to write"
 
 DEFAULT_INSTRUCTIONS = """\
@@ -49,6 +51,9 @@ Begin the reply with two lines, which are shown to those who write later program
 
 Name: a few words for what you change
 Idea: one sentence on what it does and why"""
+CROSS_SECTION = f"""\
+{CROSS_HEADING}
+Make one program of this one and the first of the other programs that has what is good in each."""
 _FILES_EDITED = "Before each edit, name its file in a line of its own, such as `FILE: {name}`."
 _FILES_WHOLE = """\
 Reply with each file that you change, complete, inside a fenced block of its own (three backticks) that is labelled with
@@ -117,6 +122,11 @@ def program_prompt(
         sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
     sections.append(f"{REPLY_HEADING}\n{reply_instructions(parent.program, form)}")
     return "\n\n".join(sections)
+
+
+def fix_section(failure: str) -> str:
+    """A section that asks for nothing but that a program which failed is mended."""
+    return f"{FIX_HEADING}\nThe program failed:\n{fence(failure)}\nMend that, and change nothing else."
 
 
 def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:

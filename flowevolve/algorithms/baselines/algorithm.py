@@ -22,7 +22,6 @@ from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
 from flowevolve.prompts.programs import program_prompt
-from flowevolve.prompts.reading.children import Form
 from flowevolve.stages import Assess, Assessed, Rollouts, WritingSettings, Written, as_shown, committing, write_program
 
 ROLE = "code"
@@ -50,9 +49,6 @@ class Best:
 
 class SearchConfig(WritingSettings):
     """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
-
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
 
 
 class Selected(Record, kind="parent.selected"):
@@ -122,16 +118,19 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             raise Exhausted
         selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
         parent, version = context.pool[selected.parent], selected.version
-        prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
+        asked = self._writing.forms.assign(parent, (), context)
+        others = [as_shown(each) for each in asked.others]
+        statement = self._task.problem.statement
         child = await write_program(
-            parent,
-            prompt,
-            self.config.form,
+            asked.parent,
+            program_prompt(statement, as_shown(asked.parent), form=asked.form, others=others, further=asked.further),
+            asked.form,
             context,
             role=ROLE,
             operator="write",
-            parents=[parent],
+            parents=asked.parents([parent]),
             born=version,
+            attributes=asked.attributes,
             writing=self._writing,
         )
         yield Emit(Written(child), version=version, derives=(parent.id,))
@@ -142,6 +141,9 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         if assessed.failure is not None:
             if candidate.operator == "seed":
                 raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
+            if self._writing.forms.mends:
+                context.commit([Add(candidate, "rejected")])
+                return
             raise Discard("failed")
         if not context.decide(Judged, lambda: Judged(accepted=not self._best.beats(candidate))).accepted:
             raise Discard("not as good as the best")

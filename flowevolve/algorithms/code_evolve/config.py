@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import FITNESS
-from flowevolve.prompts.reading.children import Form
 from flowevolve.stages import WritingSettings
 
 Topology = Literal["ring", "complete", "empty"]
@@ -71,8 +70,6 @@ class CodeEvolveConfig(WritingSettings):
     """Prompts of an island that live: those with the best programs."""
     instructions: str = ""
     """The prompt that all islands begin with; empty: one that ships."""
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE edits or whole."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSettings = ArchiveSettings()

@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from flowevolve._util.settings import Settings
 from flowevolve.prompts.abstracts import TrajectoryKind
-from flowevolve.prompts.reading.children import Form
 from flowevolve.stages import WritingSettings
 
 
@@ -58,5 +57,3 @@ class ContextEvolveConfig(WritingSettings):
     trajectories: TrajectoriesSettings = TrajectoriesSettings()
     failed_parents: bool = False
     """Whether programs that failed may be parents, behind all that work."""
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""

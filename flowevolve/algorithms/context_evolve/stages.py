@@ -110,24 +110,30 @@ class Steps:
     async def generate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
         step = item.expect(Step)
+        asked = self.writing.forms.assign(step.parent, [each.program for each in step.examples], context)
         prompt = program_prompt(
             self.statement,
-            as_shown(step.parent),
-            form=self.config.form,
-            others=[as_shown(each.program) for each in step.examples],
-            advice=_advice(step),
+            as_shown(asked.parent),
+            form=asked.form,
+            others=[as_shown(each) for each in asked.others],
+            advice=step.guidance if asked.kind == "fix" else _advice(step),
+            further=asked.further,
         )
         program = await write_program(
-            step.parent,
+            asked.parent,
             prompt,
-            self.config.form,
+            asked.form,
             context,
             role=CODE,
             operator="generate",
-            parents=[step.parent],
+            parents=asked.parents([step.parent]),
             born=item.version,
             writing=self.writing,
-            attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
+            attributes={
+                "examples": [each.program.id for each in step.examples],
+                "guided": step.guided,
+                **asked.attributes,
+            },
         )
         yield Emit(Written(program))
 

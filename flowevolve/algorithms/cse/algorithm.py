@@ -152,9 +152,7 @@ class CSE(Algorithm[CSEConfig]):
         if "diagnose" in before:
             yield self._workers.stage("diagnose", Diagnose(statement), "write", capacity=1)
         yield Stage("renew", Renew(self.memory), ("write",))
-        yield self._workers.stage(
-            "write", Write(statement, config.form, self._writing), "evaluate", repair_to="write", capacity=1
-        )
+        yield self._workers.stage("write", Write(statement, self._writing), "evaluate", repair_to="write", capacity=1)
         evaluate = Assess(Rollouts(self._task), self._task)
         yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from flowevolve.algorithms.cse.memory import LIMIT_TOKENS, STEPS_KEPT
 from flowevolve.experience.settings import GlobalMemorySettings
-from flowevolve.prompts.reading.children import Form
 from flowevolve.stages import WritingSettings
+from flowevolve.stages.forms import FormSetting
 
 
 class CSEConfig(WritingSettings):
@@ -27,8 +27,8 @@ class CSEConfig(WritingSettings):
     """Whether parents are taken apart, for mutations and crossovers that keep what is good. Otherwise a child is
     written from one parent, which may be changed anywhere.
     """
-    form: Form = "whole"
-    """How children are written: SEARCH/REPLACE edits of their first parent, or whole."""
+    form: FormSetting = "whole"
+    """How children are written: SEARCH/REPLACE edits of their first parent, whole, or ``mixed``."""
     epsilon: float = Field(default=0.001, gt=0)
     """Where a problem measures the integral A of memory over time, a program's reward is 1 / (A + epsilon)."""
     local_memory: bool = True

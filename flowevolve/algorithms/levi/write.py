@@ -34,6 +34,7 @@ from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import CURRENT_HEADING, ReflectionExample, reflection_prompt
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
+from flowevolve.stages.forms import KINDS, REWRITES
 
 LARGE, SMALL = "large", "small"
 """Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.
@@ -95,23 +96,42 @@ class ProgramWriter:
 
     def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
         self.statement = task.problem.statement
-        self._config = config
         self._writing = config.writing(self.statement)
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
-        programs = [as_shown(each) for each in shown]
         if brief.unlike:
-            prompt = seed_prompt(self.statement, programs)
-        else:
-            prompt = program_prompt(
-                self.statement, programs[0], form=self._config.form, others=programs[1:], advice=brief.advice
-            )
+            return await self._unlike(brief, shown, born, context)
+        kinds = KINDS if brief.operator == "mutate" else REWRITES
+        asked = self._writing.forms.assign(shown[0], shown[1:], context, kinds=kinds)
+        prompt = program_prompt(
+            self.statement,
+            as_shown(asked.parent),
+            form=asked.form,
+            others=[as_shown(each) for each in asked.others],
+            advice=brief.advice,
+            further=asked.further,
+        )
+        return await write_program(
+            asked.parent,
+            prompt,
+            asked.form,
+            context,
+            role=SMALL,
+            operator=brief.operator,
+            parents=asked.parents(shown),
+            born=born,
+            attributes=asked.attributes,
+            writing=self._writing,
+        )
+
+    async def _unlike(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
+        """A program that is to be unlike those that are shown."""
         return await write_program(
             shown[0],
-            prompt,
-            "whole" if brief.unlike else self._config.form,
+            seed_prompt(self.statement, [as_shown(each) for each in shown]),
+            "whole",
             context,
-            role=LARGE if brief.unlike else SMALL,
+            role=LARGE,
             operator=brief.operator,
             parents=() if brief.operator == "diverse" else shown,
             born=born,
