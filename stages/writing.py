@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flowevolve._util.settings import Settings
+from flowevolve.stages.command import CommandProposer, ProposerSettings
 from flowevolve.stages.forms import Forms, FormSetting, FormWeights
 from flowevolve.stages.novelty import Novelty, NoveltySettings
 
@@ -20,6 +21,8 @@ class Writing:
     """What turns down programs that are too much like others; None: nothing."""
     forms: Forms = field(default_factory=Forms)
     """What is asked for."""
+    proposer: CommandProposer | None = None
+    """The command that writes programs; None: LLM roles do."""
 
     @property
     def tries(self) -> int:
@@ -43,6 +46,8 @@ class WritingSettings(Settings):
     """Take edits only if all of a reply can be made; else those that can."""
     novelty: NoveltySettings = NoveltySettings()
     """Which programs are not run, as they are too much like others."""
+    proposer: ProposerSettings = ProposerSettings()
+    """A command that writes programs, in place of the LLM roles that do."""
 
     @property
     def named_roles(self) -> Sequence[str]:
@@ -55,4 +60,5 @@ class WritingSettings(Settings):
         Raises:
             InputError: if something that is asked for is not installed.
         """
-        return Writing(self.all_edits, self.novelty.make(statement), Forms(self.form, self.forms))
+        forms = Forms(self.form, self.forms)
+        return Writing(self.all_edits, self.novelty.make(statement), forms, self.proposer.make(statement))

@@ -132,6 +132,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             born=version,
             attributes=asked.attributes,
             writing=self._writing,
+            others=asked.others,
         )
         yield Emit(Written(child), version=version, derives=(parent.id,))
 

@@ -105,6 +105,7 @@ class Generate:
             parents=asked.parents([] if chosen.operator == "start" else [chosen.parent]),
             born=item.version,
             writing=self.writing,
+            others=asked.others,
             attributes={**Place(island=chosen.island, prompt=prompt.id).to_json(), **asked.attributes},
         )
         yield Emit(Made(program, new))

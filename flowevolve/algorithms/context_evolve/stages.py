@@ -129,6 +129,7 @@ class Steps:
             parents=asked.parents([step.parent]),
             born=item.version,
             writing=self.writing,
+            others=asked.others,
             attributes={
                 "examples": [each.program.id for each in step.examples],
                 "guided": step.guided,

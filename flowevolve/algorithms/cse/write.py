@@ -189,6 +189,7 @@ class Write:
             attributes={**({"frozen": kept} if kept else {}), **asked.attributes},
             mend=partial(keep_to, frozen, context),
             writing=self.writing,
+            others=[] if asked.kind == "fix" else parents[1:],
         )
 
     def _request(self, brief: Brief, parents: Sequence[Candidate], form: Form) -> tuple[str, list[Frozen]]:

@@ -84,6 +84,8 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
         raise InputError(f"task {task.name!r}: LEVI evolves programs and prompts, not a {task.seed().kind}")
     if config.novelty.by != "none":
         raise InputError('algorithm.novelty: only programs are looked at; leave it out, or set by = "none"')
+    if config.proposer.command:
+        raise InputError("algorithm.proposer.command: a command writes programs, and no prompts; leave it out")
     if not task.data.train:
         raise InputError(f"task {task.name!r}: LEVI needs training examples to rewrite prompts by")
     return PromptWriter(task, config, rollouts)
@@ -122,6 +124,7 @@ class ProgramWriter:
             born=born,
             attributes=asked.attributes,
             writing=self._writing,
+            others=asked.others,
         )
 
     async def _unlike(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
@@ -136,6 +139,7 @@ class ProgramWriter:
             parents=() if brief.operator == "diverse" else shown,
             born=born,
             writing=self._writing,
+            others=shown[1:],
         )
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.prompts.reading.fields import plain
+from flowevolve.prompts.reading.fields import lines_named, plain
 from flowevolve.prompts.reading.json_replies import answer_in
 
 _FIELD = re.compile(r"^[ \t>*_#`•+–-]*(name|idea)[ \t*_`]*[:：][ \t*_]*(\S.*)$", re.IGNORECASE)
@@ -21,6 +21,17 @@ class Description:
 
     name: str = ""
     idea: str = ""
+
+
+def read_printed(output: str) -> Description:
+    """The last name and the last idea that a program printed."""
+    names, ideas = (lines_named(output, key) for key in ("name", "idea"))
+    return _description(*(each[-1] if each else "" for each in (names, ideas)))
+
+
+def _description(name: str, idea: str) -> Description:
+    name, idea = (" ".join(text.split()) for text in (name, idea))
+    return Description(name[:_LONGEST_NAME], idea[:_LONGEST_IDEA])
 
 
 def read_description(reply: str) -> tuple[Description, str]:
@@ -44,5 +55,5 @@ def read_description(reply: str) -> tuple[Description, str]:
         return Description(), reply
     taken = {number for number, _ in found.values()}
     rest = "\n".join(line for number, line in enumerate(lines) if number not in taken)
-    name, idea = (" ".join(found.get(key, (0, ""))[1].split()) for key in ("name", "idea"))
-    return Description(name[:_LONGEST_NAME], idea[:_LONGEST_IDEA]), rest
+    name, idea = (found.get(key, (0, ""))[1] for key in ("name", "idea"))
+    return _description(name, idea), rest
