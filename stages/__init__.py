@@ -24,6 +24,7 @@ from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan
 from flowevolve.stages.screen import Screen as Screen
 from flowevolve.stages.update import Update as Update
+from flowevolve.stages.writing import Writing as Writing, WritingSettings as WritingSettings
 
 if __name__ != "flowevolve.stages":
     raise ImportError("import this package as flowevolve.stages")

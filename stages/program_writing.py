@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.event_kinds import ReplyPartlyRead
+from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead, ReplyUnparsable
 from flowevolve.core.graph import Discard
 from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
+from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.again import example_of
-from flowevolve.prompts.reading.children import Form, read_child
+from flowevolve.prompts.reading.children import Form, check_child, read_child
+from flowevolve.prompts.reading.descriptions import Description, read_description, read_printed
 from flowevolve.prompts.reading.programs import ReadProgram
 from flowevolve.stages.asking import Asker, ask
+from flowevolve.stages.command import CommandProposer
+from flowevolve.stages.novelty import Like, Looked
+from flowevolve.stages.writing import PLAIN, Writing
+
+_PROPOSAL = Cost(proposals=1)
 
 
 def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
@@ -25,7 +35,8 @@ def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
     ``failure`` is that of one whose attributes don't say so yet.
     """
     score = program.mean_score if failure is None and works(program) and program.scores else None
-    return ShownProgram(program.artifact, score, Assessment.of(program).feedback)
+    said = Named.of(program)
+    return ShownProgram(program.artifact, score, Assessment.of(program).feedback, said.name, said.idea)
 
 
 async def write_program(
@@ -41,39 +52,125 @@ async def write_program(
     attributes: Mapping[str, JSON] | None = None,
     temperature: float | None = None,
     mend: Callable[[Artifact], Artifact] | None = None,
-    all_edits: bool = False,
+    writing: Writing = PLAIN,
+    others: Sequence[Candidate] = (),
 ) -> Candidate:
     """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
 
-    ``mend`` makes of the program that was read the one that is proposed. With ``all_edits``, a reply of which an edit
-    can't be made is one that can't be read.
+    ``mend`` makes of the program that was read the one that is proposed. ``writing`` says what is taken of a reply, and
+    which programs are turned down as they are too much like others (the event ``program.not_new`` says which). If it
+    has a command that writes programs, that is run in place of the call; it finds ``others`` as files.
 
     Raises:
         Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
-            ``parent`` or of one of the ``parents``; or by ``mend``.
-        LLMError: if the call failed for good.
+            ``parent`` or of one of the ``parents``, or not new; or by ``mend``.
+        LLMError: if a call failed for good.
         OverBudgetError: if there is no room for one more proposal.
     """
-    replies: list[str] = []
+    call = _Call(parent, form, context, role, operator, temperature, writing, others)
+    write = call.program if writing.proposer is None else partial(call.by_command, writing.proposer)
+    for left in reversed(range(writing.tries)):
+        if left == writing.tries - 1:
+            artifact, named = await write(prompt, lambda: context.begin(_PROPOSAL))
+        else:
+            with context.reserved(_PROPOSAL):
+                artifact, named = await write(prompt, lambda: context.spend(_PROPOSAL))
+        if mend is not None:
+            artifact = mend(artifact)
+        if any(artifact == each.artifact for each in (parent, *parents)):
+            raise Discard("unchanged")
+        looked = Looked() if writing.novelty is None else await writing.novelty.look(artifact, parent, context)
+        if looked.like is None:
+            noted = {**(attributes or {}), **named.to_json(), **looked.attributes}
+            return context.propose(artifact, parents=parents, operator=operator, attributes=noted, born=born)
+        call.turn_down(looked.like, again=left > 0)
+        prompt = with_too_like(prompt)
+    raise Discard("not new")
 
-    def read(reply: str) -> ReadProgram:
-        if not replies:
-            context.begin(Cost(proposals=1))
-        replies.append(reply)
-        return read_child(reply, parent.artifact, form, all_edits=all_edits)
 
-    try:
-        child = await ask(context, role, prompt, read, agent=operator, candidate=parent.id, temperature=temperature)
-    except UnparsableReplyError as error:
-        raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
-    if child.left_out:
-        _tell(context, child, Asker(role, operator, parent.id), replies[-1])
-    artifact = parent.artifact.replace(**child.files)
-    if mend is not None:
-        artifact = mend(artifact)
-    if any(artifact == each.artifact for each in (parent, *parents)):
-        raise Discard("unchanged")
-    return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What the calls for one proposal have in common."""
+
+    parent: Candidate
+    form: Form
+    context: StageContext
+    role: str
+    operator: str
+    temperature: float | None
+    writing: Writing
+    others: Sequence[Candidate]
+
+    async def program(self, prompt: str, pay: Callable[[], None]) -> tuple[Artifact, Named]:
+        """The program that one reply makes, and what the reply calls it; it is paid for as soon as there is a reply."""
+        replies: list[str] = []
+        parent, context = self.parent, self.context
+
+        def read(reply: str) -> ReadProgram:
+            if not replies:
+                pay()
+            replies.append(reply)
+            return read_child(read_description(reply)[1], parent.artifact, self.form, all_edits=self.writing.all_edits)
+
+        try:
+            child = await ask(
+                context,
+                self.role,
+                prompt,
+                read,
+                agent=self.operator,
+                candidate=parent.id,
+                temperature=self.temperature,
+            )
+        except UnparsableReplyError as error:
+            raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
+        if child.left_out:
+            _tell(context, child, Asker(self.role, self.operator, parent.id), replies[-1])
+        return parent.artifact.replace(**child.files), _named(read_description(replies[-1])[0])
+
+    async def by_command(
+        self, proposer: CommandProposer, prompt: str, pay: Callable[[], None]
+    ) -> tuple[Artifact, Named]:
+        """The program that the command makes of the parent, which is paid for before that is run."""
+        pay()
+        parent, context = self.parent, self.context
+        wrote = await proposer.write(parent, self.others, prompt, context)
+        try:
+            check_child(wrote.files, parent.artifact)
+        except UnparsableReplyError as error:
+            refused = ReplyUnparsable(
+                context.stage,
+                context.item_id,
+                str(error),
+                error.reason.value,
+                self.role,
+                self.operator,
+                parent.id,
+                example=example_of(wrote.output),
+            )
+            context.log(refused.kind, **refused.to_json())
+            raise Discard("unparsable reply") from error
+        return parent.artifact.replace(**wrote.files), _named(read_printed(wrote.output))
+
+    def turn_down(self, like: Like, *, again: bool) -> None:
+        """Write an event on a program that is not new."""
+        novelty = self.writing.novelty
+        assert novelty is not None, "without novelty nothing is turned down"
+        event = ProgramNotNew(
+            self.context.stage,
+            self.context.item_id,
+            novelty.by,
+            self.operator,
+            like.program,
+            like.similarity,
+            like.reason,
+            again,
+        )
+        self.context.log(event.kind, **event.to_json())
+
+
+def _named(said: Description) -> Named:
+    return Named.model_validate({name: text for name, text in (("name", said.name), ("idea", said.idea)) if text})
 
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:

@@ -326,6 +326,18 @@ class ReplyPartlyRead(StageEvent, kind="reply.partly_read"):
     example: Text
 
 
+@dataclass(frozen=True)
+class ProgramNotNew(StageEvent, kind="program.not_new"):
+    """A program was turned down before it was run. ``again``: another one is asked for."""
+
+    by: Literal["text", "embedding", "judge"]
+    agent: str
+    like: str
+    similarity: Number
+    reason: Text
+    again: bool = False
+
+
 # LLM calls and the servers that answer them
 
 

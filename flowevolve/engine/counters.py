@@ -22,6 +22,7 @@ from flowevolve.core.event_kinds import (
     ItemsGathered,
     ItemTaken,
     PoolCommitted,
+    ProgramNotNew,
     RepairUnparsable,
     ReplyPartlyRead,
     ReplyUnparsable,
@@ -140,6 +141,8 @@ class ReplyCounts:
     partly_read: dict[str, Counter[str]] = field(default_factory=dict)
     """Counts the parts that were left out."""
     examples: dict[str, str] = field(default_factory=dict)
+    not_new: Counter[str] = field(default_factory=Counter)
+    """Counts programs that were turned down as they were too much like others, by what told so."""
 
     def take_unreadable(self, event: ReplyUnparsable) -> None:
         self.unreadable.setdefault(event.role, Counter())[event.reason] += 1
@@ -157,6 +160,7 @@ class ReplyCounts:
             "asked_again": self.asked_again,
             "partly_read": {role: dict(counts) for role, counts in self.partly_read.items()},
             "examples": dict(self.examples),
+            "not_new": dict(self.not_new),
         }
 
 
@@ -212,6 +216,8 @@ class RunCounters:
                 self.replies.take_unreadable(refused)
             case ReplyPartlyRead() as partly:
                 self.replies.take_partly_read(partly)
+            case ProgramNotNew(by=by):
+                self.replies.not_new[by] += 1
             case ItemsGathered(stage=stage, items=items):
                 if stage in self.batches:
                     self._gathered[items[0]] = len(items)

@@ -24,6 +24,8 @@ OUTCOME_HEADING = "## What became of it"
 ANCESTORS_HEADING = "## The versions before it"
 OTHERS_HEADING = "## Other programs"
 ADVICE_HEADING = "## Advice"
+CROSS_HEADING = "## Make one of two"
+FIX_HEADING = "## Mend it"
 REPLY_HEADING = "## What to write"
 
 DEFAULT_INSTRUCTIONS = """\
@@ -44,6 +46,14 @@ the lines to put in their place
 
 Edits are made in order, each in the program as the ones before it left it."""
 WHOLE_WANTED = "Reply with the complete program inside one fenced block (three backticks) and nothing after it."
+NAMED_WANTED = """\
+Begin the reply with two lines, which are shown to those who write later programs:
+
+Name: a few words for what you change
+Idea: one sentence on what it does and why"""
+CROSS_SECTION = f"""\
+{CROSS_HEADING}
+Make one program of this one and the first of the other programs that has what is good in each."""
 _FILES_EDITED = "Before each edit, name its file in a line of its own, such as `FILE: {name}`."
 _FILES_WHOLE = """\
 Reply with each file that you change, complete, inside a fenced block of its own (three backticks) that is labelled with
@@ -57,11 +67,23 @@ _MARKED = "Only what is between lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-E
 
 @dataclass(frozen=True, slots=True)
 class ShownProgram:
-    """A program as prompts show it: its files by name, its score (None: it failed or was not run), and its feedback."""
+    """A program as prompts show it: its files by name, its score (None: it failed or was not run), and its feedback.
+
+    Where other programs are shown beside a parent, so are what their writers called them and said of them.
+    """
 
     program: Mapping[str, str]
     score: float | None
     feedback: str = ""
+    name: str = ""
+    """What its writer calls it, and says of it; empty where nothing was said."""
+    idea: str = ""
+
+    @property
+    def said(self) -> str:
+        """Lines with what its writer said of it, each with its end."""
+        said = (("Name", self.name), ("Idea", self.idea))
+        return "".join(f"{title}: {text}\n" for title, text in said if text)
 
 
 def task_section(statement: str) -> str:
@@ -102,6 +124,11 @@ def program_prompt(
     return "\n\n".join(sections)
 
 
+def fix_section(failure: str) -> str:
+    """A section that asks for nothing but that a program which failed is mended."""
+    return f"{FIX_HEADING}\nThe program failed:\n{fence(failure)}\nMend that, and change nothing else."
+
+
 def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:
     """Ask for a whole program that solves the task in another way than ``seeds``, the first of which shows the form.
 
@@ -138,7 +165,9 @@ def shown_outcome(shown: ShownProgram) -> str:
 
 def shown_programs(heading: str, programs: Mapping[str, ShownProgram]) -> str:
     """A section that shows programs, each under its name with its score and feedback."""
-    shown = [f"### {name}\n{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()]
+    shown = [
+        f"### {name}\n{each.said}{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()
+    ]
     return "\n\n".join([heading, *shown])
 
 
@@ -155,4 +184,5 @@ def reply_instructions(program: Mapping[str, str], form: Form) -> str:
         lines = [_FILES_WHOLE if several else WHOLE_WANTED]
     if any(has_marks(text) for text in program.values()):
         lines.append(_MARKED)
+    lines.append(f"\n{NAMED_WANTED}")
     return "\n".join(lines)

@@ -25,6 +25,9 @@ class Best:
     artifact: Artifact
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What else was measured of it: means over the cases of a problem."""
+    name: str = ""
+    """What the writer of a program calls its last change, and says of it; empty where nothing was said."""
+    idea: str = ""
     interval: Interval | None = None
     """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
     too high on average; what it is worth is said by `HeldOut`.
@@ -103,6 +106,7 @@ class Result:
                 "interval": None if self.best.interval is None else list(self.best.interval),
                 "metrics": dict(self.best.metrics),
                 "characters": sum(map(len, self.best.components.values())),
+                **{key: said for key, said in (("name", self.best.name), ("idea", self.best.idea)) if said},
                 "components": dict(self.best.components),
             },
             "frontier": [{"id": each.id, "score": each.score, "metrics": dict(each.metrics)} for each in self.frontier],

@@ -21,6 +21,7 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
+from flowevolve.core.named import Named
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -271,7 +272,16 @@ class _Opened:
 def _found(candidate: Candidate) -> Best:
     # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
     metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
+    said = Named.of(candidate)
+    return Best(
+        candidate.id,
+        candidate.mean_score,
+        candidate.artifact.components,
+        candidate.artifact,
+        metrics,
+        said.name,
+        said.idea,
+    )
 
 
 def _interval(candidate: Candidate) -> Interval | None:

@@ -27,6 +27,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     head.add_row("score", f"{scores} ({best.get('id')}{length})")
+    if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
+        head.add_row("best's change", Text(": ".join(said)))
     if metrics := _table(best.get("metrics")):
         head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:
@@ -91,6 +93,8 @@ def _unread(replies: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield title, f"{role}: {_counts(_table(counts))}"
     if replies.get("asked_again"):
         yield "asked again", f"for {replies['asked_again']} of these replies"
+    if not_new := _table(replies.get("not_new")):
+        yield "not new", f"programs that were not run, by {_counts(not_new)}"
     for reason, example in _table(replies.get("examples")).items():
         yield "such as", f"{reason.replace('_', ' ')}: {' '.join(str(example).split())[:_EXAMPLE_CHARACTERS]}"
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.settings import Settings
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -23,8 +22,7 @@ from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
 from flowevolve.prompts.programs import program_prompt
-from flowevolve.prompts.reading.children import Form
-from flowevolve.stages import Assess, Assessed, Rollouts, Written, as_shown, committing, write_program
+from flowevolve.stages import Assess, Assessed, Rollouts, WritingSettings, Written, as_shown, committing, write_program
 
 ROLE = "code"
 DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}
@@ -49,13 +47,8 @@ class Best:
         return self.candidate is not None and self.candidate.mean_score > other.mean_score
 
 
-class SearchConfig(Settings):
+class SearchConfig(WritingSettings):
     """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
-
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
 
 
 class Selected(Record, kind="parent.selected"):
@@ -89,6 +82,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._writing = self.config.writing(task.problem.statement)
         self._best = Best()
         self.archives = (self._best,)
 
@@ -124,17 +118,21 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             raise Exhausted
         selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
         parent, version = context.pool[selected.parent], selected.version
-        prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
+        asked = self._writing.forms.assign(parent, (), context)
+        others = [as_shown(each) for each in asked.others]
+        statement = self._task.problem.statement
         child = await write_program(
-            parent,
-            prompt,
-            self.config.form,
+            asked.parent,
+            program_prompt(statement, as_shown(asked.parent), form=asked.form, others=others, further=asked.further),
+            asked.form,
             context,
             role=ROLE,
             operator="write",
-            parents=[parent],
+            parents=asked.parents([parent]),
             born=version,
-            all_edits=self.config.all_edits,
+            attributes=asked.attributes,
+            writing=self._writing,
+            others=asked.others,
         )
         yield Emit(Written(child), version=version, derives=(parent.id,))
 
@@ -144,6 +142,9 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         if assessed.failure is not None:
             if candidate.operator == "seed":
                 raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
+            if self._writing.forms.mends:
+                context.commit([Add(candidate, "rejected")])
+                return
             raise Discard("failed")
         if not context.decide(Judged, lambda: Judged(accepted=not self._best.beats(candidate))).accepted:
             raise Discard("not as good as the best")

@@ -67,6 +67,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._writing = self.config.writing(task.problem.statement)
         archive = self.config.archive
         self._cells = None if archive.name == "naive" else Cells(archive.name, len(archive.features), archive.cells)
         self.islands = _islands(self.config, self._cells)
@@ -111,7 +112,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
             (
                 Stage("select", self._select, ("meta", "generate")),
                 self._workers.stage("meta", Meta(statement), "generate", capacity=1),
-                self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1),
+                self._workers.stage("generate", Generate(statement, config, self._writing), "evaluate", capacity=1),
                 self._workers.stage("evaluate", Evaluate(assess, task.worst), "update"),
                 committing("update", Update(self.islands, config.migration, instructions)),
             ),

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import FITNESS
-from flowevolve.prompts.reading.children import Form
+from flowevolve.stages import WritingSettings
 
 Topology = Literal["ring", "complete", "empty"]
 """Which islands send migrants to which."""
@@ -52,7 +52,7 @@ class MigrationSettings(Settings):
     """Part of the programs that live on the island; at least one goes, if one may."""
 
 
-class CodeEvolveConfig(Settings):
+class CodeEvolveConfig(WritingSettings):
     """Defaults are those of CodeEvolve (arXiv 2510.14150, appendix C) where it gives them; ``cells`` and
     ``migration.every`` those of its published runs.
     """
@@ -70,10 +70,6 @@ class CodeEvolveConfig(Settings):
     """Prompts of an island that live: those with the best programs."""
     instructions: str = ""
     """The prompt that all islands begin with; empty: one that ships."""
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE edits or whole."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSettings = ArchiveSettings()
@@ -82,5 +78,5 @@ class CodeEvolveConfig(Settings):
 
     @property
     def named_roles(self) -> Sequence[str]:
-        """The role that writes programs when exploring."""
-        return (self.exploring_role,)
+        """The role that writes programs when exploring, and those of all program algorithms."""
+        return (self.exploring_role, *super().named_roles)

@@ -28,7 +28,8 @@ from flowevolve.prompts.programs import (
 )
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.stages import Assess, as_shown, ask, write_program
+from flowevolve.stages import Assess, Writing, as_shown, ask, write_program
+from flowevolve.stages.forms import KINDS, REWRITES
 
 CODE, META = "code", "meta"
 """The LLM roles."""
@@ -72,30 +73,40 @@ class Generate:
 
     statement: str
     config: CodeEvolveConfig
+    writing: Writing
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         new = item.payload.candidate if isinstance(item.payload, Prompted) else None
         chosen = item.payload.chosen if isinstance(item.payload, Prompted) else item.expect(Chosen)
         prompt = new or chosen.prompt
+        asked = self.writing.forms.assign(
+            chosen.parent,
+            chosen.inspirations,
+            context,
+            kinds=REWRITES if chosen.operator == "start" else KINDS,
+            usable=lambda program: Place.of(program).island == chosen.island,
+        )
         text = program_prompt(
             self.statement,
-            as_shown(chosen.parent),
-            form=self.config.form,
-            others=[as_shown(each) for each in chosen.inspirations],
-            ancestors=[as_shown(each) for each in chosen.ancestors],
+            as_shown(asked.parent),
+            form=asked.form,
+            others=[as_shown(each) for each in asked.others],
+            ancestors=[] if asked.kind == "fix" else [as_shown(each) for each in chosen.ancestors],
             instructions=prompt.artifact[INSTRUCTIONS],
+            further=asked.further,
         )
         program = await write_program(
-            chosen.parent,
+            asked.parent,
             text,
-            self.config.form,
+            asked.form,
             context,
             role=self.config.exploring_role if chosen.operator == "explore" else CODE,
             operator=chosen.operator,
-            parents=[] if chosen.operator == "start" else [chosen.parent],
+            parents=asked.parents([] if chosen.operator == "start" else [chosen.parent]),
             born=item.version,
-            all_edits=self.config.all_edits,
-            attributes=Place(island=chosen.island, prompt=prompt.id).to_json(),
+            writing=self.writing,
+            others=asked.others,
+            attributes={**Place(island=chosen.island, prompt=prompt.id).to_json(), **asked.attributes},
         )
         yield Emit(Made(program, new))
 

@@ -63,6 +63,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         self.tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._writing = self.config.writing(task.problem.statement)
         self._describes = self.config.summarizer and not self.config.raw_history
         self.buffer = EvolveBuffer(described=self._describes, failed_parents=self.config.failed_parents)
         self.archives = (self.buffer,)
@@ -94,7 +95,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         navigates = agents and config.navigator
         first = "navigate" if navigates else "sample"
         after = "summarize" if self._describes else "update"
-        steps = Steps(self.buffer, task.problem.statement, config)
+        steps = Steps(self.buffer, task.problem.statement, config, self._writing)
         sample = steps.sample if agents and config.sampler else steps.pick
         # What is settled goes stale while it waits: queues before a program is written are short.
         stages: list[AnyStage] = [Stage("select", steps.select, (first,))]

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from flowevolve._util.settings import Settings
 from flowevolve.prompts.abstracts import TrajectoryKind
-from flowevolve.prompts.reading.children import Form
+from flowevolve.stages import WritingSettings
 
 
 class TrajectoriesSettings(Settings):
@@ -35,7 +35,7 @@ class TrajectoriesSettings(Settings):
         return self
 
 
-class ContextEvolveConfig(Settings):
+class ContextEvolveConfig(WritingSettings):
     """Each agent can be switched off alone, as in the paper's figure 2c."""
 
     summarizer: bool = True
@@ -57,7 +57,3 @@ class ContextEvolveConfig(Settings):
     trajectories: TrajectoriesSettings = TrajectoriesSettings()
     failed_parents: bool = False
     """Whether programs that failed may be parents, behind all that work."""
-    form: Form = "edits"
-    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""

@@ -25,7 +25,7 @@ from flowevolve.prompts.abstracts import (
     summarize_prompt,
 )
 from flowevolve.prompts.programs import program_prompt
-from flowevolve.stages import Assessed, Written, as_shown, ask, write_program
+from flowevolve.stages import Assessed, Writing, Written, as_shown, ask, write_program
 
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""
@@ -61,6 +61,7 @@ class Steps:
     buffer: EvolveBuffer
     statement: str
     config: ContextEvolveConfig
+    writing: Writing
 
     async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
@@ -109,24 +110,31 @@ class Steps:
     async def generate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
         step = item.expect(Step)
+        asked = self.writing.forms.assign(step.parent, [each.program for each in step.examples], context)
         prompt = program_prompt(
             self.statement,
-            as_shown(step.parent),
-            form=self.config.form,
-            others=[as_shown(each.program) for each in step.examples],
-            advice=_advice(step),
+            as_shown(asked.parent),
+            form=asked.form,
+            others=[as_shown(each) for each in asked.others],
+            advice=step.guidance if asked.kind == "fix" else _advice(step),
+            further=asked.further,
         )
         program = await write_program(
-            step.parent,
+            asked.parent,
             prompt,
-            self.config.form,
+            asked.form,
             context,
             role=CODE,
             operator="generate",
-            parents=[step.parent],
+            parents=asked.parents([step.parent]),
             born=item.version,
-            all_edits=self.config.all_edits,
-            attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
+            writing=self.writing,
+            others=asked.others,
+            attributes={
+                "examples": [each.program.id for each in step.examples],
+                "guided": step.guided,
+                **asked.attributes,
+            },
         )
         yield Emit(Written(program))
 

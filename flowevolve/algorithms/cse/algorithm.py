@@ -93,6 +93,7 @@ class CSE(Algorithm[CSEConfig]):
         self._task = task
         self._statement = task.problem.statement
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._writing = self.config.writing(self._statement)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
         # A memory that no prompt shows need not be short: what is distilled is kept beside its entries.
@@ -151,9 +152,7 @@ class CSE(Algorithm[CSEConfig]):
         if "diagnose" in before:
             yield self._workers.stage("diagnose", Diagnose(statement), "write", capacity=1)
         yield Stage("renew", Renew(self.memory), ("write",))
-        yield self._workers.stage(
-            "write", Write(statement, config.form, config.all_edits), "evaluate", repair_to="write", capacity=1
-        )
+        yield self._workers.stage("write", Write(statement, self._writing), "evaluate", repair_to="write", capacity=1)
         evaluate = Assess(Rollouts(self._task), self._task)
         yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:

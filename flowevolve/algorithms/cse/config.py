@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from flowevolve._util.settings import Settings
 from flowevolve.algorithms.cse.memory import LIMIT_TOKENS, STEPS_KEPT
 from flowevolve.experience.settings import GlobalMemorySettings
-from flowevolve.prompts.reading.children import Form
+from flowevolve.stages import WritingSettings
+from flowevolve.stages.forms import FormSetting
 
 
-class CSEConfig(Settings):
+class CSEConfig(WritingSettings):
     """Defaults are those of Controlled Self-Evolution (arXiv 2601.07348, appendix C).
 
     ``planning``, ``evolution`` and ``local_memory`` switch off what its ablations leave out, and so does a ``memory``
@@ -27,10 +27,8 @@ class CSEConfig(Settings):
     """Whether parents are taken apart, for mutations and crossovers that keep what is good. Otherwise a child is
     written from one parent, which may be changed anywhere.
     """
-    form: Form = "whole"
-    """How children are written: SEARCH/REPLACE edits of their first parent, or whole."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
+    form: FormSetting = "whole"
+    """How children are written: SEARCH/REPLACE edits of their first parent, whole, or ``mixed``."""
     epsilon: float = Field(default=0.001, gt=0)
     """Where a problem measures the integral A of memory over time, a program's reward is 1 / (A + epsilon)."""
     local_memory: bool = True
@@ -53,5 +51,6 @@ class CSEConfig(Settings):
 
     @property
     def named_roles(self) -> Sequence[str]:
-        """The roles that the embedder of the global memory calls."""
-        return () if self.memory.location is None else self.memory.embedding.roles
+        """The roles that the embedder of the global memory calls, and those of all program algorithms."""
+        remembering = () if self.memory.location is None else self.memory.embedding.roles
+        return (*remembering, *super().named_roles)

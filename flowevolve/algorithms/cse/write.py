@@ -22,7 +22,8 @@ from flowevolve.prompts.plans import implement_prompt
 from flowevolve.prompts.programs import program_prompt
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
-from flowevolve.stages import Written, as_shown, try_asking, write_program
+from flowevolve.stages import Writing, Written, as_shown, try_asking, write_program
+from flowevolve.stages.forms import REWRITES, Kind
 
 CODE = "code"
 """The role that plans and writes programs."""
@@ -142,8 +143,7 @@ class Write:
     """A child that changes what is frozen is mended, or discarded where it can't be."""
 
     statement: str
-    form: Form
-    all_edits: bool = False
+    writing: Writing
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Planned):
@@ -163,32 +163,41 @@ class Write:
             parents=(),
             born=born,
             attributes={"plan": planned.plan},
+            writing=self.writing,
         )
 
     async def _child(self, brief: Brief, born: int, context: StageContext) -> Candidate:
         parents = [context.pool[name] for name in brief.parents]
-        prompt, frozen = self._request(brief, parents)
+        kinds: Sequence[Kind] = REWRITES if brief.operator == "crossover" else (*REWRITES, "fix")
+        asked = self.writing.forms.assign(parents[0], (), context, kinds=kinds)
+        prompt, frozen = self._request(brief, parents, asked.form)
+        if asked.kind == "fix":
+            shown = as_shown(asked.parent)
+            advice, further = brief.advice, asked.further
+            prompt = program_prompt(self.statement, shown, form=asked.form, advice=advice, further=further)
+            frozen = []
         kept: dict[str, JSON] = {name: [*each.parts] for name, each in zip(brief.parents, frozen, strict=False)}
         return await write_program(
-            parents[0],
+            asked.parent,
             prompt,
-            self.form,
+            asked.form,
             context,
             role=CODE,
             operator=brief.operator,
-            parents=parents,
+            parents=asked.parents(parents),
             born=born,
-            attributes={"frozen": kept} if kept else {},
+            attributes={**({"frozen": kept} if kept else {}), **asked.attributes},
             mend=partial(keep_to, frozen, context),
-            all_edits=self.all_edits,
+            writing=self.writing,
+            others=[] if asked.kind == "fix" else parents[1:],
         )
 
-    def _request(self, brief: Brief, parents: Sequence[Candidate]) -> tuple[str, list[Frozen]]:
+    def _request(self, brief: Brief, parents: Sequence[Candidate], form: Form) -> tuple[str, list[Frozen]]:
         """The prompt, and what it says is to be kept of each parent."""
         first = parents[0]
         match brief.operator:
             case "refine":
-                return program_prompt(self.statement, as_shown(first), form=self.form, advice=brief.advice), []
+                return program_prompt(self.statement, as_shown(first), form=form, advice=brief.advice), []
             case "mutate":
                 changes = mutation(first.artifact, brief.slots[0])
                 prompt = mutation_prompt(
@@ -197,7 +206,7 @@ class Write:
                     changes.keep,
                     changes.improve,
                     changes.why,
-                    form=self.form,
+                    form=form,
                     advice=brief.advice,
                 )
                 return prompt, [Frozen(first.artifact, changes.keep)]
@@ -210,7 +219,7 @@ class Write:
                     taken.first,
                     taken.second,
                     taken.why,
-                    form=self.form,
+                    form=form,
                     advice=brief.advice,
                 )
                 return prompt, [Frozen(first.artifact, taken.first), Frozen(parents[1].artifact, taken.second)]

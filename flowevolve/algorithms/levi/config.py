@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from flowevolve._util.settings import Settings
 from flowevolve.archives.descriptors import Placement
-from flowevolve.prompts.reading.children import Form
+from flowevolve.stages import WritingSettings
+from flowevolve.stages.forms import FormSetting
 
 
-class LEVIConfig(Settings):
+class LEVIConfig(WritingSettings):
     """Defaults are those of LEVI's table 5 where it has them."""
 
     seeds: int = Field(default=4, ge=0)
@@ -35,10 +35,8 @@ class LEVIConfig(Settings):
     """Temperatures of the softmax by which parents are sampled. They are used in turn."""
     inspiration: float = Field(default=0.8, ge=0, le=1)
     """How often a second program or prompt is shown."""
-    form: Form = "whole"
-    """What a model that changes a program is asked for: SEARCH/REPLACE edits, or the whole program."""
-    all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
+    form: FormSetting = "whole"
+    """What a model that changes a program is asked for: SEARCH/REPLACE edits, the whole program, or ``mixed``."""
     minibatch: int = Field(default=3, gt=0)
     """Training examples that a prompt is run on before it is rewritten."""
     shift_every: int = Field(default=10, ge=0)

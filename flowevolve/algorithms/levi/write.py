@@ -35,6 +35,7 @@ from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import CURRENT_HEADING, ReflectionExample, reflection_prompt
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
+from flowevolve.stages.forms import KINDS, REWRITES
 
 LARGE, SMALL = "large", "small"
 """Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.
@@ -82,6 +83,10 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
         return ProgramWriter(task, config)
     if task.seed().kind != "prompt":
         raise InputError(f"task {task.name!r}: LEVI evolves programs and prompts, not a {task.seed().kind}")
+    if config.novelty.by != "none":
+        raise InputError('algorithm.novelty: only programs are looked at; leave it out, or set by = "none"')
+    if config.proposer.command:
+        raise InputError("algorithm.proposer.command: a command writes programs, and no prompts; leave it out")
     if not task.data.train:
         raise InputError(f"task {task.name!r}: LEVI needs training examples to rewrite prompts by")
     return PromptWriter(task, config, rollouts)
@@ -94,26 +99,48 @@ class ProgramWriter:
 
     def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
         self.statement = task.problem.statement
-        self._config = config
+        self._writing = config.writing(self.statement)
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
-        programs = [as_shown(each) for each in shown]
         if brief.unlike:
-            prompt = seed_prompt(self.statement, programs)
-        else:
-            prompt = program_prompt(
-                self.statement, programs[0], form=self._config.form, others=programs[1:], advice=brief.advice
-            )
+            return await self._unlike(brief, shown, born, context)
+        kinds = KINDS if brief.operator == "mutate" else REWRITES
+        asked = self._writing.forms.assign(shown[0], shown[1:], context, kinds=kinds)
+        prompt = program_prompt(
+            self.statement,
+            as_shown(asked.parent),
+            form=asked.form,
+            others=[as_shown(each) for each in asked.others],
+            advice=brief.advice,
+            further=asked.further,
+        )
+        return await write_program(
+            asked.parent,
+            prompt,
+            asked.form,
+            context,
+            role=SMALL,
+            operator=brief.operator,
+            parents=asked.parents(shown),
+            born=born,
+            attributes=asked.attributes,
+            writing=self._writing,
+            others=asked.others,
+        )
+
+    async def _unlike(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
+        """A program that is to be unlike those that are shown."""
         return await write_program(
             shown[0],
-            prompt,
-            "whole" if brief.unlike else self._config.form,
+            seed_prompt(self.statement, [as_shown(each) for each in shown]),
+            "whole",
             context,
-            role=LARGE if brief.unlike else SMALL,
+            role=LARGE,
             operator=brief.operator,
             parents=() if brief.operator == "diverse" else shown,
             born=born,
-            all_edits=self._config.all_edits,
+            writing=self._writing,
+            others=shown[1:],
         )
 
 
@@ -259,4 +286,4 @@ models ought to know.
 
 def _shown(number: int, each: ShownProgram) -> str:
     texts = "\n".join(fence(text.rstrip("\n"), name) for name, text in each.program.items())
-    return f"### Program {number}\nScore: {each.score}\n{texts}"
+    return f"### Program {number}\n{each.said}Score: {each.score}\n{texts}"

@@ -44,6 +44,16 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
     return read
 
 
+def check_child(child: Mapping[str, str], parent: Mapping[str, str]) -> None:
+    """Check files that were changed in place.
+
+    Raises:
+        UnparsableReplyError: if the child would not compile or not keep to the marks.
+    """
+    for name, text in child.items():
+        _check(name, parent[name], text, ())
+
+
 def _has_program_beside(answer: str, parent: Mapping[str, str]) -> bool:
     """Whether a reply has a whole program although it has edits."""
     try:

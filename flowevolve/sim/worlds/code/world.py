@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.prompts.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
+from flowevolve.prompts.novelty import NOVELTY_TITLE
 from flowevolve.prompts.plans import PLAN_TITLE
 from flowevolve.prompts.programs import ADVICE_TITLE, META_TITLE
 from flowevolve.prompts.reading.again import prompt_of
@@ -20,6 +21,7 @@ from flowevolve.prompts.slots import DIAGNOSE_TITLE
 from flowevolve.sim.worlds.code.advice import advise, instruct
 from flowevolve.sim.worlds.code.agents_abstracts import exemplars, navigate, summarize
 from flowevolve.sim.worlds.code.agents_memory import compress, distill, queries, reflect
+from flowevolve.sim.worlds.code.agents_novelty import judge
 from flowevolve.sim.worlds.code.agents_parts import diagnose, plan
 from flowevolve.sim.worlds.code.coder import coder_of
 from flowevolve.sim.worlds.code.prompt import read_prompt
@@ -30,7 +32,7 @@ from flowevolve.sim.worlds.rules.params import PRESETS, ParamsWorld
 
 Responder = Callable[[str, random.Random], str]
 
-_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct}
+_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct, NOVELTY_TITLE: judge}
 _IN_JSON: Mapping[str, Responder] = {
     PLAN_TITLE: plan,
     DIAGNOSE_TITLE: diagnose,

@@ -1,0 +1,175 @@
+"""Mixed forms: what is asked for is drawn for each program: edits, a whole program, one that is made of two, or that a
+program which failed is mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from pydantic import Field, model_validator
+
+from flowevolve._util.json_types import JSON
+from flowevolve._util.settings import Settings
+from flowevolve.core.assessment import Assessment, works
+from flowevolve.core.context import StageContext
+from flowevolve.core.pool import Add, Candidate, Update
+from flowevolve.core.record import Record
+from flowevolve.prompts.programs import CROSS_SECTION, fix_section
+from flowevolve.prompts.reading.children import Form
+
+Kind = Literal["edits", "whole", "cross", "fix"]
+FormSetting = Literal["edits", "whole", "mixed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+REWRITES: tuple[Kind, ...] = ("edits", "whole")
+"""What asks for nothing but another program."""
+RECENT_COMMITS = 64
+"""Programs to mend, and programs to cross with, are those that entered the pool with the newest commits."""
+_CROSSED = 8
+"""A program is crossed with one of so many of the best of these."""
+
+
+class FormWeights(Settings):
+    """How often each form is asked for, with ``form = "mixed"``. What can't be asked for at the time counts as 0."""
+
+    edits: float = Field(default=0.5, ge=0)
+    whole: float = Field(default=0.2, ge=0)
+    cross: float = Field(default=0.15, ge=0)
+    """One program made of the parent and another one."""
+    fix: float = Field(default=0.15, ge=0)
+    """Edits that mend a program which failed, instead of the parent."""
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> FormWeights:
+        if not self.edits + self.whole:
+            raise ValueError("edits, whole: one of them is more than 0, as nothing else can always be asked for")
+        return self
+
+    def of(self, kind: Kind) -> float:
+        return {"edits": self.edits, "whole": self.whole, "cross": self.cross, "fix": self.fix}[kind]
+
+
+class Drawn(Record, kind="form.drawn"):
+    """What is asked for, and the program that it is crossed with or that is mended."""
+
+    form: Kind
+    program: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a model is asked to do with which programs."""
+
+    kind: Kind
+    parent: Candidate
+    others: Sequence[Candidate] = ()
+    drawn: bool = False
+
+    @property
+    def form(self) -> Form:
+        """The form of the reply."""
+        return "whole" if self.kind in ("whole", "cross") else "edits"
+
+    @property
+    def further(self) -> Sequence[str]:
+        """The sections of the prompt that ask for it."""
+        match self.kind:
+            case "cross":
+                return (CROSS_SECTION,)
+            case "fix":
+                return (fix_section(str(Assessment.of(self.parent).failure)),)
+            case _:
+                return ()
+
+    @property
+    def attributes(self) -> Mapping[str, JSON]:
+        """What is noted on the program."""
+        return {"form": self.kind} if self.drawn else {}
+
+    def parents(self, usual: Sequence[Candidate]) -> Sequence[Candidate]:
+        """What the program descends from, where these are the parents that it has otherwise."""
+        match self.kind:
+            case "fix":
+                return (self.parent,)
+            case "cross" if usual:
+                return (*usual, *(each for each in self.others[:1] if each not in usual))
+            case _:
+                return usual
+
+
+@dataclass(frozen=True)
+class Forms:
+    """How a run asks for programs."""
+
+    form: FormSetting = "edits"
+    weights: FormWeights = field(default_factory=FormWeights)
+
+    @property
+    def mends(self) -> bool:
+        """Whether programs that failed may be mended, so that they have to stay in the pool."""
+        return self.form == "mixed" and self.weights.fix > 0
+
+    def assign(
+        self,
+        parent: Candidate,
+        others: Sequence[Candidate],
+        context: StageContext,
+        *,
+        kinds: Collection[Kind] = KINDS,
+        usable: Callable[[Candidate], bool] = lambda program: True,
+    ) -> Assignment:
+        """What is to be done with a parent; ``others`` are shown beside it, and it is crossed with the first of them.
+
+        Of ``kinds`` one is drawn; a parent that failed is mended. Programs that are not shown are ``usable`` or left
+        alone.
+        """
+        if self.form != "mixed":
+            return Assignment(self.form, parent, others)
+        drawn = context.decide(Drawn, lambda: self._draw(parent, others, kinds, usable, context))
+        if drawn.program is None or drawn.form not in ("cross", "fix"):
+            return Assignment(drawn.form, parent, others, drawn=True)
+        program = context.pool[drawn.program]
+        if drawn.form == "fix":
+            return Assignment("fix", program, drawn=True)
+        return Assignment("cross", parent, (program, *(each for each in others if each.id != program.id)), drawn=True)
+
+    def _draw(
+        self,
+        parent: Candidate,
+        others: Sequence[Candidate],
+        kinds: Collection[Kind],
+        usable: Callable[[Candidate], bool],
+        context: StageContext,
+    ) -> Drawn:
+        if "fix" in kinds and not works(parent):
+            return Drawn(form="fix", program=parent.id)
+        pool = context.pool
+        recent = pool.updates_between(max(0, pool.version - RECENT_COMMITS))
+        mates = list(others[:1]) or _best(parent, [each for each in _added(recent, parent) if usable(each)])
+        broken = [each for each in _failed(recent, parent) if usable(each)]
+        can = {"edits": True, "whole": True, "cross": bool(mates), "fix": bool(broken)}
+        asked = [kind for kind in KINDS if kind in kinds and can[kind]]
+        (kind,) = context.random.choices(asked, [self.weights.of(each) for each in asked])
+        if kind == "cross":
+            return Drawn(form=kind, program=context.random.choice(mates).id)
+        return Drawn(form=kind, program=context.random.choice(broken).id if kind == "fix" else None)
+
+
+def _added(updates: Sequence[Update], parent: Candidate) -> list[Candidate]:
+    """The programs that entered a pool as ones that work and are not the parent's text."""
+    added = (each for update in updates for each in update.added())
+    unlike = [each for each in added if each.artifact.keys() == parent.artifact.keys()]
+    return [each for each in unlike if each.artifact != parent.artifact and works(each)]
+
+
+def _best(parent: Candidate, programs: Sequence[Candidate]) -> list[Candidate]:
+    return sorted(programs, key=lambda each: -each.mean_score)[:_CROSSED]
+
+
+def _failed(updates: Sequence[Update], parent: Candidate) -> list[Candidate]:
+    """The programs that failed and that nobody has tried to mend."""
+    added = [change.candidate for update in updates for change in update.changes if isinstance(change, Add)]
+    tried = {name for each in added for name in each.parents}
+    failed = [each for each in added if not works(each) and each.artifact.keys() == parent.artifact.keys()]
+    return [each for each in failed if each.id not in tried]

@@ -1,0 +1,67 @@
+"""What is kept of a reply that has a program: what its writer calls it goes into later prompts and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+
+import flowevolve as fe
+from flowevolve.algorithms.code_evolve import CodeEvolve
+from flowevolve.algorithms.code_evolve.config import ArchiveSettings, CodeEvolveConfig
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+from flowevolve.core.named import Named
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
+from flowevolve.prompts.programs import META_TITLE, OTHERS_HEADING
+from tests.support.interruption import events_of, evolve
+from tests.support.number_programs import NumberTask
+
+
+class Namer:
+    """Writes a larger number each time, with a name for it."""
+
+    backend = "namer"
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        await anyio.sleep(1)
+        prompt = request.messages[-1].content
+        if prompt.startswith(META_TITLE):
+            return ChatReply("```\nBe bold.\n```", Usage(1, 1))
+        self.prompts.append(prompt)
+        value = 1 + len(self.prompts) / 100
+        return ChatReply(f"Name: to {value}\nIdea: more is better\n```\nvalue = {value}\n```", Usage(1, 1))
+
+    async def embed(self, request: EmbedRequest, *, timeout: float | None) -> EmbedReply:
+        raise NotImplementedError
+
+    async def models(self) -> tuple[str, ...]:
+        return ("namer",)
+
+    async def aclose(self) -> None:
+        pass
+
+    def roles(self) -> Mapping[str, Models]:
+        return {"code": Role(self, "namer"), "meta": Role(self, "namer")}
+
+
+def test_names_are_kept_and_shown() -> None:
+    namer = Namer()
+    config = CodeEvolveConfig(islands=1, form="whole", archive=ArchiveSettings(name="naive"))
+    report, facts = evolve(
+        CodeEvolve(NumberTask(), config), roles=namer.roles, budget=fe.Budget(proposals=30), max_in_flight=2
+    )
+    assert report.error is None
+    programs = [each for each in report.pool.snapshot().candidates() if each.operator != "seed"]
+    assert programs
+    for program in programs:
+        said = Named.of(program)
+        assert f"value = {said.name.removeprefix('to ')}" in program.artifact["program.py"]
+        assert said.idea == "more is better"
+    proposed = [event.data["attributes"] for event in events_of(facts, "candidate.proposed")]
+    assert any(isinstance(each, dict) and each.get("edit.idea") == "more is better" for each in proposed)
+    shown = [prompt.partition(OTHERS_HEADING)[2] for prompt in namer.prompts]
+    assert any("Name: to 1." in each and "\nIdea: more is better\nScore: 1." in each for each in shown)
