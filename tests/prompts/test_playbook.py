@@ -21,9 +21,9 @@ from flowevolve.prompts.shipped import SHIPPED
 
 
 def test_every_component_ends_with_the_playbook() -> None:
-    artifact = with_playbook(Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
+    artifact = with_playbook(SHIPPED, Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
     assert all(text.endswith("- [str-00001] Be brief.") for text in artifact.values())
-    assert with_playbook(Artifact({"a": "First."}), "", cite=True)["a"] == "First."
+    assert with_playbook(SHIPPED, Artifact({"a": "First."}), "", cite=True)["a"] == "First."
 
 
 @pytest.mark.parametrize(
