@@ -13,6 +13,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
+from flowevolve.core.model import ChatRequest
 from flowevolve.core.task import Dataset
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
@@ -172,3 +173,12 @@ def test_a_task_without_validation_examples_is_refused() -> None:
 
     with pytest.raises(InputError, match="validation"):
         clock.run(go, clock="virtual")
+
+
+def test_gepas_own_prompt_can_be_sent() -> None:
+    _, _, calls = evolve(budget={"rollouts": 120}, algorithm={"reflection_prompt": "gepa"})
+    requests = [call.request for call in calls if call.role == "reflection"]
+    assert requests
+    for request in requests:
+        assert isinstance(request, ChatRequest)
+        assert request.messages[0].content.startswith("I provided an assistant with")
