@@ -26,7 +26,6 @@ _VERDICTS: tuple[EditVerdict, ...] = get_args(EditVerdict)
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
 MERGE_TITLE = "# Merge versions of an instruction"
-HARNESS_TITLE = "# Write harnesses"
 CURRENT_HEADING = "## Current instruction"
 EXAMPLES_HEADING = "## What happened with it"
 PARENT_HEADING = "## The version the edit started from"

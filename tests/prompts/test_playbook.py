@@ -78,6 +78,24 @@ def test_what_only_speaks_of_a_lesson_is_none() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reply", "diagnosis"),
+    [
+        ("Diagnosis: hasty.\nError: a", "hasty."),
+        ("**Error:** a sum\n- Cause: haste\nLesson: b", "Error: a sum Cause: haste"),
+        ("Error: none\nLesson: b", ""),
+        ("Correct approach: add up", "Correct approach: add up"),
+        ("Lesson: none", ""),
+    ],
+)
+def test_a_diagnosis_is_one_line_or_the_lines_that_were_asked_for(reply: str, diagnosis: str) -> None:
+    assert parse_lesson(reply, set()).diagnosis == diagnosis
+
+
+def test_who_tries_again_is_told_the_diagnosis_and_the_lessons() -> None:
+    assert parse_lesson("Error: a sum\nLesson: Add up.", set()).in_words == "Error: a sum\nAdd up."
+
+
 @pytest.mark.parametrize("name", ["[str-00001]", " str-00001 ", "STR-00001", "[STR-00001]"])
 def test_ids_of_operations_are_read_as_prompts_show_them(name: str) -> None:
     requests, unread = parse_curator_requests(
