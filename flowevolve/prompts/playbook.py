@@ -164,6 +164,7 @@ def curate_prompt(
             "lessons": fence(_listed(lessons, shorten)),
             "diagnoses": fence(_listed(diagnoses, shorten)) if diagnoses else "",
             "sections": ", ".join(sections),
+            "first_section": sections[0],
             "tokens": str(tokens[0]),
             "most_tokens": str(tokens[1]),
         },

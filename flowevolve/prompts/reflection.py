@@ -124,7 +124,7 @@ def _example(number: int, example: ReflectionExample, shorten: Shorten) -> str:
     shown = [f"{name}:\n{fence(shorten(value))}" for name, value in example.inputs.items()]
     shown.append(f"Answer:\n{fence(shorten(example.output))}")
     if example.final:
-        shown.append(f"What was made of it, and scored:\n{fence(shorten(example.final))}")
+        shown.append(f"Final answer, which was scored:\n{fence(shorten(example.final))}")
     if example.score is not None:
         shown.append(f"Score: {example.score:.4g}")
     shown.append(f"Feedback:\n{fence(shorten(example.feedback))}")

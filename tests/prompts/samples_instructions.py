@@ -95,8 +95,8 @@ INSTRUCTION_SAMPLES: Mapping[str, Callable[[Templates], Prompt]] = {
     "merge_notes": lambda templates: merge_notes_prompt(templates, LESSONS),
     "compare": lambda templates: compare_prompt(templates, LESSONS, ["Give three decimals."]),
     "harness": lambda templates: harness_prompt(templates, SETS, BRIEF),
-    "playbook": lambda templates: templates.text("playbook", playbook="- [for-00001] Margins are given as a share."),
-    "last_try": lambda templates: templates.text("last_try", reflection="Divide the profit by the revenue."),
-    "cite": lambda templates: templates.text("cite"),
+    "playbook": lambda templates: templates.write("playbook", lambda shorten: {"playbook": CHECKED.used}),
+    "last_try": lambda templates: templates.write("last_try", lambda shorten: {"reflection": LESSONS[0]}),
+    "cite": lambda templates: templates.write("cite", lambda shorten: {}),
 }
 """By the name of the template, what writes a prompt from it."""

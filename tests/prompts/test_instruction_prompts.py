@@ -115,7 +115,7 @@ def test_the_tools_that_are_shown_are_read() -> None:
 def test_examples_have_scores_and_what_was_scored() -> None:
     prompt = INSTRUCTION_SAMPLES["reflect"](SHIPPED)
     assert "Score: 1\n" in prompt
-    assert "What was made of it, and scored:\n```\nlong\n```\nScore: 0\nFeedback:" in prompt
+    assert "Final answer, which was scored:\n```\nlong\n```\nScore: 0\nFeedback:" in prompt
     assert "```search\nWrite a query for a search engine.\n```" in prompt
 
 
