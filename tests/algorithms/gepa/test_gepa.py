@@ -138,7 +138,9 @@ def test_every_selection_runs(selection: str) -> None:
 
 
 def test_repair_logs_every_verdict_and_why() -> None:
-    result, events, _ = evolve(width=12, staleness={"policy": "reflective"}, budget={"proposals": 80}, retries=0)
+    result, events, _ = evolve(
+        width=12, seed=1, staleness={"policy": "reflective"}, budget={"proposals": 80}, retries=0
+    )
     judged = of_kind(events, "repair.judged")
     assert judged
     for event in judged:
