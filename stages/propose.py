@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from flowevolve._util.tasks import run_all
@@ -15,18 +16,21 @@ from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.prompts.reflection import WriteReflection, reflect_on, reflection_examples
 from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 
 
+@dataclass(frozen=True)
 class Propose:
     """One reflection call per selected component; the candidate carries the new texts that came of them."""
+
+    write: WriteReflection = reflect_on
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)
         selected = rolled.selected
-        texts = await reflect_all(rolled, context)
+        texts = await reflect_all(rolled, context, self.write)
         context.begin(Cost(proposals=1))
         artifact = rewritten(selected, texts)
         if artifact == selected.parent.artifact:
@@ -45,7 +49,9 @@ def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:
     return selected.parent.artifact.replace(**{component: text for component, text in new if text is not None})
 
 
-async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str | None, ...]:
+async def reflect_all(
+    rolled: Rolled, context: StageContext, write: WriteReflection = reflect_on
+) -> tuple[str | None, ...]:
     """A better text of each selected component, in their order, by calls side by side; None where `reflect` raises.
 
     Raises:
@@ -55,7 +61,7 @@ async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str | None
 
     async def attempt(component: str) -> str | Discard:
         try:
-            return await reflect(selected.parent, component, rolled.rollouts, context)
+            return await reflect(selected.parent, component, rolled.rollouts, context, write)
         except Discard as discard:
             return discard
 
@@ -66,22 +72,23 @@ async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str | None
     return texts
 
 
-async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:
+async def reflect(
+    parent: Candidate,
+    component: str,
+    rollouts: Sequence[Rollout],
+    context: StageContext,
+    write: WriteReflection = reflect_on,
+) -> str:
     """One reflection call: a better text of one component of ``parent``, given rollouts with it.
 
     Raises:
         Discard: if no rollout used the component, or the reply can't be read.
     """
-    examples = [
-        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
-        for rollout in rollouts
-        for call in rollout.calls
-        if call.component == component
-    ]
+    examples = reflection_examples(component, rollouts)
     if not examples:
         raise Discard(f"no trace of component {component!r}")
     text = parent.artifact[component]
-    prompt = reflection_prompt(context.templates, component, text, examples)
+    prompt = write(context.templates, component, parent.artifact, examples)
     model = context.chat_model(component, parent.id, role="reflection")
     read = partial(read_instruction, parent=text, longest=context.templates.longest(text))
     asker = Asker("reflection", "reflect", parent.id, component)

@@ -91,15 +91,19 @@ class Templates:
         longest with which it is not, and never to less than `LEAST_CHARACTERS`. The middle of a text is what goes.
         """
         template = self[name]
-        prompt = template.fill(make(str))
+        return self.fitted(lambda shorten: template.fill(make(shorten)))
+
+    def fitted(self, make: Callable[[Shorten], Prompt]) -> Prompt:
+        """As `write`, for a prompt that is not written from a template."""
+        prompt = make(str)
         if len(prompt) <= self._most:
             return prompt
         low, high = LEAST_CHARACTERS, len(prompt)
         while high - low > 1:
             middle = (low + high) // 2
-            fits = len(template.fill(make(_shortener(middle)))) <= self._most
+            fits = len(make(shortener(middle))) <= self._most
             low, high = (middle, high) if fits else (low, middle)
-        return template.fill(make(_shortener(low)))
+        return make(shortener(low))
 
     def replaced(self, own: Mapping[str, str], source: str, max_tokens: int, max_text_tokens: int) -> Templates:
         """These templates, some of them with texts of the user's own. ``source`` says where these are from.
@@ -127,7 +131,9 @@ def _check_fields(own: Template, shipped: Template, source: str) -> None:
         raise InputError(f"{source}: template {own.name!r} has no field {{{unknown[0]}}}; its fields are {has}")
 
 
-def _shortener(most: int) -> Shorten:
+def shortener(most: int) -> Shorten:
+    """Cuts texts to so many characters, beside a note of how many are left out; the middle is what goes."""
+
     def shorten(text: str) -> str:
         if len(text) <= most:
             return text

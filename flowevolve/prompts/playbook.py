@@ -39,30 +39,51 @@ LESSONS_HEADING = "## Lessons"
 ADVICE_HEADING = "## Advice"
 NEW_HEADING = "## New advice"
 NOTED_HEADING = "## Noted meanwhile"
-CITE_RULE = 'After the answer, add one more line "Used:" with the ids of the notes that helped, or "Used: none".'
+DIAGNOSES_HEADING = "## What went wrong"
+LAST_TRY_HEADING = "## About the last try"
+SECTIONS_LABEL = "Sections:"
+PLAYBOOK_RULE = "These notes were learnt from the scores of earlier answers. Go by those that fit what is asked."
+LAST_TRY_RULE = "An earlier answer to this very question was not right. This was said of it:"
+CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
+_DIAGNOSIS = ("error", "cause", "correct approach")
+_NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
-def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = "") -> Artifact:
+def with_playbook(
+    templates: Templates, artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = ""
+) -> Artifact:
     """The artifact with the playbook, and the ``reflection`` on a first try, appended to each component."""
-    parts = [f"{PLAYBOOK_HEADING}\n{playbook}"] if playbook else []
+    parts = [templates.text("playbook", playbook=playbook)] if playbook else []
     if reflection:
-        parts.append(f"## About the last try\n{reflection}")
+        parts.append(templates.text("last_try", reflection=reflection))
     if cite and playbook:
-        parts.append(CITE_RULE)
+        parts.append(templates.text("cite"))
     return Artifact({name: "\n\n".join((text, *parts)) for name, text in artifact.items()}, "playbook")
 
 
-def lesson_prompt(templates: Templates, question: str, answer: str, feedback: str, used: str, *, right: bool) -> Prompt:
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """An answer that a lesson is to be drawn from: what was asked, the notes at hand, and what came of it."""
+
+    question: str
+    answer: str
+    feedback: str
+    score: float
+    right: bool
+    used: str
+
+
+def lesson_prompt(templates: Templates, checked: CheckedAnswer) -> Prompt:
     """Ask what can be learnt from an answer, and which advice helped or harmed."""
-    asked = "Say which advice helped." if right else "Say what went wrong, what to do instead, and which advice helped."
     return templates.write(
         "lesson",
         lambda shorten: {
-            "asked": asked,
-            "question": fence(shorten(question)),
-            "answer": fence(shorten(answer)),
-            "feedback": fence(shorten(feedback)),
-            "used": fence(used),
+            "result": "right" if checked.right else "wrong",
+            "score": f"{checked.score:.4g}",
+            "question": fence(shorten(checked.question)),
+            "answer": fence(shorten(checked.answer)),
+            "feedback": fence(shorten(checked.feedback)),
+            "used": fence(checked.used) if checked.used else "",
         },
     )
 
@@ -75,6 +96,11 @@ class Reflection:
     tags: Mapping[str, Tag]
     diagnosis: str = ""
 
+    @property
+    def in_words(self) -> str:
+        """What somebody is told who tries again."""
+        return "\n".join([*([self.diagnosis] if self.diagnosis else []), *self.lessons])
+
 
 def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
     """Lessons and tags; tags of unknown bullets are ignored.
@@ -84,10 +110,21 @@ def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
     """
     text = answer_in(reply)
     lessons, tags = lessons_in(text), tags_in(text, known)
-    diagnosis = next(iter(lines_named(text, "diagnosis")), "")
-    if not lessons and not tags and "diagnosis" not in text.lower():
+    said = lines_named(text, "diagnosis", *_DIAGNOSIS, "lesson")
+    if not lessons and not tags and not said and "diagnosis" not in text.lower():
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply", Reason.MISSING)
-    return Reflection(lessons, tags, diagnosis)
+    return Reflection(lessons, tags, _diagnosis(text))
+
+
+def _diagnosis(text: str) -> str:
+    """What a reply says of the error, its cause and the correct approach, in one line; or its line 'Diagnosis: …'."""
+    for diagnosis in lines_named(text, "diagnosis"):
+        return diagnosis
+    said = {name: next(iter(lines_named(text, name)), "") for name in _DIAGNOSIS}
+    told = [
+        f"{name.capitalize()}: {value}" for name, value in said.items() if value.strip(" .").lower() not in _NOT_SAID
+    ]
+    return " ".join(told)
 
 
 def gather_prompt(templates: Templates, samples: Sequence[Sequence[str]]) -> Prompt:
@@ -109,15 +146,25 @@ def parse_lessons(reply: str) -> tuple[str, ...]:
 
 
 def curate_prompt(
-    templates: Templates, playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]
+    templates: Templates,
+    playbook: str,
+    lessons: Sequence[str],
+    sections: Sequence[str],
+    tokens: tuple[int, int],
+    diagnoses: Sequence[str] = (),
 ) -> Prompt:
-    """Ask for operations that add lessons to a playbook. ``tokens``: how many it has, and how many it may have."""
+    """Ask for operations that add lessons to a playbook. ``tokens``: how many it has, and how many it may have.
+
+    ``diagnoses`` say what was wrong with the answers that the lessons were drawn from.
+    """
     return templates.write(
         "curate",
         lambda shorten: {
-            "playbook": fence(playbook),
+            "playbook": fence(playbook or "(no notes yet)"),
             "lessons": fence(_listed(lessons, shorten)),
+            "diagnoses": fence(_listed(diagnoses, shorten)) if diagnoses else "",
             "sections": ", ".join(sections),
+            "first_section": sections[0],
             "tokens": str(tokens[0]),
             "most_tokens": str(tokens[1]),
         },

@@ -6,12 +6,14 @@ Parsers raise `UnparsableReplyError`, which callers count before they go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
-from flowevolve.core.templates import Prompt, Shorten, Templates
+from flowevolve.core.task import Rollout
+from flowevolve.core.templates import Prompt, Shorten, Templates, shortener
 from flowevolve.prompts.reading.choosing import chosen
 from flowevolve.prompts.reading.fences import TEXT_LABELS, Block, blocks, fence
 from flowevolve.prompts.reading.fields import lines_named
@@ -25,19 +27,24 @@ _VERDICTS: tuple[EditVerdict, ...] = get_args(EditVerdict)
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
 MERGE_TITLE = "# Merge versions of an instruction"
-HARNESS_TITLE = "# Write harnesses"
 CURRENT_HEADING = "## Current instruction"
 EXAMPLES_HEADING = "## What happened with it"
 PARENT_HEADING = "## The version the edit started from"
 STALE_HEADING = "## The edit"
 UPDATES_HEADING = "## Accepted since then"
 HEAD_HEADING = "## The current version"
+OTHERS_HEADING = "## Other instructions of the same system"
+WRITE_HEADING = "## What to write"
 ORIGIN_HEADING = "## The instruction they were made from"
 VERSIONS_HEADING = "## The versions"
 MERGE_EDITS_TITLE = "# Work edits into an instruction"
 EDITS_HEADING = "## The edits"
 BEFORE_LABEL = "Before:"
 AFTER_LABEL = "After:"
+
+
+_MOST_OF_OTHERS = 1_500
+"""Characters that are shown of each component that is not to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,26 @@ class ReflectionExample:
     inputs: Mapping[str, str]
     output: str
     feedback: str
+    score: float | None = None
+    """Of the whole rollout; higher is better."""
+    final: str = ""
+    """The answer that was scored, if that is not the output of this call."""
+
+
+def reflection_examples(component: str, rollouts: Sequence[Rollout]) -> list[ReflectionExample]:
+    """The calls of some rollouts that used this component."""
+    return [
+        ReflectionExample(
+            call.inputs,
+            call.output,
+            rollout.score.feedback,
+            rollout.score.value,
+            "" if rollout.output.strip() == call.output.strip() else rollout.output,
+        )
+        for rollout in rollouts
+        for call in rollout.calls
+        if call.component == component
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +85,51 @@ class RepairVerdict:
     patch: Mapping[str, str]
 
 
-def reflection_prompt(templates: Templates, component: str, text: str, examples: Sequence[ReflectionExample]) -> Prompt:
-    """Ask for a better text of one component, given rollouts with the present one (GEPA, arXiv 2507.19457, §3)."""
+WriteReflection = Callable[[Templates, str, Artifact, Sequence[ReflectionExample]], Prompt]
+"""Writes a prompt that asks for a better text of the component of this name, given rollouts with the artifact."""
+
+
+def reflection_prompt(
+    templates: Templates,
+    component: str,
+    text: str,
+    examples: Sequence[ReflectionExample],
+    others: Mapping[str, str] | None = None,
+) -> Prompt:
+    """Ask for a better text of one component, given rollouts with the present one (GEPA, arXiv 2507.19457, §3).
+
+    ``others`` are the texts of the other components by name, of which the beginning and the end are shown.
+    """
+    cut = shortener(_MOST_OF_OTHERS)
+    context = {name: cut(other) for name, other in (others or {}).items()}
     return templates.write(
         "reflect",
         lambda shorten: {
             "component": component,
             "text": fence(text),
+            "others": _blocks(context, shorten),
             "examples": "\n\n".join(_example(number, each, shorten) for number, each in enumerate(examples, 1)),
         },
     )
 
 
+def reflect_on(
+    templates: Templates, component: str, artifact: Artifact, examples: Sequence[ReflectionExample]
+) -> Prompt:
+    """The `reflection_prompt` for a component of an artifact."""
+    others = {name: text for name, text in artifact.items() if name != component}
+    return reflection_prompt(templates, component, artifact[component], examples, others)
+
+
 def _example(number: int, example: ReflectionExample, shorten: Shorten) -> str:
-    inputs = "\n".join(f"{name}:\n{fence(shorten(value))}" for name, value in example.inputs.items())
-    return f"""### Example {number}
-{inputs}
-Answer:
-{fence(shorten(example.output))}
-Feedback:
-{fence(shorten(example.feedback))}"""
+    shown = [f"{name}:\n{fence(shorten(value))}" for name, value in example.inputs.items()]
+    shown.append(f"Answer:\n{fence(shorten(example.output))}")
+    if example.final:
+        shown.append(f"Final answer, which was scored:\n{fence(shorten(example.final))}")
+    if example.score is not None:
+        shown.append(f"Score: {example.score:.4g}")
+    shown.append(f"Feedback:\n{fence(shorten(example.feedback))}")
+    return "\n".join([f"### Example {number}", *shown])
 
 
 def judge_prompt(
@@ -95,9 +147,10 @@ def judge_prompt(
     def fields(shorten: Shorten) -> Mapping[str, str]:
         accepted = [f"### Update {number}\n{_blocks(each, shorten)}" for number, each in enumerate(updates, 1)]
         return {
+            "component": next(iter(stale), "instruction"),
             "parent": _blocks(parent, shorten),
             "edit": _blocks(stale),
-            "updates": "\n\n".join(accepted),
+            "updates": "\n\n".join(accepted) or "None of them is left.",
             "current": _blocks(current),
         }
 

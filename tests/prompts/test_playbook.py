@@ -21,9 +21,9 @@ from flowevolve.prompts.shipped import SHIPPED
 
 
 def test_every_component_ends_with_the_playbook() -> None:
-    artifact = with_playbook(Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
+    artifact = with_playbook(SHIPPED, Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
     assert all(text.endswith("- [str-00001] Be brief.") for text in artifact.values())
-    assert with_playbook(Artifact({"a": "First."}), "", cite=True)["a"] == "First."
+    assert with_playbook(SHIPPED, Artifact({"a": "First."}), "", cite=True)["a"] == "First."
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,24 @@ def test_what_only_speaks_of_a_lesson_is_none() -> None:
         parse_lesson("Diagnosis: the lesson: none.\nNo lesson: it was right.\nLessons learnt: many", set()).lessons
         == ()
     )
+
+
+@pytest.mark.parametrize(
+    ("reply", "diagnosis"),
+    [
+        ("Diagnosis: hasty.\nError: a", "hasty."),
+        ("**Error:** a sum\n- Cause: haste\nLesson: b", "Error: a sum Cause: haste"),
+        ("Error: none\nLesson: b", ""),
+        ("Correct approach: add up", "Correct approach: add up"),
+        ("Lesson: none", ""),
+    ],
+)
+def test_a_diagnosis_is_one_line_or_the_lines_that_were_asked_for(reply: str, diagnosis: str) -> None:
+    assert parse_lesson(reply, set()).diagnosis == diagnosis
+
+
+def test_who_tries_again_is_told_the_diagnosis_and_the_lessons() -> None:
+    assert parse_lesson("Error: a sum\nLesson: Add up.", set()).in_words == "Error: a sum\nAdd up."
 
 
 @pytest.mark.parametrize("name", ["[str-00001]", " str-00001 ", "STR-00001", "[STR-00001]"])

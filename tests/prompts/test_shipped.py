@@ -10,7 +10,9 @@ import pytest
 from flowevolve._util.errors import InputError
 from flowevolve.prompts.shipped import SHIPPED, read_templates
 
-REFLECT = "# Improve an instruction\n\nIN MY WORDS: {component}\n\n## Current instruction\n{text}\n\n{examples}\n"
+REFLECT = (
+    "# Improve an instruction\n\nIN MY WORDS: {component}\n\n## Current instruction\n{text}\n\n{others}\n{examples}\n"
+)
 
 
 def test_a_folder_has_templates_in_place_of_the_shipped_ones(tmp_path: Path) -> None:

@@ -21,12 +21,18 @@ from flowevolve.core.pool import Add, Candidate, Move
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
+from flowevolve.prompts.reflection import WRITE_HEADING
 from flowevolve.stages import committing
 from flowevolve.stages.group_commit import Group, GroupCommit, Head, Way
 from flowevolve.stages.payloads import Proposed
 from tests.support.interruption import Echo, Fact, events_of, evolve
 
 SEED = {"a": "seed a", "b": "seed b"}
+
+
+def shown_texts(prompt: str) -> list[str]:
+    """The texts of a prompt above the description of the reply, which has an example."""
+    return [text for _, text in labelled_blocks(prompt.partition(WRITE_HEADING)[0])]
 
 
 class Merger(Echo):
@@ -45,7 +51,7 @@ class Merger(Echo):
             raise RejectedError("not this one")
         if len(self.prompts) <= self._broken:
             return ChatReply("They have much in common.", Usage(100, 10))
-        lines = dict.fromkeys(line for _, text in labelled_blocks(prompt) for line in text.splitlines())
+        lines = dict.fromkeys(line for text in shown_texts(prompt) for line in text.splitlines())
         return ChatReply(fence("\n".join(lines)), Usage(100, 10))
 
     def roles(self) -> Mapping[str, Models]:
@@ -176,7 +182,7 @@ def test_the_prompt_shows_the_head_and_each_edit_with_what_it_began_with() -> No
     merger = Merger()
     grouped(Grouping([{"a": "one"}, {"a": "two"}], on_head=True), merger)
     (prompt,) = merger.prompts
-    assert [text for _, text in labelled_blocks(prompt)] == ["seed a", "one", "two"]
+    assert shown_texts(prompt) == ["seed a", "one", "two"]
     assert prompt.count("It began with the current version.") == 2
 
 

@@ -134,7 +134,7 @@ def test_without_alpha_nothing_is_released() -> None:
 
 
 def test_released_candidates_are_selected_as_parents_before_their_verdict() -> None:
-    outcome = evolve(speculation={"alpha": {"evaluate": 0.1}}, proposals=80, width=10)
+    outcome = evolve(speculation={"alpha": {"evaluate": 0.1}}, proposals=100, width=24)
     statuses: dict[str, str] = {}
     chosen = set()
     for event in outcome.events:

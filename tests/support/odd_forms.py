@@ -14,11 +14,11 @@ from typing import Literal
 
 from flowevolve._util.json_types import JSON
 from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE
+from flowevolve.prompts.harnesses import HARNESS_TITLE
 from flowevolve.prompts.playbook import COMPARE_TITLE, CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, MERGE_TITLE
 from flowevolve.prompts.programs import ADVICE_TITLE, CODE_TITLE, META_TITLE
 from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.prompts.reflection import (
-    HARNESS_TITLE,
     JUDGE_TITLE,
     MERGE_EDITS_TITLE,
     MERGE_TITLE as MERGE_VERSIONS_TITLE,

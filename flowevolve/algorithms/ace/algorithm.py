@@ -130,7 +130,7 @@ class ACE(Algorithm[ACEConfig]):
         if self._initial:
             context.commit([load_note(self._initial)])
         if self.config.adaptation == "offline":
-            seed = context.propose(self._reader.artifact(self._initial), parents=[], operator="seed")
+            seed = context.propose(self._reader.artifact(self._initial, context), parents=[], operator="seed")
             yield Emit(Trial(seed, self._update.val_ids), to="validate")
 
     async def fit(self, context: UpdateContext) -> None:
@@ -144,7 +144,7 @@ class ACE(Algorithm[ACEConfig]):
             yield Emit(Curation(lessons, validate=self.config.adaptation == "offline", last=True), to="curate")
         elif self.config.adaptation == "offline":
             latest = self._progress.latest
-            artifact = self._reader.artifact(self.playbook.bullets)
+            artifact = self._reader.artifact(self.playbook.bullets, context)
             if latest is not None and latest.artifact != artifact:
                 yield self._update.trial(context.pool.version, context)
 

@@ -30,6 +30,9 @@ from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages import scan
 from flowevolve.stages.asking import Asker, ask, read_reply
 
+_DIAGNOSES = 20
+"""How many a curator is shown at most."""
+
 
 @dataclass(frozen=True)
 class Curate:
@@ -61,7 +64,7 @@ class Curate:
         shown = render(self.reader.shown(bullets), counters=True)
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
-            prompt = curate_prompt(context.templates, shown, texts, self.sections, tokens)
+            prompt = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
             read = parse_curator_requests
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:
@@ -81,6 +84,12 @@ class Curate:
             context.log("lessons.gathered", samples=len(said), lessons=sum(map(len, gathered)))
             said = list(gathered) or said
         return list(dict.fromkeys(text for texts in said for text in texts))
+
+
+def _diagnoses(lessons: Sequence[Lesson]) -> list[str]:
+    """What was wrong with the answers that lessons were drawn from, each thing once."""
+    said = dict.fromkeys(lesson.diagnosis for lesson in lessons if lesson.texts and lesson.diagnosis)
+    return list(said)[:_DIAGNOSES]
 
 
 async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: StageContext) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
-from flowevolve.prompts.playbook import Reflection, lesson_prompt, parse_lesson
+from flowevolve.prompts.playbook import CheckedAnswer, Reflection, lesson_prompt, parse_lesson
 from flowevolve.stages import Rollouts, try_asking
 
 
@@ -29,7 +29,7 @@ class Generate:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         name = item.expect(Sample).example_id
         version, bullets = self.reader.now(context)
-        artifact = self.reader.artifact(bullets, cite=True)
+        artifact = self.reader.artifact(bullets, context, cite=True)
         rollout = (await self.rollouts.run(Candidate(f"playbook@{version}", artifact), [name], "train", context))[0]
         used = cited_bullets(rollout, self.reader.shown(bullets))
         yield Emit(Answered(name, rollout, used), version=version)
@@ -56,7 +56,7 @@ class Reflect:
             rollout, used = await self._again(answered.example_id, reflection, number, context)
             if rollout.score.passed:
                 break
-        lesson = Lesson(answered.example_id, tuple(notes.lessons), notes.reads)
+        lesson = Lesson(answered.example_id, tuple(notes.lessons), notes.reads, notes.diagnosis)
         yield Emit(Learned(lesson, dict(notes.counts), answered.rollout.score.passed, rollout.score.passed))
 
     async def _again(
@@ -64,7 +64,7 @@ class Reflect:
     ) -> tuple[Rollout, tuple[Bullet, ...]]:
         """The sample answered once more, with the playbook as it is now and what was said of the last answer."""
         version, bullets = self.reader.now(context, f"try {number}")
-        artifact = self.reader.artifact(bullets, cite=True, reflection="\n".join(reflection.lessons))
+        artifact = self.reader.artifact(bullets, context, cite=True, reflection=reflection.in_words)
         candidate = Candidate(f"playbook@{version}", artifact)
         rollout = await self.rollouts.again(candidate, name, "train", context, str(number))
         return rollout, cited_bullets(rollout, self.reader.shown(bullets))
@@ -77,11 +77,14 @@ class _Notes:
     lessons: dict[str, None] = field(default_factory=dict)
     counts: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     reads: dict[str, str] = field(default_factory=dict)
+    diagnosis: str = ""
+    """The first one, as it is about the answer that was given without help."""
 
     def take(self, reflection: Reflection | None, used: Sequence[Bullet]) -> None:
         self.reads.update((bullet.id, bullet.digest) for bullet in used)
         if reflection is None:
             return
+        self.diagnosis = self.diagnosis or reflection.diagnosis
         self.lessons.update(dict.fromkeys(reflection.lessons))
         for name, tag in reflection.tags.items():
             helpful, harmful = self.counts[name]
@@ -90,14 +93,10 @@ class _Notes:
 
 async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageContext) -> Reflection | None:
     """One reflection call; None where nothing came back, or nothing that can be read."""
-    passed = rollout.score.passed
-    prompt = lesson_prompt(
-        context.templates,
-        question_of(rollout),
-        rollout.output,
-        rollout.score.feedback,
-        render(used),
-        right=passed,
+    score = rollout.score
+    checked = CheckedAnswer(
+        question_of(rollout), rollout.output, score.feedback, score.value, score.passed, render(used)
     )
+    prompt = lesson_prompt(context.templates, checked)
     read = partial(parse_lesson, known={bullet.id for bullet in used})
     return await try_asking(context, "reflection", prompt, read, agent="reflect")

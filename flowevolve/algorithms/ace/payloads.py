@@ -35,11 +35,12 @@ class Answered:
 @payload("ace.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one sample taught, and what it had read: digests by bullet id."""
+    """What one sample taught, and what it had read: digests by bullet id. ``diagnosis``: what was wrong at first."""
 
     example_id: Annotated[str, Field(validation_alias="example", serialization_alias="example")]
     texts: tuple[str, ...]
     reads: Mapping[str, str]
+    diagnosis: str = ""
 
 
 @payload("ace.Learned")

@@ -47,9 +47,12 @@ class Reader:
         """The bullets that a prompt has room for."""
         return within(bullets, self.token_budget)
 
-    def artifact(self, bullets: Sequence[Bullet], *, cite: bool = False, reflection: str = "") -> Artifact:
+    def artifact(
+        self, bullets: Sequence[Bullet], context: StageContext, *, cite: bool = False, reflection: str = ""
+    ) -> Artifact:
         """What the task is run with."""
-        return with_playbook(self.seed, render(self.shown(bullets)), cite=cite, reflection=reflection)
+        shown = render(self.shown(bullets))
+        return with_playbook(context.templates, self.seed, shown, cite=cite, reflection=reflection)
 
 
 class CitingTask:

@@ -115,7 +115,7 @@ class Reconcile:
     async def _score(
         self, example_ids: Sequence[str], bullets: Sequence[Bullet], context: StageContext, attempt: str
     ) -> float:
-        candidate = Candidate("playbook@trial", self.reader.artifact(bullets))
+        candidate = Candidate("playbook@trial", self.reader.artifact(bullets, context))
         jobs = [partial(self.rollouts.again, candidate, name, "train", context, attempt) for name in example_ids]
         rollouts = await run_all(jobs)
         return sum(rollout.score.value for rollout in rollouts)

@@ -42,7 +42,7 @@ class Select:
         if window is None:
             yield Emit(Sample(str(selected.example)), to="generate", version=version)
             return
-        artifact = self._reader.artifact(self._reader.bullets(version, context))
+        artifact = self._reader.artifact(self._reader.bullets(version, context), context)
         operator = "seed" if window == 0 else "test"
         candidate = context.propose(artifact, parents=[], operator=operator, born=version)
         size = self._config.window

@@ -190,7 +190,7 @@ class Update:
 
     def trial(self, version: int, context: StageContext) -> Emit:
         """The playbook as of this version, to be validated."""
-        artifact = self.reader.artifact(self.reader.bullets(version, context))
+        artifact = self.reader.artifact(self.reader.bullets(version, context), context)
         candidate = context.propose(artifact, parents=[], operator="curate", born=version)
         return Emit(Trial(candidate, self.val_ids), to="validate", version=version)
 

@@ -69,4 +69,4 @@ class Combee(GEPA):
         gathering = replace(
             waiting, gather=batch, gather_by=None if self._sizes is None else self._sizes.gathers, gather_key=same_texts
         )
-        return (self._workers.stage("reflect", Reflect(), "aggregate"), gathering)
+        return (self._workers.stage("reflect", Reflect(self._write), "aggregate"), gathering)

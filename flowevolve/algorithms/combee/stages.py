@@ -13,7 +13,7 @@ from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Gathered, Item
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
-from flowevolve.prompts.reflection import merge_prompt
+from flowevolve.prompts.reflection import WriteReflection, merge_prompt, reflect_on
 from flowevolve.stages import Proposed, Rolled, Selected, scan, try_merging
 from flowevolve.stages.propose import reflect_all, rewritten
 
@@ -30,13 +30,16 @@ class Reflected:
     scores: tuple[float, ...]
 
 
+@dataclass(frozen=True)
 class Reflect:
     """Makes one reflection call for each selected component and hands on the new texts, without a candidate yet."""
+
+    write: WriteReflection = reflect_on
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)
         selected = rolled.selected
-        texts = await reflect_all(rolled, context)
+        texts = await reflect_all(rolled, context, self.write)
         if rewritten(selected, texts) == selected.parent.artifact:
             raise Discard("unchanged")
         yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))

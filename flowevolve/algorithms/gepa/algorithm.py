@@ -50,6 +50,8 @@ from flowevolve.policies.selection import (
     TopKPareto,
 )
 from flowevolve.programs.task import check_no_programs
+from flowevolve.prompts.gepas import gepas_reflection
+from flowevolve.prompts.reflection import reflect_on
 from flowevolve.stages import (
     Evaluate,
     Generate,
@@ -108,6 +110,7 @@ class GEPA(Algorithm[GEPAConfig]):
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
         self._workers = self.tuning.workers_of(self.default_workers)
         _check_fronts(self.config, self.tuning)
+        self._write = gepas_reflection() if self.config.reflection_prompt == "gepa" else reflect_on
         self._acceptance = _validation(self.config, self.tuning)
         if self.config.group:
             self.staleness = "full"  # edits are rebased when they are merged, so none is too old
@@ -183,7 +186,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def _proposing(self) -> tuple[Stage, ...]:
         """From rollouts to proposals."""
-        return (self._workers.stage("propose", Propose(), "screen"),)
+        return (self._workers.stage("propose", Propose(self._write), "screen"),)
 
     def _grouping(self) -> tuple[Stage, ...]:
         """From edits to a candidate that is worth a validation."""

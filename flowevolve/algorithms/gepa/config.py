@@ -31,6 +31,8 @@ class GEPAConfig(Settings):
     """Which validated candidates enter the pool. Unset: ``everything``, as published, unless evaluation speculates or
     races by the mean score; then ``improvement``, as in FlashEvolve.
     """
+    reflection_prompt: Literal["own", "gepa"] = "own"
+    """``gepa``: the prompt of the package gepa that is installed (without ``reflection_prompt_template``)."""
     skip_perfect: bool = True
     """End a flow whose minibatch has nothing left to improve (``skip_perfect_score``)."""
     group: bool = False

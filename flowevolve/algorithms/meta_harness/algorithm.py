@@ -60,7 +60,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._evaluator = evaluator or SandboxEvaluator(self.tuning.sandbox)
         self._frontier = Frontier()
-        self._propose = Propose(proposer or FileReader(task, self.config), self._frontier, self.config)
+        self._propose = Propose(proposer or FileReader(task, self.config, self._evaluator), self._frontier, self.config)
         self.archives = (self._frontier,)
 
     def best(self) -> Candidate | None:

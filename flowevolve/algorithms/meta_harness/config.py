@@ -19,6 +19,10 @@ class MetaHarnessConfig(Settings):
     """Replies of one proposer at most; in the last one it must write."""
     read_chars: int = Field(default=40_000, gt=0)
     """Characters of earlier runs that one proposer may read."""
+    tries: int = Field(default=2, ge=0)
+    """Harnesses that one proposer may have run before it writes; 0: the tool is not offered."""
+    try_rows: int = Field(default=8, gt=0)
+    """Training examples that such a harness is run on, of at most half of them; it learns from the others."""
     batch: int = Field(default=8, gt=0)
     """Training examples per ``learn_from_batch``."""
     check_seconds: float = Field(default=30.0, gt=0)

@@ -8,13 +8,16 @@ from typing import Protocol
 
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
+from flowevolve.algorithms.meta_harness.evaluator import Evaluator
+from flowevolve.algorithms.meta_harness.trial import Trials
 from flowevolve.algorithms.meta_harness.view import FRONTIER, SUMMARY, View
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import Message
+from flowevolve.core.templates import Prompt, Templates
+from flowevolve.prompts.harnesses import HarnessBrief, harness_prompt
 from flowevolve.prompts.reading.json_replies import tool_calls
 from flowevolve.prompts.reading.programs import python_programs
-from flowevolve.prompts.reflection import HARNESS_TITLE
-from flowevolve.tasks.labelling import HarnessTask
+from flowevolve.tasks.labelling import BASELINES, HarnessTask
 
 ROLE = "proposer"
 _CALLS = 8
@@ -30,56 +33,49 @@ class Proposer(Protocol):
 
 
 class FileReader:
-    """A chat with three tools: list, read and search. A reply with Python blocks ends it."""
+    """A chat with four tools: list, read, search and try. A reply with Python blocks and none to try ends it."""
 
-    def __init__(self, task: HarnessTask, config: MetaHarnessConfig) -> None:
+    def __init__(self, task: HarnessTask, config: MetaHarnessConfig, evaluator: Evaluator) -> None:
         self._task = task
         self._config = config
+        self._trials = Trials(task, config, evaluator)
 
     async def write(self, view: View, context: StageContext) -> Sequence[str]:
-        messages = [Message("user", self._instruction())]
+        messages = [Message("user", self._instruction(context.templates))]
+        tried = 0
         for left in reversed(range(self._config.rounds)):
             reply = (await context.chat(ROLE, messages)).text
-            sources = python_programs(reply)
-            if sources:
+            sources, calls = python_programs(reply), tool_calls(reply)[:_CALLS]
+            trial = next((call for call in calls if call["tool"] == "try"), None)
+            if sources and (trial is None or not left):
                 return sources
-            answer = "\n\n".join(_use(view, call) for call in tool_calls(reply)[:_CALLS])
-            told = answer or "That was neither a tool as a JSON object nor a ```python block."
+            answers = [_use(view, call) for call in calls if call is not trial]
+            if trial is not None and sources:
+                answers.append(await self._trials.run(sources[0], str(trial.get("set", "")), tried, context))
+                tried += 1
+            elif trial is not None:
+                answers.append("There is no ```python block in the reply that could be tried.")
+            told = "\n\n".join(answers) or "That was neither a tool as a JSON object nor a ```python block."
             last = "\n\nWrite your harnesses now: this is your last reply." if left == 1 else ""
             messages += [Message("assistant", reply), Message("user", f"{told}{last}")]
         return ()
 
-    def _instruction(self) -> str:
-        sets = "\n".join(
-            f"- {each.name}: {len(each.labels)} labels, {len(each.data.train)} examples to learn from"
-            for each in self._task.sets.values()
+    def _instruction(self, templates: Templates) -> Prompt:
+        config = self._config
+        brief = HarnessBrief(
+            candidates=config.candidates,
+            batch=config.batch,
+            rounds=config.rounds,
+            run_seconds=config.run_seconds,
+            calls=config.calls_per_text,
+            prompt_chars=config.prompt_chars,
+            tries=config.tries,
+            try_rows=config.try_rows,
+            summary=SUMMARY,
+            frontier=FRONTIER,
+            example=BASELINES["few_shot"],
         )
-        return f"""{HARNESS_TITLE}
-A harness is the code around a model that classifies texts. Write up to {self._config.candidates} new ones that are more
-accurate than those before, or as accurate with shorter prompts.
-
-Data sets:
-{sets}
-
-A harness is one Python file, standard library only, with this class:
-
-class Memory:
-    def __init__(self, llm, labels): ...    # llm(prompt) returns the model's reply; labels is a list of texts
-    def learn_from_batch(self, batch): ...  # batch: a list of {{"text": ..., "label": ...}}; called once per batch
-    def predict(self, text): ...            # returns a label; what it changes in the object is lost
-    def get_state(self): ...                # what was learnt, as JSON
-    def set_state(self, state): ...         # called on a new object before predict
-
-It has no network and no files, a prompt that is repeated has the same reply, and it must do the same whenever it is
-run. At most {self._config.calls_per_text} calls of llm one after another per text, with prompts of at most
-{self._config.prompt_chars} characters.
-
-Earlier harnesses, their scores and mistakes are in files: {SUMMARY}, {FRONTIER}, harnesses/ID.py, traces/ID.txt
-(mistakes) and reports/ID.txt (why a harness was invalid). To look, answer with JSON objects, one per line:
-{{"tool": "list", "path": ""}}
-{{"tool": "read", "path": "{SUMMARY}"}}
-{{"tool": "search", "text": "..."}}
-You have {self._config.rounds} replies. To end, answer with one ```python block for each harness."""
+        return harness_prompt(templates, list(self._task.sets.values()), brief)
 
 
 def _use(view: View, call: dict[str, JSON]) -> str:
@@ -92,5 +88,5 @@ def _use(view: View, call: dict[str, JSON]) -> str:
         case "search":
             answer = view.search(str(call.get("text", argument)))
         case _:
-            answer = "there is no such tool; there are list, read and search"
+            answer = "there is no such tool; there are list, read, search and try"
     return f"{json.dumps(call, ensure_ascii=False)}\n{answer}"

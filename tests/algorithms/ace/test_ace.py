@@ -190,9 +190,9 @@ def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
 
 
 def test_embeddings_can_be_made_without_a_model() -> None:
-    by_role, facts = evolve({"refine_every": 5})
+    by_role, facts = evolve({"refine_every": 5, "max_in_flight": 1})
     assert {call.role for call in _calls(facts)} == {"task", "reflection", "embedding"}
-    hashed, facts = evolve({"refine_every": 5, "embedding": {"by": "hashing"}})
+    hashed, facts = evolve({"refine_every": 5, "max_in_flight": 1, "embedding": {"by": "hashing"}})
     assert {call.role for call in _calls(facts)} == {"task", "reflection"}
     assert notes(hashed, "playbook") == notes(by_role, "playbook")  # the simulated model hashes words, too
 

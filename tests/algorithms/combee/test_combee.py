@@ -23,7 +23,7 @@ from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import MERGE_TITLE
+from flowevolve.prompts.reflection import MERGE_TITLE, VERSIONS_HEADING, WRITE_HEADING
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
@@ -100,12 +100,18 @@ def test_in_lockstep_a_step_is_a_round_on_minibatches_of_their_own() -> None:
     assert max(reflections) == 6
 
 
+def versions_in(prompt: str) -> list[str]:
+    """The texts that a merge was asked for."""
+    shown = prompt.partition(VERSIONS_HEADING)[2].partition(WRITE_HEADING)[0]
+    return [text for _, text in labelled_blocks(shown)]
+
+
 @pytest.mark.parametrize(("mode", "width"), [("sync", 24), ("stream", 48)])
 def test_no_merge_gets_more_than_the_fan_in(mode: Mode, width: int) -> None:
     _, facts = ran(mode, width=width, batch=24, fan_in=4, budget={"proposals": 3})
     assert merges(facts)
     for call in merges(facts):
-        versions = labelled_blocks(asked_of(call).partition("## The versions")[2])
+        versions = versions_in(asked_of(call))
         assert 2 <= len(versions) <= 4
 
 
@@ -185,7 +191,7 @@ class NoLastMerge(SimBackend):
         asked = request.messages[-1].content
         if not asked.startswith(MERGE_TITLE):
             return reply
-        if self._merged.issuperset(text for _, text in labelled_blocks(asked.partition("## The versions")[2])):
+        if self._merged.issuperset(versions_in(asked)):
             return replace(reply, text="Much in common.")
         self._merged.add(read_instruction(reply.text))
         return reply
@@ -198,7 +204,7 @@ def test_a_round_whose_last_merge_fails_makes_its_proposal_of_what_was_merged_be
         roles=lambda: {name: Role(backend, "simulated") for name in ("task", "reflection")},
         mode="sync",
         max_in_flight=6,
-        budget=fe.Budget(proposals=2),
+        budget=fe.Budget(proposals=6),
     )
     failed = events_of(facts, "merge.failed")
     assert failed

@@ -13,6 +13,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
+from flowevolve.core.model import ChatRequest
 from flowevolve.core.task import Dataset
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
@@ -137,7 +138,9 @@ def test_every_selection_runs(selection: str) -> None:
 
 
 def test_repair_logs_every_verdict_and_why() -> None:
-    result, events, _ = evolve(width=12, staleness={"policy": "reflective"}, budget={"proposals": 80}, retries=0)
+    result, events, _ = evolve(
+        width=12, seed=1, staleness={"policy": "reflective"}, budget={"proposals": 80}, retries=0
+    )
     judged = of_kind(events, "repair.judged")
     assert judged
     for event in judged:
@@ -172,3 +175,12 @@ def test_a_task_without_validation_examples_is_refused() -> None:
 
     with pytest.raises(InputError, match="validation"):
         clock.run(go, clock="virtual")
+
+
+def test_gepas_own_prompt_can_be_sent() -> None:
+    _, _, calls = evolve(budget={"rollouts": 120}, algorithm={"reflection_prompt": "gepa"})
+    requests = [call.request for call in calls if call.role == "reflection"]
+    assert requests
+    for request in requests:
+        assert isinstance(request, ChatRequest)
+        assert request.messages[0].content.startswith("I provided an assistant with")

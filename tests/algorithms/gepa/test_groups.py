@@ -95,7 +95,7 @@ def test_a_round_of_combees_outlives_a_parent_that_fails(policy: str) -> None:
 
 
 def test_a_repair_outlives_a_parent_that_fails() -> None:
-    settings = {"clock": "virtual", "preset": "flashevolve", "algorithm": {"group": True}, "budget": {"rollouts": 500}}
+    settings = {"clock": "virtual", "preset": "flashevolve", "algorithm": {"group": True}, "budget": {"rollouts": 1500}}
     result, _ = evolve(settings)
     assert result.report.error is None
     assert result.report.staleness.repaired

@@ -76,7 +76,7 @@ def test_it_neither_speculates_nor_races_and_says_so(rows: Path) -> None:
 
 
 def test_a_run_scores_the_baselines_and_what_the_coder_writes(rows: Path) -> None:
-    result, events = evolve(config(rows))
+    result, events = evolve(config(rows, budget={"proposals": 9}))
     assert result.report.error is None
     assert result.report.spent.proposals >= 6
     added = [event for event in events if event.kind == "pool.commit"]

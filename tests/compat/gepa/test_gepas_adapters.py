@@ -100,7 +100,7 @@ def optimize(run: Callable[..., Any], adapter: Callable[[Client], dict[str, Any]
         trainset=rows("train", 12),
         valset=rows("val", 8),
         custom_candidate_proposer=client.propose,
-        max_metric_calls=100,
+        max_metric_calls=90,
         logger=Silent(),
         **adapter(client),
         **more,

@@ -11,7 +11,7 @@ import random
 import re
 
 from flowevolve.core.model import ChatRequest
-from flowevolve.prompts.reflection import HARNESS_TITLE
+from flowevolve.prompts.harnesses import HARNESS_TITLE
 from flowevolve.sim.worlds.rules.params import ParamsWorld
 
 BROKEN_SHARE, ENDLESS_SHARE = 0.2, 0.02

@@ -19,6 +19,7 @@ from flowevolve.prompts.reflection import (
     PARENT_HEADING,
     STALE_HEADING,
     UPDATES_HEADING,
+    WRITE_HEADING,
     EditVerdict,
 )
 from flowevolve.sim.worlds.rules.params import RulesParams
@@ -43,8 +44,8 @@ def topic_of(request: str) -> str:
 
 def reflect(prompt: str, params: RulesParams, rng: random.Random) -> str:
     """Answer a `reflection_prompt`: say what was noticed, then write the instruction with a few lines changed."""
-    current, examples = _between(prompt, CURRENT_HEADING, EXAMPLES_HEADING), prompt.partition(EXAMPLES_HEADING)[2]
-    blocks = labelled_blocks(current)
+    examples = _between(prompt, EXAMPLES_HEADING, WRITE_HEADING)
+    blocks = labelled_blocks(_between(prompt, CURRENT_HEADING, EXAMPLES_HEADING))
     lines = _remembered(blocks[0][1].splitlines() if blocks else [], params, rng)
     noticed = _notice(examples, lines, params, rng)
     for wanted in noticed:
@@ -119,7 +120,7 @@ def judge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     """Answer a `judge_prompt`: a verdict, a reason, and for an orthogonal edit the current version merged with it."""
     parent = dict(labelled_blocks(_between(prompt, PARENT_HEADING, STALE_HEADING)))
     stale = dict(labelled_blocks(_between(prompt, STALE_HEADING, UPDATES_HEADING)))
-    head = dict(labelled_blocks(prompt.partition(HEAD_HEADING)[2]))
+    head = dict(labelled_blocks(_between(prompt, HEAD_HEADING, WRITE_HEADING)))
     edits = {name: _compare(parent.get(name, ""), text, head.get(name, "")) for name, text in stale.items()}
     verdict = _right_verdict(edits)
     if rng.random() < params.unparsable:

@@ -14,6 +14,7 @@ from flowevolve.prompts.reflection import (
     HEAD_HEADING,
     ORIGIN_HEADING,
     VERSIONS_HEADING,
+    WRITE_HEADING,
 )
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import happens, misstate, read_statement
@@ -27,7 +28,7 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     """
     head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
     origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
-    versions = [text.splitlines() for _, text in labelled_blocks(after)]
+    versions = [text.splitlines() for _, text in labelled_blocks(_shown(after))]
     return _answer(origin[0].splitlines() if origin else [], versions, params, rng)
 
 
@@ -46,10 +47,15 @@ def merge_edits(prompt: str, params: RulesParams, rng: random.Random) -> str:
     before, _, after = prompt.partition(f"\n{EDITS_HEADING}\n")
     head = labelled_blocks(before.partition(f"\n{HEAD_HEADING}\n")[2])[0][1].splitlines()
     versions: list[Sequence[str]] = []
-    for section in re.split(r"^### Edit \d+$", after.partition("\n## What to write\n")[0], flags=re.MULTILINE)[1:]:
+    for section in re.split(r"^### Edit \d+$", _shown(after), flags=re.MULTILINE)[1:]:
         *start, result = [text.splitlines() for _, text in labelled_blocks(section)]
         versions.append(_rebased(start[0] if start else head, result, head))
     return _answer(head, versions, params, rng)
+
+
+def _shown(after: str) -> str:
+    """What is above the description of the reply."""
+    return after.partition(f"\n{WRITE_HEADING}\n")[0]
 
 
 def _rebased(before: Sequence[str], after: Sequence[str], head: Sequence[str]) -> list[str]:

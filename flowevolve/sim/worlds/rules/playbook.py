@@ -20,12 +20,15 @@ from flowevolve.prompts.playbook import (
     CURATE_TITLE,
     FEEDBACK_HEADING,
     GATHER_TITLE,
+    LAST_TRY_RULE,
     LESSON_TITLE,
     LESSONS_HEADING,
     MERGE_TITLE,
     NEW_HEADING,
     NOTED_HEADING,
     PLAYBOOK_HEADING,
+    PLAYBOOK_RULE,
+    SECTIONS_LABEL,
     USED_HEADING,
 )
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
@@ -36,8 +39,13 @@ from flowevolve.sim.worlds.rules.text import Statement, misstate, read_statement
 Responder = Callable[[str, RulesParams, random.Random], str]
 
 _RESULT = re.compile(r"^(Met|Not met): (.+)$", re.MULTILINE)
-_SECTIONS = re.compile(r"; sections: (.+)$", re.MULTILINE)
+_SECTIONS = re.compile(rf"^{SECTIONS_LABEL} (.+)$", re.MULTILINE)
 _IDLE = ("Keep the tone of the last letter.", "Mention the date of the meeting.", "Thank the colleagues by name.")
+
+
+def without_preamble(instruction: str) -> str:
+    """An instruction without the lines that only say what a playbook is, which nobody has to keep in mind."""
+    return instruction.replace(f"{PLAYBOOK_RULE}\n", "").replace(f"{LAST_TRY_RULE}\n", "")
 
 
 def citation(instruction: str, kept: Sequence[Statement]) -> str:

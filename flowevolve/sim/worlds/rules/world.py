@@ -57,7 +57,7 @@ class RulesWorld(ParamsWorld):
         return self._answer(instruction, asked, rng)
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
-        reading = read_instruction(instruction)
+        reading = read_instruction(playbook.without_preamble(instruction))
         subjects = {said[0].subject for said in reading.by_subject}
         kept = [
             rng.choice(said) for said in reading.by_subject if rng.random() < self._obedience(said, subjects, reading)
