@@ -64,9 +64,14 @@ def reflection_prompt(templates: Templates, component: str, text: str, examples:
         lambda shorten: {
             "component": component,
             "text": fence(text),
-            "examples": "\n\n".join(_example(number, each, shorten) for number, each in enumerate(examples, 1)),
+            "examples": shown_examples(examples, shorten),
         },
     )
+
+
+def shown_examples(examples: Sequence[ReflectionExample], shorten: Shorten) -> str:
+    """Rollouts as prompts show them."""
+    return "\n\n".join(_example(number, each, shorten) for number, each in enumerate(examples, 1))
 
 
 def _example(number: int, example: ReflectionExample, shorten: Shorten) -> str:

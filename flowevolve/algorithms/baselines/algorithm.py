@@ -124,7 +124,9 @@ class OnePlusLambda(Algorithm[SearchConfig]):
             raise Exhausted
         selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
         parent, version = context.pool[selected.parent], selected.version
-        prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
+        prompt = program_prompt(
+            context.templates, self._task.problem.statement, as_shown(parent), form=self.config.form
+        )
         child = await write_program(
             parent,
             prompt,
