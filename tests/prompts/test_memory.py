@@ -60,7 +60,6 @@ def test_a_reflection_sees_the_board_so_that_a_direction_keeps_its_name() -> Non
     without = reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5)
     assert without == reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5, shown_board([]))
     assert "## Directions that were tried" not in sections(without)
-    assert "in the list" not in without
 
 
 def test_an_insight_is_read_on_one_line_and_cut() -> None:
@@ -120,10 +119,8 @@ def test_queries_for_a_program_that_is_yet_to_be_written_say_nothing_of_what_bec
     parts = sections(prompt)
     assert "Sort first." in parts["## The program"]
     assert "## What became of it" not in parts
-    assert "is to be written" in parts[""]
     failed = sections(queries_prompt(SHIPPED, "Be fast.", CHILD, "", 3))
     assert "it failed" in failed["## What became of it"]
-    assert "is to be improved" in failed[""]
 
 
 def test_distillation_sees_the_best_program_and_the_steps() -> None:

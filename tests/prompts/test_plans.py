@@ -18,7 +18,7 @@ def test_a_prompt_for_plans_has_the_task_the_form_and_the_count() -> None:
     assert prompt.startswith(f"{PLAN_TITLE}\n")
     assert "Be quick." in sections(prompt)[TASK_HEADING]
     assert SEED["program.py"] in prompt
-    assert "exactly 4 strings" in prompt
+    assert "exactly 4 plans" in prompt
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.programs.parts import REST, SLOTS, Slot
-from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING, ShownProgram
+from flowevolve.prompts.programs import ADVICE_HEADING, CHANGE_TITLES, OTHERS_HEADING, ShownProgram
 from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.prompts.slots import (
     DIAGNOSE_TITLE,
@@ -78,7 +78,7 @@ def test_a_mutation_names_what_to_keep_and_what_to_improve() -> None:
         SHIPPED, "T", PROGRAM, ["parse"], ["solve"], ["core_logic: a loop"], form="edits", advice="sort"
     )
     parts = sections(prompt)
-    assert prompt.startswith(f"{CODE_TITLE}\n")
+    assert prompt.startswith(f"{CHANGE_TITLES['parts_mutation']}\n")
     assert parts[KEEP_HEADING].startswith("- parse\n\n")
     assert parts[IMPROVE_HEADING].startswith("- solve\n")
     assert "core_logic: a loop" in parts[IMPROVE_HEADING]
