@@ -55,7 +55,7 @@ def test_a_reflection_sees_the_board_so_that_a_direction_keeps_its_name() -> Non
     assert parts["## Directions that were tried"].strip() == (
         "```\n- loops unrolled (success, 3 times)\n- fewer calls (failed, once)\n```"
     )
-    assert "the words that it has in the list" in parts["## What to write"]
+    assert "use the words of the list" in parts["## What to write"]
     assert [seen.score for seen in all_programs(reflect_prompt(SHIPPED, "", PARENT, CHILD, 0.0, board))] == [0.5, None]
     without = reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5)
     assert without == reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5, shown_board([]))
