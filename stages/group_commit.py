@@ -162,7 +162,9 @@ class GroupCommit:
             change for edit in edits if (change := _change(edit, component, context)) is not None
         ]
         if way == "lines":
-            text, changes = _by_lines(text, changes)
+            by_lines, rewrites = _by_lines(text, changes)
+            if len(by_lines) <= context.templates.longest(text):  # else a model says it all in fewer words
+                text, changes = by_lines, rewrites
         for number, part in enumerate(_parts(changes, self.most_characters)):
             text = await _merge(text, part, f"{component}/{number}", head, context)
         return text
@@ -196,6 +198,7 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
     component, _, _ = name.rpartition("/")
     merged = await try_merging(
         merge_edits_prompt(context.templates, component, current, edits),
+        before=current,
         key=f"group/{name}",
         candidate=head.id,
         context=context,
@@ -206,7 +209,9 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
     if merged is not None and merged != current:
         return merged
     text, rewrites = _by_lines(current, edits)
-    return text if text != current else next((after for before, after in rewrites if before == current), current)
+    if text != current:
+        return text if len(text) <= context.templates.longest(current) else current
+    return next((after for before, after in rewrites if before == current), current)
 
 
 def _by_lines(current: str, edits: Sequence[_Edit]) -> tuple[str, Sequence[_Edit]]:

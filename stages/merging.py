@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, UnparsableReplyError
@@ -9,15 +11,19 @@ from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages.asking import Asker, read_reply
 
 
-async def try_merging(prompt: str, *, key: str, candidate: str, context: StageContext, **about: JSON) -> str | None:
+async def try_merging(
+    prompt: str, *, before: str, key: str, candidate: str, context: StageContext, **about: JSON
+) -> str | None:
     """The text that the role ``reflection`` answers a prompt with; None if a call fails or no reply can be read.
 
-    ``key`` tells this call from the others of the stage's work, and ``candidate`` is the one that it is counted with.
-    A failure is logged as ``merge.failed`` with what it was ``about``.
+    ``before`` is the text that it is made from, ``key`` tells this call from the others of the stage's work, and
+    ``candidate`` is the one that it is counted with. A failure is logged as ``merge.failed``, with what it was
+    ``about``.
     """
     model = context.chat_model(key, candidate, role="reflection")
+    read = partial(read_instruction, longest=context.templates.longest(before))
     try:
-        return await read_reply(context, model, prompt, read_instruction, Asker("reflection", "merge", candidate))
+        return await read_reply(context, model, prompt, read, Asker("reflection", "merge", candidate))
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", **about, reason=str(error))
         return None

@@ -80,9 +80,10 @@ async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout]
     ]
     if not examples:
         raise Discard(f"no trace of component {component!r}")
-    prompt = reflection_prompt(context.templates, component, parent.artifact[component], examples)
+    text = parent.artifact[component]
+    prompt = reflection_prompt(context.templates, component, text, examples)
     model = context.chat_model(component, parent.id, role="reflection")
-    read = partial(read_instruction, parent=parent.artifact[component])
+    read = partial(read_instruction, parent=text, longest=context.templates.longest(text))
     asker = Asker("reflection", "reflect", parent.id, component)
     try:
         return await read_reply(context, model, prompt, read, asker)

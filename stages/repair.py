@@ -97,7 +97,8 @@ async def _judge(
         [_only(update, changed) for update in updates],
         _only(head.artifact, changed),
     )
-    read = partial(parse_verdict, components=changed)
+    longest = context.templates.longest(*(head.artifact[name] for name in changed))
+    read = partial(parse_verdict, components=changed, longest=longest)
     try:
         verdict = await ask(context, "reflection", prompt, read, agent="judge", candidate=candidate.id)
     except UnparsableReplyError as error:

@@ -10,7 +10,7 @@ from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Discard
 from flowevolve.core.item import Item
 from flowevolve.core.policies import Standing, ValidationAcceptance
-from flowevolve.core.pool import Add, Candidate, Move
+from flowevolve.core.pool import Add, Annotate, Candidate, Move
 from flowevolve.policies.acceptance import Everything
 from flowevolve.stages.payloads import Evaluated, Released
 
@@ -35,7 +35,9 @@ class Update:
     def _settle(self, candidate: Candidate, context: UpdateContext) -> None:
         accepted = bool(context.decide("candidate.validated", lambda: self._judge(candidate))["accepted"])
         if context.pool.status(candidate.id) == "speculative":
-            context.commit([Move(candidate.id, "confirmed" if accepted else "revoked", candidate.scores)])
+            known = context.pool[candidate.id].attributes
+            noted = [] if candidate.attributes == known else [Annotate(candidate.id, candidate.attributes)]
+            context.commit([*noted, Move(candidate.id, "confirmed" if accepted else "revoked", candidate.scores)])
         elif accepted:
             context.commit([Add(candidate)])
         else:

@@ -1,5 +1,7 @@
 """GEPA's archive: for every validation example, who does best on it (arXiv 2507.19457, algorithm 2).
 
+Fronts can also be those of objectives: further numbers that a task's scores have, and the length of the texts.
+
 The front of an example is made of the candidates that reach the best score seen on it. A candidate is dominated if
 every front that it is on holds another candidate that is not dominated. GEPA looks at candidates from the lowest mean
 score up; of equals, this archive takes the oldest first. A candidate that is dropped leaves another one on each of its
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flowevolve.archives.objectives import FrontKind, FrontScores
 from flowevolve.core.policies import Standing
 from flowevolve.core.pool import Add, Candidate, Move, Update
 
@@ -37,9 +40,19 @@ Fronts = dict[str, Front]
 
 
 class ParetoArchive:
-    """Per-example fronts over confirmed candidates, and speculative ones for as long as they are."""
+    """Fronts over confirmed candidates, and over speculative ones for as long as they are.
 
-    def __init__(self) -> None:
+    ``fronts`` says what there is a front for, and ``objectives`` names metrics of the task's scores, or ``length``. A
+    minus before a name says that less of it is better.
+
+    Raises:
+        InputError: if objectives are missing where they are needed, or are given where they are not.
+    """
+
+    def __init__(self, fronts: FrontKind = "instance", objectives: Sequence[str] = ()) -> None:
+        self._scores = FrontScores(fronts, objectives)
+        self._best_scores: dict[str, float] = {}
+        """By example, of the confirmed candidates."""
         self._candidates: dict[str, Candidate] = {}
         self._confirmed: list[Candidate] = []
         self._speculative: dict[str, Candidate] = {}
@@ -81,12 +94,12 @@ class ParetoArchive:
     @property
     def confirmed(self) -> Sequence[Candidate]:
         """The confirmed candidates that no others of them dominate, oldest first."""
-        return tuple(self._candidates[name] for name in _undominated(self._fronts))
+        return tuple(self._candidates[name] for name in self._undominated(self._fronts))
 
     def standing(self) -> Standing | None:
         """What a candidate has to be measured against; None while nothing is confirmed."""
         if self._standing is None and self._best is not None:
-            self._standing = Standing(self._best.scores, {name: front.best for name, front in self._fronts.items()})
+            self._standing = Standing(self._best.scores, dict(self._best_scores))
         return self._standing
 
     def best(self) -> Candidate | None:
@@ -96,14 +109,18 @@ class ParetoArchive:
     def weights(self) -> Mapping[str, int]:
         """Non-dominated candidates, oldest first, and on how many fronts each is."""
         if self._weights is None:
-            self._weights = _undominated(self._all_fronts())
+            self._weights = self._undominated(self._all_fronts())
         return self._weights
 
     def _enter(self, candidate: Candidate) -> None:
+        if not self._confirmed:
+            self._scores.check(candidate)
         rank = (candidate.mean_score, len(self._confirmed))
         self._candidates[candidate.id] = candidate
         self._confirmed.append(candidate)
-        _stand(candidate, rank, self._fronts)
+        self._stand(candidate, rank, self._fronts)
+        for name, score in candidate.scores.items():
+            self._best_scores[name] = max(score, self._best_scores.get(name, score))
         if self._best is None or _standard(candidate) > _standard(self._best):
             self._best = candidate
 
@@ -120,32 +137,31 @@ class ParetoArchive:
             return self._fronts
         fronts = dict(self._fronts)
         for place, candidate in enumerate(self._upheld(), len(self._candidates)):
-            _stand(candidate, (candidate.mean_score, place), fronts)
+            self._stand(candidate, (candidate.mean_score, place), fronts)
         return fronts
 
+    def _undominated(self, fronts: Fronts) -> dict[str, int]:
+        """Ids of the candidates on these fronts that are not dominated, oldest first, with their numbers of fronts."""
+        ends: dict[str, list[str]] = {}
+        for example_id, front in fronts.items():
+            ends.setdefault(front.last.id, []).append(example_id)
+        served: set[str] = set()
+        kept: dict[Rank, tuple[str, int]] = {}
+        for name, last_of in sorted(ends.items(), key=lambda item: fronts[item[1][0]].rank):
+            if served.issuperset(last_of):
+                continue
+            front = fronts[last_of[0]]
+            reached = self._scores(front.last)
+            own = [name for name, score in reached.items() if score == fronts[name].best]
+            served.update(own)
+            kept[front.rank] = name, len(own)
+        return dict(kept[rank] for rank in sorted(kept, key=lambda rank: rank[1]))
 
-def _undominated(fronts: Fronts) -> dict[str, int]:
-    """Ids of the candidates on these fronts that are not dominated, oldest first, and on how many fronts each is."""
-    ends: dict[str, list[str]] = {}
-    for example_id, front in fronts.items():
-        ends.setdefault(front.last.id, []).append(example_id)
-    served: set[str] = set()
-    kept: dict[Rank, tuple[str, int]] = {}
-    for name, last_of in sorted(ends.items(), key=lambda item: fronts[item[1][0]].rank):
-        if served.issuperset(last_of):
-            continue
-        front = fronts[last_of[0]]
-        own = [example_id for example_id, score in front.last.scores.items() if score == fronts[example_id].best]
-        served.update(own)
-        kept[front.rank] = name, len(own)
-    return dict(kept[rank] for rank in sorted(kept, key=lambda rank: rank[1]))
-
-
-def _stand(candidate: Candidate, rank: Rank, fronts: Fronts) -> None:
-    for example_id, score in candidate.scores.items():
-        front = fronts.get(example_id)
-        if front is None or (score, rank) > (front.best, front.rank):
-            fronts[example_id] = Front(score, rank, candidate)
+    def _stand(self, candidate: Candidate, rank: Rank, fronts: Fronts) -> None:
+        for example_id, score in self._scores(candidate).items():
+            front = fronts.get(example_id)
+            if front is None or (score, rank) > (front.best, front.rank):
+                fronts[example_id] = Front(score, rank, candidate)
 
 
 def _standard(candidate: Candidate) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""The command line's ``prompts``: what the readers make of replies."""
+"""The command line's ``prompts``: what is sent to models, and what the readers make of replies."""
 
 from __future__ import annotations
 
@@ -30,6 +30,38 @@ class ReplyKind(StrEnum):
     edits = "edits"
     json = "json"
     verdict = "verdict"
+
+
+@prompts_app.command("show")
+def show_command(
+    algorithm: Annotated[str, typer.Argument(help="its name, as `flowevolve list algorithms` has it")],
+    role: Annotated[str | None, typer.Option(help="only what is sent to this role")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="your configuration; by default an example's")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
+    ] = None,
+) -> None:
+    """Print the prompts that an algorithm sends, the first of each kind, from a short run against simulated models.
+
+    Nothing is sent to a real model. What prompts show of answers and scores is that of the simulated ones.
+    """
+    from flowevolve.config.run import load_table, parse_config
+    from flowevolve.runner.sent_prompts import example_prompts, sent_by, simulated
+
+    if config is None and overrides:
+        raise InputError("--set: overrides a setting of a configuration; name one with --config")
+    if config is None:
+        sent = example_prompts(algorithm)
+    else:
+        table = simulated(load_table(config, overrides or ()), algorithm)
+        sent = sent_by(parse_config(table, str(config)))
+    shown = [each for each in sent if role in (None, each.role)]
+    if not shown:
+        roles = ", ".join(dict.fromkeys(each.role for each in sent)) or "no role"
+        raise InputError(f"--role {role}: nothing was sent to it in so short a run, which called {roles}")
+    sys.stdout.write("\n\n".join(map(str, shown)) + "\n")
 
 
 @prompts_app.command("read")

@@ -62,6 +62,7 @@ def _decides_otherwise(algorithm: Table) -> bool:
         or algorithm.get("merge") is True
         or algorithm.get("group") is False
         or algorithm.get("validation") in ("everything", "front")
+        or _section(algorithm, "archive").get("fronts", "instance") != "instance"
     )
 
 

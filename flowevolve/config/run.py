@@ -21,7 +21,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.prompts.shipped import MAX_TOKENS
+from flowevolve.prompts.shipped import MAX_TEXT_TOKENS, MAX_TOKENS
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
 
@@ -103,6 +103,8 @@ class PromptSettings(Settings):
     """A folder with templates of your own, as ``NAME.md``, in place of the shipped ones of these names."""
     max_tokens: int = Field(default=MAX_TOKENS, ge=1000)
     """About as many tokens a prompt has at most: the longest of the texts that it shows are shortened until it has."""
+    max_text_tokens: int = Field(default=MAX_TEXT_TOKENS, ge=50)
+    """About as many tokens a text that is evolved has at most, or as many as the text that it is made from."""
 
 
 class StoppingSettings(Settings):
@@ -188,10 +190,19 @@ class Config(Settings):
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+    """Read and check a config file, with ``key=value`` overrides.
 
     Raises:
         InputError: naming file, key and what is wrong.
+    """
+    return parse_config(load_table(path, overrides), str(path))
+
+
+def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
+    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+
+    Raises:
+        InputError: if the file can't be read, or an override has not this form.
     """
     try:
         table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -203,7 +214,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     for each in overrides:
         override(table, each)
-    return parse_config(table, str(path))
+    return table
 
 
 def parse_config(table: Mapping[str, object], source: str) -> Config:

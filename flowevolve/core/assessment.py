@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Attributes
+from flowevolve.core.task import Score
 
 
 class Assessment(Attributes):
@@ -19,6 +21,14 @@ class Assessment(Attributes):
     """
     metrics: Mapping[str, float] = {}
     """What the problem measures beside the score: means over the cases that have it."""
+    metrics_by_example: Mapping[str, Mapping[str, float]] = {}
+    """The same for each example, where an algorithm keeps it."""
+
+
+def mean_metrics(scores: Sequence[Score]) -> dict[str, float]:
+    """The mean of each metric over the scores that have it."""
+    names = dict.fromkeys(name for each in scores for name in each.metrics)
+    return {name: fmean(each.metrics[name] for each in scores if name in each.metrics) for name in names}
 
 
 def works(candidate: Candidate) -> bool:

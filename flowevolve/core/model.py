@@ -279,6 +279,7 @@ class Reason(StrEnum):
     """It can be read in two ways that mean different things."""
     WRONG_FORM = "wrong_form"
     """It is there, but lacks something or is of another kind."""
+    TOO_LONG = "too_long"
     ELIDED = "elided"
     """Parts of a program are left out, with a remark in their place."""
     DOES_NOT_COMPILE = "does_not_compile"
@@ -292,6 +293,8 @@ class Reason(StrEnum):
     UNKNOWN_FILE = "unknown_file"
     NO_OP = "no_op"
     """It changes nothing."""
+    DRAFT = "draft"
+    """The reply says that it is a draft, beside what is meant."""
 
 
 class UnparsableReplyError(ValueError):

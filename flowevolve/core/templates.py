@@ -61,17 +61,25 @@ class Template:
 
 
 class Templates:
-    """The templates of a run, by name. No prompt gets longer than ``max_tokens``, if shortening its texts can do it."""
+    """The templates of a run, by name, and how long its prompts and the texts that are evolved may get.
 
-    def __init__(self, templates: Mapping[str, Template], max_tokens: int) -> None:
+    No prompt gets longer than ``max_tokens`` if shortening the texts in it can do that.
+    """
+
+    def __init__(self, templates: Mapping[str, Template], max_tokens: int, max_text_tokens: int) -> None:
         self._templates = templates
         self._most = max_tokens * CHARACTERS_PER_TOKEN
+        self._most_text = max_text_tokens * CHARACTERS_PER_TOKEN
 
     def __getitem__(self, name: str) -> Template:
         return self._templates[name]
 
     def names(self) -> list[str]:
         return sorted(self._templates)
+
+    def longest(self, *before: str) -> int:
+        """How many characters a text may have that is made from these: as many as they have, or as all texts may."""
+        return max(self._most_text, *map(len, before))
 
     def text(self, name: str, **fields: str) -> str:
         """A part of prompts, such as the description of a reply's form."""
@@ -93,7 +101,7 @@ class Templates:
             low, high = (middle, high) if fits else (low, middle)
         return template.fill(make(_shortener(low)))
 
-    def replaced(self, own: Mapping[str, str], source: str, max_tokens: int) -> Templates:
+    def replaced(self, own: Mapping[str, str], source: str, max_tokens: int, max_text_tokens: int) -> Templates:
         """These templates, some of them with texts of the user's own. ``source`` says where these are from.
 
         Raises:
@@ -106,7 +114,7 @@ class Templates:
             template = Template(name, text)
             _check_fields(template, templates[name], source)
             templates[name] = template
-        return Templates(templates, max_tokens)
+        return Templates(templates, max_tokens, max_text_tokens)
 
 
 def _check_fields(own: Template, shipped: Template, source: str) -> None:

@@ -22,7 +22,6 @@ from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     BudgetRefused,
-    CandidateEnding,
     FlowClosed,
     FlowOpened,
     ItemDone,
@@ -45,20 +44,21 @@ from flowevolve.core.policies import (
     Departure,
     FlowFacts,
     Progress,
-    Staleness,
     StalenessPolicy,
     StoppingPolicy,
     Waiting,
 )
-from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
+from flowevolve.core.pool import Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
+from flowevolve.engine.staleness_check import StalenessCheck
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.prompts.shipped import SHIPPED
@@ -114,11 +114,10 @@ class Dispatcher:
         self._algorithm = algorithm
         self._llm = llm
         self._events = events
-        self._staleness = staleness
+        self._staleness = StalenessCheck(algorithm, self.graph, self.flows, self.services, staleness)
+        self.endings = CandidateEndings(self.flows, self.services, self.log)
         self._stopping = stopping
         self._target_score = target_score
-        self.ending: dict[str, str] = {}
-        """The candidates that end as soon as no live item is about them any more, with the reason."""
 
     @property
     def pool(self) -> Pool:
@@ -137,7 +136,7 @@ class Dispatcher:
         self._stop_counting()
         self.counters = state.counters
         self._stop_counting = self._events.subscribe(self.counters.take)
-        self.ending.update(state.ending)
+        self.endings.load(state.ending)
         self.tickets.restore(state.ordinals, state.fired)
         self.ledger.restore(state.spent, state.ended)
         self.flows.number_from(state.opened)
@@ -315,21 +314,14 @@ class Dispatcher:
     def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
         if item.id not in self.services.interrupted_work:  # else it was taken before the run was interrupted
-            self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
-
-    def _gap(self, item: Item[object]) -> int:
-        """How many changes of the pool the item has missed, as the algorithm counts them."""
-        payload = item.payload
-        if isinstance(payload, Ticket):
-            return self.pool.version - item.version
-        return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self.pool)
+            self.log(ItemTaken(item.id, stage.name, self._staleness.gap(item), judged))
 
     def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:
         """Check an item for staleness as it is taken, and return it to be worked on, or None if it was discarded.
 
         An item that needs repair is returned with a `Stale` payload. The caller sends it to the graph's repair stage.
         """
-        decision = self._judge(stage, item)
+        decision = self._staleness.decide(stage, item)
         self.mark_taken(stage, item, decision)
         if decision in (None, "continue"):
             return item
@@ -338,7 +330,7 @@ class Dispatcher:
             return None
         if stage.repair_to is None:
             raise EngineError(
-                f"staleness policy {type(self._staleness).__name__} wants to repair at {stage.name!r}, which can't"
+                f"staleness policy {self._staleness.policy} wants to repair at {stage.name!r}, which can't"
             )
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())
@@ -346,39 +338,14 @@ class Dispatcher:
         self.settle(stage.name, item, *SENT_TO_REPAIR)
         return sent
 
-    def _judge(self, stage: AnyStage, item: Item[object]) -> Decision | None:
-        """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked."""
-        if (
-            item.id in self.services.interrupted_work
-            or stage.name == self.graph.repair
-            or isinstance(item.payload, Ticket)
-        ):
-            return None
-        if self.flows.is_ageless(item):
-            return None
-        gap = self._gap(item)
-        about = [candidate.id for candidate in carried(item)]
-        revoked = self.pool.descends_from_revoked((*item.derives, *about))
-        if gap == 0 and not revoked:
-            return None
-        if stage.commits and stage.repair_to is None and about:
-            return "continue"  # its candidate was evaluated and paid for: no verdict is too late
-        repairable = (
-            stage.repair_to is not None
-            and self.graph.repair is not None
-            # without a parent there is no edit that could be judged
-            and all(each.parents and self.pool.keeps(each.parents[0]) for each in carried(item))
-        )
-        return self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
-
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
         """End an item after ``seconds`` of work on it. The flow ends with its last item."""
         cost, proposals, not_again = self.services.end_work(stage, item.id)
         flow_ended = self.flows.leave(item)
         if outcome == "discarded":
-            self._note_ending([*carried(item), *proposals], reason)
-        self._note_ending(not_again, "not proposed again")
-        self._end_candidates([*carried(item), *proposals], item)
+            self.endings.note([*carried(item), *proposals], reason)
+        self.endings.note(not_again, "not proposed again")
+        self.endings.settle([*carried(item), *proposals], item)
         self.log(ItemDone(item.id, stage, outcome, reason, round(seconds, 6), cost))
         if flow_ended:
             self.log(FlowClosed(item.flow))
@@ -390,31 +357,9 @@ class Dispatcher:
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """End init or finish. ``stage`` names the work on its ticket that came last, if that is not the phase's own."""
         cost, _, not_again = self.services.end_work(stage or name, ticket.id)
-        self._note_ending(not_again, "not proposed again")
-        self._end_candidates(not_again, ticket)
+        self.endings.note(not_again, "not proposed again")
+        self.endings.settle(not_again, ticket)
         self.log(PhaseEnded(name, cost))
-
-    def _note_ending(self, candidates: Sequence[Candidate], reason: str) -> None:
-        for candidate in candidates:
-            if candidate.id not in self.ending:
-                self.ending[candidate.id] = reason
-                if self.flows.carries(candidate.id):
-                    self.log(CandidateEnding(candidate.id, reason))
-
-    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
-        """End those of the candidates that are to end and that no live item is about any more."""
-        for candidate in candidates:
-            if candidate.id in self.ending and not self.flows.carries(candidate.id):
-                self._end(candidate, item, self.ending.pop(candidate.id))
-
-    def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
-        """Reject a candidate or, if it was released already, revoke it."""
-        status = self.pool.status(candidate.id)
-        if status == "proposed":
-            self.services.reject(candidate, item.id, reason)
-        elif status == "speculative":
-            pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
-            self.services.apply([Move(candidate.id, "revoked", pool=pool)], item.id)
 
     def _committed(self, update: Update, improved: bool, item_id: ItemId) -> None:
         for trigger in self.graph.triggers:

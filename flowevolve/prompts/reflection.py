@@ -15,6 +15,7 @@ from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.choosing import chosen
 from flowevolve.prompts.reading.fences import TEXT_LABELS, Block, blocks, fence
 from flowevolve.prompts.reading.fields import lines_named
+from flowevolve.prompts.reading.instructions import not_too_long
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.verdicts import read_word
 
@@ -148,12 +149,12 @@ def _blocks(components: Mapping[str, str], shorten: Shorten = str) -> str:
     return "\n".join(fence(shorten(text), name) for name, text in components.items())
 
 
-def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
+def parse_verdict(reply: str, components: Sequence[str], longest: int | None = None) -> RepairVerdict:
     """The judge's verdict, reason and patch. Where there is one component, its block needs no label.
 
     Raises:
-        UnparsableReplyError: if the verdict is missing or unknown, or an orthogonal verdict comes without a patch of
-            known components.
+        UnparsableReplyError: if the verdict is missing or unknown, an orthogonal verdict comes without a patch of
+            known components, or the text of one has more characters than the ``longest`` may have.
     """
     verdict = read_word(reply, "verdict", _VERDICTS)
     text = answer_in(reply)
@@ -162,7 +163,10 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     if verdict != "orthogonal":
         return RepairVerdict(verdict, reason, {})
     found = blocks(text, components)
-    patch = {name: chosen(each, text, f"block of {name}").body for name, each in _by_component(found, components)}
+    patch = {
+        name: not_too_long(chosen(each, text, f"block of {name}").body, longest)
+        for name, each in _by_component(found, components)
+    }
     if not patch:
         raise UnparsableReplyError(
             "the verdict is orthogonal but no fenced block labelled with a component follows", Reason.MISSING

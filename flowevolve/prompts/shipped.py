@@ -10,6 +10,8 @@ from flowevolve.core.templates import Template, Templates
 
 MAX_TOKENS = 32_000
 """What a prompt has at most, unless the configuration says something else."""
+MAX_TEXT_TOKENS = 4_000
+"""What a text that is evolved has at most, unless the configuration says something else."""
 _ENDING = ".md"
 
 
@@ -17,20 +19,20 @@ def _shipped() -> Templates:
     folder = files("flowevolve.prompts") / "templates"
     texts = [each for each in folder.iterdir() if each.name.endswith(_ENDING)]
     named = {each.name.removesuffix(_ENDING): each.read_text(encoding="utf-8") for each in texts}
-    return Templates({name: Template(name, text) for name, text in sorted(named.items())}, MAX_TOKENS)
+    return Templates({name: Template(name, text) for name, text in sorted(named.items())}, MAX_TOKENS, MAX_TEXT_TOKENS)
 
 
 SHIPPED = _shipped()
 
 
-def read_templates(folder: Path | None, max_tokens: int) -> Templates:
+def read_templates(folder: Path | None, max_tokens: int, max_text_tokens: int = MAX_TEXT_TOKENS) -> Templates:
     """The shipped templates, with those that a folder has as ``NAME.md`` in their place.
 
     Raises:
         InputError: if the folder can't be read, or a file in it is no template, or lacks a field.
     """
     if folder is None:
-        return SHIPPED.replaced({}, "", max_tokens)
+        return SHIPPED.replaced({}, "", max_tokens, max_text_tokens)
     where = f"prompts.dir: {folder}"
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == _ENDING)
@@ -39,4 +41,4 @@ def read_templates(folder: Path | None, max_tokens: int) -> Templates:
         raise InputError(f"{where}: can't be read: {error}") from error
     if not own:
         raise InputError(f"{where}: has no template, which is a file named NAME{_ENDING}")
-    return SHIPPED.replaced(own, where, max_tokens)
+    return SHIPPED.replaced(own, where, max_tokens, max_text_tokens)

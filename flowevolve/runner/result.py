@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from flowevolve._util.intervals import Interval
@@ -72,6 +72,8 @@ class Result:
     cancelled: int = 0
     """Requests cancelled on the wire."""
     held_out: HeldOut | None = None
+    frontier: Sequence[Best] = ()
+    """The candidates that nobody is better than in everything, as the algorithm has it."""
     server: LoadSummary | None = None
     """The server's own load, where the admission policy looked at it."""
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
@@ -100,8 +102,10 @@ class Result:
                 "score": self.best.score,
                 "interval": None if self.best.interval is None else list(self.best.interval),
                 "metrics": dict(self.best.metrics),
+                "characters": sum(map(len, self.best.components.values())),
                 "components": dict(self.best.components),
             },
+            "frontier": [{"id": each.id, "score": each.score, "metrics": dict(each.metrics)} for each in self.frontier],
             "held_out": None if self.held_out is None else self.held_out.to_json(),
             "pool_version": report.pool.version,
             "proposals": report.spent.proposals,

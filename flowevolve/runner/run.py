@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
-from flowevolve._util.intervals import mean_interval
+from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.prices import price_table
@@ -163,7 +163,7 @@ def make_plan(
             "everything through; name 'full' or 'guarded'"
         )
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
-    templates = read_templates(config.prompts.dir, config.prompts.max_tokens)
+    templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
     prices = price_table(config, model_names(roles.values()))
     return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
 
@@ -251,7 +251,8 @@ class _Opened:
             backend=config.llm.backend,
             simulated=config.llm.backend in ("sim", "replay"),
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else _best(best),
+            best=None if best is None else replace(_found(best), interval=_interval(best)),
+            frontier=[_found(each) for each in algorithm.frontier()],
             report=report,
             llm=llm,
             by_model=by_model,
@@ -267,13 +268,14 @@ class _Opened:
         return result
 
 
-def _best(candidate: Candidate) -> Best:
+def _found(candidate: Candidate) -> Best:
     # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
     metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-    interval = mean_interval(list(candidate.scores.values())) if candidate.scores else None
-    return Best(
-        candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics, interval
-    )
+    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
+
+
+def _interval(candidate: Candidate) -> Interval | None:
+    return mean_interval(list(candidate.scores.values())) if candidate.scores else None
 
 
 @asynccontextmanager

@@ -25,7 +25,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         head.add_row("replay", _replies(replayed))
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
-    head.add_row("score", f"{scores} ({best.get('id')})")
+    length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
+    head.add_row("score", f"{scores} ({best.get('id')}{length})")
     if metrics := _table(best.get("metrics")):
         head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:

@@ -73,3 +73,43 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     done = flowevolve("prompts", "read", "answer", "--jsonl", "gone.jsonl", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "gone.jsonl: can't be read" in done.stderr
+
+
+def test_what_an_algorithm_sends_is_shown_by_role(tmp_path: Path) -> None:
+    done = flowevolve("prompts", "show", "gepa", "--role", "reflection", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    heads = [line for line in done.stdout.splitlines() if line.startswith("==== ")]
+    assert {line.split(" · ")[2].partition("@")[0] for line in heads} >= {"template reflect", "template judge"}
+    assert all(line.startswith("==== role reflection · ") for line in heads)
+    assert "# Improve an instruction\n" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_prompts_are_shown_for_a_configuration_with_templates_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "reflect.md").write_text("MY WORDS {component} {text} {examples}", encoding="utf-8")
+    (tmp_path / "run.toml").write_text(
+        '[prompts]\ndir = "own"\n[llm]\nmodel = "gpt-5"\nbackend = "openai"\n[budget]\ndollars = 5\n', encoding="utf-8"
+    )
+    done = flowevolve("prompts", "show", "gepa", "--config", "run.toml", "--role", "reflection", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "MY WORDS system_prompt" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["gepa", "--role", "judge"],
+            "--role judge: nothing was sent to it in so short a run, which called task, refl",
+        ),
+        (["gepa", "--set", "seed=1"], "--set: overrides a setting of a configuration; name one with --config"),
+        (["gepa", "--config", "none.toml"], "none.toml: no such config file"),
+        (["gepo"], "gepo: name a configuration of yours with --config; there are examples for gepa, combee"),
+    ],
+)
+def test_what_can_t_be_shown_is_told_in_a_line(arguments: list[str], problem: str, tmp_path: Path) -> None:
+    done = flowevolve("prompts", "show", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr

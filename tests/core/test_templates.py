@@ -25,7 +25,7 @@ Say something.
 
 
 def templates(text: str = TEXT, max_tokens: int = 1000) -> Templates:
-    return Templates({"look": Template("look", text)}, max_tokens)
+    return Templates({"look": Template("look", text)}, max_tokens, 100)
 
 
 def test_fields_are_filled_in_once() -> None:
@@ -88,12 +88,12 @@ def test_no_text_is_made_shorter_than_can_be_understood() -> None:
 )
 def test_a_template_of_ones_own_has_the_fields_of_the_one_it_replaces(own: Mapping[str, str], problem: str) -> None:
     with pytest.raises(InputError) as raised:
-        templates().replaced(own, "own", 1000)
+        templates().replaced(own, "own", 1000, 100)
     assert str(raised.value).startswith(problem)
 
 
 def test_a_template_of_ones_own_is_used() -> None:
-    replaced = templates().replaced({"look": "{what}{remark}{others}"}, "own", 1000)
+    replaced = templates().replaced({"look": "{what}{remark}{others}"}, "own", 1000, 100)
     assert replaced.write("look", lambda shorten: _fields("!")) == "it!"
     assert replaced["look"].version != templates()["look"].version
 

@@ -9,6 +9,7 @@ import pytest
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import Config, parse_config
+from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.result import Result
@@ -63,3 +64,26 @@ def test_a_template_that_can_t_be_used_is_refused_before_anything_is_paid(tmp_pa
     with pytest.raises(InputError, match="lacks the field"):
         evolve(config(tmp_path / "own"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [{"mode": "sync"}, {"max_in_flight": 8}, {"name": "combee", "batch": 3}],
+    ids=["lockstep", "groups", "combee"],
+)
+def test_no_text_that_is_evolved_gets_longer_than_it_may(tmp_path: Path, algorithm: dict[str, object]) -> None:
+    table = {
+        "clock": "virtual",
+        "algorithm": algorithm,
+        "prompts": {"max_text_tokens": 100},
+        "sim": {"profile": "instant"},
+        "budget": {"proposals": 30},
+    }
+    evolve(parse_config(table, "test"), tmp_path / "run")
+    with RecordedRun(tmp_path / "run") as recorded:
+        proposed = [each.body.components for each in recorded.proposals() if isinstance(each.body, CandidateProposed)]
+        refused = [each.data for each in recorded.events() if each.kind == "reply.unparsable"]
+    lengths = [len(text) for components in proposed for text in components.values()]
+    assert 300 < max(lengths) <= 400
+    assert {str(each["reason"]) for each in refused} >= {"too_long"}
+    assert any("say the same in fewer words" in str(each["error"]) for each in refused)

@@ -17,9 +17,9 @@ from flowevolve._util import clock
 from flowevolve._util.thinking import split_thinking
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.event_kinds import CandidateProposed
+from flowevolve.core.event_kinds import CandidateProposed, ReplyPartlyRead
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, ChatRequest
+from flowevolve.core.model import ChatReply, ChatRequest, Reason
 from flowevolve.core.pool import Note
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.task import Task
@@ -169,13 +169,16 @@ class Ran:
 
     @property
     def unread(self) -> list[tuple[str, object]]:
-        """Kind and reason of each event that says a reply was not read, or not all of it."""
-        kinds = ("reply.unparsable", "reply.partly_read", "reply.missing")
-        return [
-            (each.kind, each.data.get("reason") or each.data.get("errors"))
-            for each in self.events
-            if each.kind in kinds
-        ]
+        """Kind and reason of each event that says a reply was not read, or not all of it but for drafts."""
+        found: list[tuple[str, object]] = []
+        for event in self.events:
+            if isinstance(event.body, ReplyPartlyRead):
+                told = zip(event.body.reasons, event.body.errors, strict=True)
+                errors = [error for reason, error in told if reason != Reason.DRAFT.value]
+                found += [(event.kind, errors)] if errors else []
+            elif event.kind in ("reply.unparsable", "reply.missing"):
+                found.append((event.kind, event.data["reason"] if "reason" in event.data else event.data["error"]))
+        return found
 
     def texts(self) -> list[str]:
         """All that a model or a score was shown: candidates, notes, prompts, and the events but for those that quote a

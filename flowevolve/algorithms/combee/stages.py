@@ -112,6 +112,7 @@ async def _merge(
     """One call; None if it fails or its reply can't be read."""
     return await try_merging(
         merge_prompt(context.templates, component, parent.artifact[component], texts),
+        before=parent.artifact[component],
         key=f"{component}/{name}",
         candidate=parent.id,
         context=context,

@@ -28,7 +28,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph, Stage
-from flowevolve.core.policies import BatchSize, ValidationAcceptance
+from flowevolve.core.policies import BatchSize, NoRacing, ValidationAcceptance
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
 from flowevolve.policies.acceptance import (
@@ -107,6 +107,7 @@ class GEPA(Algorithm[GEPAConfig]):
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
         self._workers = self.tuning.workers_of(self.default_workers)
+        _check_fronts(self.config, self.tuning)
         self._acceptance = _validation(self.config, self.tuning)
         if self.config.group:
             self.staleness = "full"  # edits are rebased when they are merged, so none is too old
@@ -223,6 +224,16 @@ def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
     examples as a sample of all. The shuffle is the same in every run.
     """
     return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)
+
+
+def _check_fronts(config: GEPAConfig, tuning: Tuning) -> None:
+    """Raises: InputError if evaluations may end before they know the objectives that fronts are to be for."""
+    fronts = config.archive.settings.get("fronts", "instance")
+    if fronts != "instance" and (tuning.speculation.active("evaluate") or not isinstance(tuning.racing, NoRacing)):
+        raise InputError(
+            f'algorithm.archive.fronts: {fronts!r} needs whole evaluations: set racing.policy = "off" and leave '
+            "speculation.alpha.evaluate out"
+        )
 
 
 def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:

@@ -55,10 +55,14 @@ def _has_program_beside(answer: str, parent: Mapping[str, str]) -> bool:
 
 def _edited(found: Sequence[Found], parent: Mapping[str, str], *, all_edits: bool) -> ReadProgram:
     files, left_out = apply_edits(parent, found)
-    wrong = [each for each in left_out if each.reason is not Reason.NO_OP]
+    wrong = [each for each in left_out if each.reason not in _NOT_MISSED]
     if len(left_out) == len(found) or (wrong and (all_edits or _imports_alone(parent, files))):
         raise failure(wrong or left_out, len(found))
     return ReadProgram(files, tuple(left_out))
+
+
+_NOT_MISSED = (Reason.NO_OP, Reason.DRAFT)
+"""What may be left out of a reply although all of its edits are to be made."""
 
 
 def _imports_alone(old: Mapping[str, str], new: Mapping[str, str]) -> bool:

@@ -49,7 +49,8 @@ class Found:
 def find_edits(answer: str) -> list[Found]:
     """The edits of a reply without its thinking, in order; text between them is ignored.
 
-    A line ``FILE: name`` holds until the next one. Edits below a heading that names drafts are none, unless all are.
+    A line ``FILE: name`` holds until the next one. Edits below a heading that names drafts are left
+    out, unless all are.
     """
     found: list[Found] = []
     drafts: list[bool] = []
@@ -74,7 +75,10 @@ def find_edits(answer: str) -> list[Found]:
         if len(found) > before:
             drafts.append(_is_draft(lines[end:start], after=drafts))
             end = place
-    return [each for each, draft in zip(found, drafts, strict=True) if not draft] or found
+    if all(drafts):
+        return found
+    problem = EditError("it stands below a heading that names drafts", Reason.DRAFT)
+    return [Found(each.number, None, problem) if draft else each for each, draft in zip(found, drafts, strict=True)]
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.core.templates import CHARACTERS_PER_TOKEN
 from flowevolve.prompts.reading.choosing import chosen, line_above, said_in, without
 from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, outside
 from flowevolve.prompts.reading.fields import marked_fields, tagged
@@ -67,14 +68,29 @@ _FORMAT = re.compile(
 _LONG, _STRUCTURED = 300, 3
 
 
-def read_instruction(reply: str, parent: str = "") -> str:
+def read_instruction(reply: str, parent: str = "", longest: int | None = None) -> str:
     """The new text: in a fenced block, a field or tags of its own, else the reply, if that reads like an instruction.
 
     ``parent`` is the text that it is to replace, if known: a reply that takes over its lines is one as well.
 
     Raises:
-        UnparsableReplyError: if there is none, it is empty, or several texts can't be told apart.
+        UnparsableReplyError: if there is none, it is empty, or several texts can't be told apart; or if it has more
+            characters than the ``longest`` may have.
     """
+    return not_too_long(_read(reply, parent), longest)
+
+
+def not_too_long(text: str, longest: int | None) -> str:
+    """Raises: UnparsableReplyError if a text has more characters than this; there is no limit if it is None."""
+    if longest is None or len(text) <= longest:
+        return text
+    has, may = len(text) // CHARACTERS_PER_TOKEN, longest // CHARACTERS_PER_TOKEN
+    raise UnparsableReplyError(
+        f"the new text has about {has} tokens and may have {may} at most; say the same in fewer words", Reason.TOO_LONG
+    )
+
+
+def _read(reply: str, parent: str) -> str:
     text = answer_in(reply).strip()
     for found in (_field(text), _tagged(text), _in_json(text)):
         if found is not None:

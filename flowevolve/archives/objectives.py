@@ -1,0 +1,83 @@
+"""What a Pareto front is for: an example, an objective, or one on the other.
+
+An objective is a metric that the task gives with its scores, or the length of a candidate's texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.pool import Candidate
+
+FrontKind = Literal["instance", "objective", "hybrid", "cartesian"]
+"""What there is a front for: each example; each objective; both; or each objective on each example. The names are those
+of ``frontier_type`` in the package gepa.
+"""
+LENGTH = "length"
+"""The objective that every candidate has: the characters of its texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A metric of a task's scores, or the length. ``sign`` is -1 if less of it is better."""
+
+    name: str
+    sign: int
+
+    @classmethod
+    def of(cls, said: str) -> Objective:
+        """The objective that a setting names; a minus before the name says that less is better."""
+        return cls(said.removeprefix("-"), -1 if said.startswith("-") else 1)
+
+    def of_examples(self, candidate: Candidate, measured: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """By example, as far as it was measured. The length is the same on each."""
+        if self.name == LENGTH:
+            characters = sum(map(len, candidate.artifact.values()))
+            return dict.fromkeys(candidate.scores, self.sign * float(characters))
+        return {
+            example: self.sign * measured[example][self.name]
+            for example in candidate.scores
+            if self.name in measured.get(example, {})
+        }
+
+
+class FrontScores:
+    """The scores of a candidate that decide which fronts it is on, by what each front is for."""
+
+    def __init__(self, kind: FrontKind, objectives: Sequence[str]) -> None:
+        """Raises: InputError if fronts are to be those of objectives and none is named, or the other way round."""
+        if (kind == "instance") == bool(objectives):
+            said = "names no objective" if kind != "instance" else "has no use for objectives"
+            raise InputError(f"algorithm.archive.fronts: {kind!r} {said}: objectives = {list(objectives)}")
+        self._kind = kind
+        self._objectives = [Objective.of(said) for said in objectives]
+        self._known: dict[str, Mapping[str, float]] = {}
+
+    def __call__(self, candidate: Candidate) -> Mapping[str, float]:
+        if self._kind == "instance":
+            return candidate.scores
+        if candidate.id not in self._known:
+            self._known[candidate.id] = self._of(candidate)
+        return self._known[candidate.id]
+
+    def check(self, first: Candidate) -> None:
+        """Raises: InputError if the first candidate's scores have nothing of an objective."""
+        measured = Assessment.of(first).metrics_by_example
+        for objective in self._objectives:
+            if not objective.of_examples(first, measured):
+                there = ", ".join(dict.fromkeys(name for each in measured.values() for name in each)) or "no metrics"
+                said = f"no score of the seed has {objective.name!r} in its metrics; they have {there}"
+                raise InputError(f"algorithm.archive.objectives: {said}")
+
+    def _of(self, candidate: Candidate) -> Mapping[str, float]:
+        measured = Assessment.of(candidate).metrics_by_example
+        found = {each.name: each.of_examples(candidate, measured) for each in self._objectives}
+        if self._kind == "cartesian":
+            return {f"{name} of {key}": score for name, scores in found.items() for key, score in scores.items()}
+        whole = {name: scores for name, scores in found.items() if len(scores) == len(candidate.scores)}
+        means = {f"objective {name}": sum(scores.values()) / len(scores) for name, scores in whole.items() if scores}
+        return {**candidate.scores, **means} if self._kind == "hybrid" else means

@@ -1,0 +1,60 @@
+"""How stale an item is when a stage takes it, and what the staleness policy says of that."""
+
+from __future__ import annotations
+
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.graph import AnyStage, Graph
+from flowevolve.core.item import Item, Stale, Ticket, carried
+from flowevolve.core.policies import Decision, Staleness, StalenessPolicy
+from flowevolve.engine.flows import Flows
+from flowevolve.engine.services import EngineServices
+
+
+class StalenessCheck:
+    """Counts what items have missed, and asks the policy about those that missed something."""
+
+    def __init__(
+        self, algorithm: Algorithm, graph: Graph, flows: Flows, services: EngineServices, policy: StalenessPolicy
+    ) -> None:
+        self._algorithm = algorithm
+        self._graph = graph
+        self._flows = flows
+        self._services = services
+        self._policy = policy
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy's class."""
+        return type(self._policy).__name__
+
+    def gap(self, item: Item[object]) -> int:
+        """How many changes of the pool the item has missed, as the algorithm counts them."""
+        payload = item.payload
+        if isinstance(payload, Ticket):
+            return self._services.pool.version - item.version
+        return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self._services.pool)
+
+    def decide(self, stage: AnyStage, item: Item[object]) -> Decision | None:
+        """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked."""
+        if (
+            item.id in self._services.interrupted_work
+            or stage.name == self._graph.repair
+            or isinstance(item.payload, Ticket)
+        ):
+            return None
+        if self._flows.is_ageless(item):
+            return None
+        gap = self.gap(item)
+        about = [candidate.id for candidate in carried(item)]
+        revoked = self._services.pool.descends_from_revoked((*item.derives, *about))
+        if gap == 0 and not revoked:
+            return None
+        if stage.commits and stage.repair_to is None and about:
+            return "continue"  # its candidate was evaluated and paid for: no verdict is too late
+        repairable = (
+            stage.repair_to is not None
+            and self._graph.repair is not None
+            # without a parent there is no edit that could be judged
+            and all(each.parents and self._services.pool.keeps(each.parents[0]) for each in carried(item))
+        )
+        return self._policy.decide(Staleness(stage.name, gap, revoked, repairable, item, self._services.pool))
