@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.edits import EditError
@@ -16,7 +17,7 @@ from flowevolve.prompts.programs import (
     read_program,
     seed_prompt,
 )
-from flowevolve.prompts.reading.children import read_child
+from flowevolve.prompts.reading.children import Form, read_child
 from flowevolve.prompts.shipped import SHIPPED
 
 ONE = Artifact({"program.py": "# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\n"}, kind="program")
@@ -49,6 +50,20 @@ def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
     assert "EVOLVE-BLOCK" not in full
     for text in ("other", "older", "try harder", "as you like"):
         assert f"\n{text}\n" in full
+
+
+def test_what_a_template_has_no_field_for_is_never_dropped() -> None:
+    parent = ShownProgram(ONE, 0.5)
+    with pytest.raises(EngineError, match="'program_variant' has no field for others"):
+        program_prompt(SHIPPED, "Be quick.", parent, form="edits", change="variant", others=[parent])
+
+
+@pytest.mark.parametrize("form", ["edits", "whole"])
+def test_the_example_in_a_prompt_is_a_reply_that_can_be_read(form: Form) -> None:
+    example = SHIPPED.text(f"form_{form}")
+    old = "def area(width, height):\n    return width + height\n" if form == "edits" else "total = sum\n"
+    child = read_program(example, Artifact({"program.py": old}, "program"), form)["program.py"]
+    assert ("width * height" if form == "edits" else "math.fsum") in child
 
 
 def test_a_prompt_for_a_seed_shows_what_failed_and_why() -> None:

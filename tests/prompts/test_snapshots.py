@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -68,6 +69,22 @@ def test_every_heading_stands_in_a_template() -> None:
         assert set(headings) <= lines
     assert set(abstracts.KIND_HEADINGS.values()) <= lines
     assert instructions.OTHER_INSTRUCTIONS in lines
+
+
+def test_the_examples_of_json_in_prompts_can_be_read() -> None:
+    read: Mapping[str, Callable[[str], object]] = {
+        "plan": lambda reply: plans.read_plans(reply, 2),
+        "diagnose": lambda reply: slots.read_slots(reply, ["read_rows", "closest", "<rest>"]),
+        "learn_from_change": memory.read_insight,
+        "compress_memory": memory.read_digest,
+        "search_memory": lambda reply: memory.read_queries(reply, 2),
+        "distill": memory.read_advice,
+        "summarize": abstracts.read_summary,
+        "navigate": abstracts.read_guidance,
+        "exemplars": lambda reply: abstracts.read_examples(reply, ["c17"], 1),
+    }
+    for name, reader in read.items():
+        assert reader(SHIPPED[name].text.rpartition("\n\n")[2])
 
 
 @pytest.mark.parametrize("name", sorted(TITLES))
