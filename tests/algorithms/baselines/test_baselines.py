@@ -62,6 +62,7 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
         "interval": list(result.best.interval or ()),
         "metrics": dict(result.best.metrics),
         "components": dict(result.best.components),
+        "characters": sum(map(len, result.best.components.values())),
     }
     assessed = [event.data["failure"] for event in events if event.kind == "candidate.assessed"]
     assert form == "edits" or any(failure is not None for failure in assessed)  # edits break little
