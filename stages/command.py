@@ -27,6 +27,7 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.model import Usage
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
+from flowevolve.core.templates import Prompt
 from flowevolve.prompts.commands import PROGRAM_FOLDER, command_prompt, read_usage
 
 _KEPT_OUTPUT = 1000
@@ -88,13 +89,15 @@ class CommandProposer:
     statement: str
     limiter: anyio.CapacityLimiter
 
-    async def write(self, parent: Candidate, others: Sequence[Candidate], prompt: str, context: StageContext) -> Wrote:
+    async def write(
+        self, parent: Candidate, others: Sequence[Candidate], prompt: Prompt, context: StageContext
+    ) -> Wrote:
         """What the command makes of the parent.
 
         Raises:
             InputError: if the command can't be started.
         """
-        texts = self._texts(parent, others, prompt)
+        texts = self._texts(parent, others, command_prompt(context.templates, prompt))
 
         async def make() -> Wrote:
             run = _Run(self.command, texts, parent, self.settings)
@@ -105,9 +108,9 @@ class CommandProposer:
         context.spend(Cost(tokens=usage.total_tokens, dollars=wrote.dollars))
         return wrote
 
-    def _texts(self, parent: Candidate, others: Sequence[Candidate], prompt: str) -> Mapping[str, str]:
+    def _texts(self, parent: Candidate, others: Sequence[Candidate], prompt: Prompt) -> Mapping[str, str]:
         """The files that the command finds, by their paths in its folder."""
-        texts = {"PROMPT.md": command_prompt(prompt), "TASK.md": self.statement, "FEEDBACK.md": _feedback(parent)}
+        texts = {"PROMPT.md": prompt, "TASK.md": self.statement, "FEEDBACK.md": _feedback(parent)}
         texts |= {f"{PROGRAM_FOLDER}/{name}": text for name, text in parent.artifact.items()}
         for number, other in enumerate(others, 1):
             texts |= {f"others/{number}/{name}": text for name, text in other.artifact.items()}

@@ -16,12 +16,15 @@ from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.context import StageContext
 from flowevolve.core.pool import Add, Candidate, Update
 from flowevolve.core.record import Record
-from flowevolve.prompts.programs import CROSS_SECTION, fix_section
+from flowevolve.prompts.programs import Change
 from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import fence
 
 Kind = Literal["edits", "whole", "cross", "fix"]
 FormSetting = Literal["edits", "whole", "mixed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CROSS: Change = "crossover"
+FIX: Change = "fix"
 REWRITES: tuple[Kind, ...] = ("edits", "whole")
 """What asks for nothing but another program."""
 RECENT_COMMITS = 64
@@ -72,15 +75,14 @@ class Assignment:
         return "whole" if self.kind in ("whole", "cross") else "edits"
 
     @property
-    def further(self) -> Sequence[str]:
-        """The sections of the prompt that ask for it."""
-        match self.kind:
-            case "cross":
-                return (CROSS_SECTION,)
-            case "fix":
-                return (fix_section(str(Assessment.of(self.parent).failure)),)
-            case _:
-                return ()
+    def change(self) -> Change | None:
+        """How the program is to be changed; None if that is up to the algorithm."""
+        return {"cross": CROSS, "fix": FIX}.get(self.kind)
+
+    @property
+    def further(self) -> Mapping[str, str]:
+        """What else the prompt says."""
+        return {"failure": fence(str(Assessment.of(self.parent).failure))} if self.kind == "fix" else {}
 
     @property
     def attributes(self) -> Mapping[str, JSON]:

@@ -170,7 +170,7 @@ class Novelty:
     ) -> Looked:
         if not others:
             return Looked()
-        prompt = novelty_prompt(self.statement, artifact, [each.artifact for each in others])
+        prompt = novelty_prompt(context.templates, self.statement, artifact, [each.artifact for each in others])
         verdict = await try_asking(context, ROLE, prompt, read_novelty, agent=ROLE, candidate=parent.id)
         like = Like(others[0].id, shares[0], "the judge calls it the same") if verdict == SAME else None
         return Looked(like)

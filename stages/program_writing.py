@@ -16,6 +16,7 @@ from flowevolve.core.graph import Discard
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
+from flowevolve.core.templates import Prompt
 from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.again import example_of
@@ -41,7 +42,7 @@ def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
 
 async def write_program(
     parent: Candidate,
-    prompt: str,
+    prompt: Prompt,
     form: Form,
     context: StageContext,
     *,
@@ -84,7 +85,7 @@ async def write_program(
             noted = {**(attributes or {}), **named.to_json(), **looked.attributes}
             return context.propose(artifact, parents=parents, operator=operator, attributes=noted, born=born)
         call.turn_down(looked.like, again=left > 0)
-        prompt = with_too_like(prompt)
+        prompt = with_too_like(context.templates, prompt)
     raise Discard("not new")
 
 
@@ -101,7 +102,7 @@ class _Call:
     writing: Writing
     others: Sequence[Candidate]
 
-    async def program(self, prompt: str, pay: Callable[[], None]) -> tuple[Artifact, Named]:
+    async def program(self, prompt: Prompt, pay: Callable[[], None]) -> tuple[Artifact, Named]:
         """The program that one reply makes, and what the reply calls it; it is paid for as soon as there is a reply."""
         replies: list[str] = []
         parent, context = self.parent, self.context
@@ -129,7 +130,7 @@ class _Call:
         return parent.artifact.replace(**child.files), _named(read_description(replies[-1])[0])
 
     async def by_command(
-        self, proposer: CommandProposer, prompt: str, pay: Callable[[], None]
+        self, proposer: CommandProposer, prompt: Prompt, pay: Callable[[], None]
     ) -> tuple[Artifact, Named]:
         """The program that the command makes of the parent, which is paid for before that is run."""
         pay()

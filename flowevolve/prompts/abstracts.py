@@ -13,15 +13,8 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.record import Attributes
-from flowevolve.prompts.programs import (
-    PROGRAM_HEADING,
-    REPLY_HEADING,
-    ShownProgram,
-    shown_files,
-    shown_outcome,
-    shown_programs,
-    task_section,
-)
+from flowevolve.core.templates import Prompt, Shorten, Templates
+from flowevolve.prompts.programs import ShownProgram, shown_files, shown_outcome, shown_programs, shown_task
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import read_object, text_of
 
@@ -94,70 +87,64 @@ def _change(change: float | None) -> str:
     return "failed" if change is None else f"{change:+.6g}"
 
 
-def summarize_prompt(program: Mapping[str, str], parent: str = "") -> str:
+def summarize_prompt(templates: Templates, program: Mapping[str, str], parent: str = "") -> Prompt:
     """Ask for a description of a program; ``parent`` is the description of its parent, if it has one (eq. 4)."""
-    before = [f"{PARENT_HEADING}\n{fence(parent, ABSTRACT)}"] if parent else []
-    inherited = "what it kept of that which it was made from" if parent else "nothing, as it was made from nothing"
-    return "\n\n".join(
-        [
-            SUMMARIZE_TITLE,
-            *before,
-            f"{PROGRAM_HEADING}\n{shown_files(program)}",
-            f"""{REPLY_HEADING}
-Others will decide by your words alone, without the program, what to try next.
-- abstract: by what method it works, on what structures, with which numbers that matter. At most {WORDS} words, no code.
-- inherited: {inherited}; whatever is left out here counts as lost.
-- new: what it has that this had not. At most {_MOST_TRAITS} traits of each kind, in a few words each.
-Reply with JSON: {{"inherited": ["..."], "new": ["..."], "abstract": "..."}}""",
-        ]
+    return templates.write(
+        "summarize",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "parent": fence(shorten(parent), ABSTRACT) if parent else "",
+            "program": shown_files(program, shorten),
+            "most": str(_MOST_TRAITS),
+            "words": str(WORDS),
+        },
     )
 
 
-def navigate_prompt(statement: str, programs: Mapping[str, ShownProgram], trajectories: Sequence[Trajectory]) -> str:
+def navigate_prompt(
+    templates: Templates, statement: str, programs: Mapping[str, ShownProgram], trajectories: Sequence[Trajectory]
+) -> Prompt:
     """Ask for the direction of the search, given trajectories and all programs on them by name (eq. 5)."""
-    found = {kind: [f"- {each}" for each in trajectories if each.kind == kind] for kind in KIND_HEADINGS}
-    return "\n\n".join(
-        [
-            NAVIGATE_TITLE,
-            task_section(statement),
-            _programs(programs),
-            *("\n".join([KIND_HEADINGS[kind], *lines]) for kind, lines in found.items() if lines),
-            f"""{REPLY_HEADING}
-Each program was made of the one before its arrow; in brackets stands by how much the score rose or fell.
-- Find out which ideas came with gains, which with losses, and which were tried often enough.
-- Say which ways are worth going next, and which nobody has gone yet. Name approaches, and leave it to the programmer
-  how to carry them out: no steps, no code.
-- At most {GUIDANCE_WORDS} words.
-Reply with JSON: {{"guidance": "..."}}""",
-        ]
+    return templates.write(
+        "navigate",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "statement": shown_task(statement),
+            "programs": _programs(programs, shorten),
+            **{kind: _trajectories(trajectories, kind) for kind in KIND_HEADINGS},
+            "words": str(GUIDANCE_WORDS),
+        },
     )
+
+
+def _trajectories(trajectories: Sequence[Trajectory], kind: TrajectoryKind) -> str:
+    return "\n".join(f"- {each}" for each in trajectories if each.kind == kind)
 
 
 def exemplars_prompt(
-    statement: str, parent: ShownProgram, programs: Mapping[str, ShownProgram], most: int, guidance: str = ""
-) -> str:
+    templates: Templates,
+    statement: str,
+    parent: ShownProgram,
+    programs: Mapping[str, ShownProgram],
+    most: int,
+    guidance: str = "",
+) -> Prompt:
     """Ask which programs, at most ``most``, to show in the prompt that asks to improve ``parent`` (eq. 6)."""
-    direction = [f"{DIRECTION_HEADING}\n{fence(guidance)}"] if guidance else []
-    return "\n\n".join(
-        [
-            EXEMPLARS_TITLE,
-            task_section(statement),
-            f"{PROGRAM_HEADING}\n{shown_outcome(parent)}\n{shown_files(parent.program)}",
-            *direction,
-            _programs(programs),
-            f"""{REPLY_HEADING}
-A programmer is about to improve the first program. Choose at most {most} of the others to be shown beside it.
-- What helps is what bears on the direction, has proved itself, and is unlike the program and the others chosen.
-- Look at the ideas, not at the scores alone: one that did badly, or failed, is worth showing if its idea is new and
-  could be made to work.
-- Every program shown costs: leave out what says nothing more. None at all is an answer, too.
-Reply with JSON: {{"chosen": [{{"id": "...", "why": "in a few words, what to take from it"}}]}}""",
-        ]
+    return templates.write(
+        "exemplars",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "statement": shown_task(statement),
+            "program": f"{shown_outcome(parent, shorten)}\n{shown_files(parent.program, shorten)}",
+            "direction": fence(shorten(guidance)) if guidance else "",
+            "programs": _programs(programs, shorten),
+            "most": str(most),
+        },
     )
 
 
-def _programs(programs: Mapping[str, ShownProgram]) -> str:
-    return shown_programs(PROGRAMS_HEADING, {f"Program {name}": each for name, each in programs.items()})
+def _programs(programs: Mapping[str, ShownProgram], shorten: Shorten) -> str:
+    return shown_programs({f"Program {name}": each for name, each in programs.items()}, shorten)
 
 
 def read_summary(reply: str) -> Summary:

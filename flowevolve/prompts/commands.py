@@ -7,26 +7,19 @@ from collections.abc import Mapping
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import Usage
+from flowevolve.core.templates import Prompt, Templates
 from flowevolve.prompts.novelty import TOO_LIKE_HEADING, with_too_like
 from flowevolve.prompts.programs import REPLY_HEADING
 
 PROGRAM_FOLDER = "program"
-_EDIT_WANTED = f"""\
-Edit the files in the folder {PROGRAM_FOLDER}/ in place; they are the program. What is anywhere else does not count, and
-no file is added or removed. Where a file has lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-END, only what is between
-them may change. TASK.md is the task, FEEDBACK.md says what became of the program, and others/ has other programs.
-
-At the end print two lines, which are shown to those who write later programs:
-
-Name: a few words for what you changed
-Idea: one sentence on what it does and why"""
 
 
-def command_prompt(prompt: str) -> str:
+def command_prompt(templates: Templates, prompt: Prompt) -> Prompt:
     """A prompt for a program that asks for changed files, not for an answer."""
     before, _, _ = prompt.rpartition(REPLY_HEADING)
-    asked = f"{before}{REPLY_HEADING}\n{_EDIT_WANTED}\n"
-    return with_too_like(asked) if TOO_LIKE_HEADING in prompt else asked
+    form = templates.text("form_command", folder=PROGRAM_FOLDER)
+    asked = Prompt(f"{before}{REPLY_HEADING}\n{form}\n", prompt.template)
+    return with_too_like(templates, asked) if TOO_LIKE_HEADING in prompt else asked
 
 
 def read_usage(output: str) -> tuple[Usage, float]:

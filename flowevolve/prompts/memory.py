@@ -13,16 +13,8 @@ from typing import Literal, get_args
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
-from flowevolve.prompts.programs import (
-    OUTCOME_HEADING,
-    PROGRAM_HEADING,
-    REPLY_HEADING,
-    ShownProgram,
-    shown_files,
-    shown_outcome,
-    shown_programs,
-    task_section,
-)
+from flowevolve.core.templates import Prompt, Shorten, Templates
+from flowevolve.prompts.programs import ShownProgram, shown_files, shown_outcome, shown_programs, shown_task
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import objects, read_array, read_object, text_of, texts, word_of
 
@@ -149,34 +141,34 @@ class Advice:
     text: str
 
 
-def reflect_prompt(statement: str, parent: ShownProgram, child: ShownProgram, change: float, board: str = "") -> str:
+def reflect_prompt(
+    templates: Templates, statement: str, parent: ShownProgram, child: ShownProgram, change: float, board: str = ""
+) -> Prompt:
     """Ask what one change teaches. ``change`` is the increase of the score; a child that failed has no score.
 
     ``board`` lists the known directions (`shown_board`): the reply should use the name of one of these for a change of
     the same kind, so that they are counted together.
     """
-    found = "helped" if change > 0 else "did not help"
-    known = [f"{BOARD_HEADING}\n{fence(board)}"] if board else []
-    named = (
-        "\n  One that was tried before keeps the words that it has in the list, without the brackets." if board else ""
+    return templates.write(
+        "learn_from_change",
+        lambda shorten: {
+            **_about(templates, statement, parent, shorten),
+            "found": templates.text("learn_helped" if change > 0 else "learn_harmed"),
+            "child": shown_programs({"Program": child}, shorten),
+            "change": json.dumps(change),
+            "board": fence(board) if board else "",
+        },
     )
-    return "\n\n".join(
-        [
-            f"{REFLECT_TITLE}\n\nA program was changed, and both versions were run. The change {found}.",
-            task_section(statement),
-            f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
-            f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
-            shown_programs(CHILD_HEADING, {"Program": child}),
-            f"{CHANGE_HEADING}\nChange: {json.dumps(change)}",
-            *known,
-            f"""{REPLY_HEADING}
-Compare the two versions. Reply with one JSON object in a fenced block:
-{{"direction": "...", "outcome": "success|failed|neutral", "lesson": "..."}}
-- direction: what kind of change it is, in a few words that would fit the same change elsewhere in the program.{named}
-- outcome: success if the score rose because of it, failed if it fell or the program broke, neutral if nothing changed.
-- lesson: one or two sentences on why, and what to do again or to leave alone in the next change to this program.""",
-        ]
-    )
+
+
+def _about(templates: Templates, statement: str, program: ShownProgram, shorten: Shorten) -> Mapping[str, str]:
+    """The fields that show a task and a program."""
+    return {
+        "data": templates.text("data"),
+        "statement": shown_task(statement),
+        "program": shown_files(program.program, shorten),
+        "outcome": shown_outcome(program, shorten),
+    }
 
 
 def read_insight(reply: str) -> Insight:
@@ -187,20 +179,17 @@ def read_insight(reply: str) -> Insight:
     return Insight(Direction.of(data), text_of(data, "lesson")[:TEXT_CHARS])
 
 
-def compress_prompt(digest: Digest, tokens: int) -> str:
+def compress_prompt(templates: Templates, digest: Digest, tokens: int) -> Prompt:
     """Ask for the same memory in fewer words, of at most ``tokens`` tokens."""
-    return "\n\n".join(
-        [
-            f"{COMPRESS_TITLE}\n\nNotes were taken while a program was being improved. They have become too long.",
-            f"{MEMORY_HEADING}\n{fence(json.dumps(digest.to_json(), indent=1, ensure_ascii=False), 'json')}",
-            f"""{REPLY_HEADING}
-One JSON object of the same form in a fenced block, of at most {tokens} tokens.
-- directions: 5 to {DIRECTIONS_KEPT}. Those that mean the same and ended alike become one, their counts added up. Those
-  that were tried most and those that ended clearly stay.
-- lessons: 5 to {LESSONS_KEPT}. Those that say the same become one; failures of different causes stay apart. Keep what
-  is concrete, drop what is obvious.
-- Invent nothing: all that you write has to be in the notes above.""",
-        ]
+    return templates.write(
+        "compress_memory",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "memory": fence(json.dumps(digest.to_json(), indent=1, ensure_ascii=False), "json"),
+            "tokens": str(tokens),
+            "directions": str(DIRECTIONS_KEPT),
+            "lessons": str(LESSONS_KEPT),
+        },
     )
 
 
@@ -216,26 +205,20 @@ def read_digest(reply: str) -> Digest:
     return Digest(digest.directions[:DIRECTIONS_KEPT], digest.lessons[:LESSONS_KEPT])
 
 
-def queries_prompt(statement: str, program: ShownProgram, memory: str, count: int) -> str:
+def queries_prompt(templates: Templates, statement: str, program: ShownProgram, memory: str, count: int) -> Prompt:
     """Ask for queries to search experience with other tasks. ``memory`` is that of this task, and may be empty.
 
     A program without score and feedback is still to be written; a plan may describe it, as a file of its own name.
     """
     ran = program.score is not None or bool(program.feedback.strip())
-    due, holds = ("improved", "holds") if ran else ("written", "could hold")
-    known = [f"{MEMORY_HEADING}\n{fence(memory)}"] if memory else []
-    return "\n\n".join(
-        [
-            f"{QUERIES_TITLE}\n\nA program is to be {due}. Experience with other tasks can be searched by meaning.",
-            task_section(statement),
-            f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
-            *([f"{OUTCOME_HEADING}\n{shown_outcome(program)}"] if ran else []),
-            *known,
-            f"""{REPLY_HEADING}
-{count} search queries, as a JSON array of texts in a fenced block.
-- Each is about another thing that {holds} this program back: its method, its data, its mistakes.
-- A query is one sentence in words that would fit other tasks of the kind, without names from this one.""",
-        ]
+    return templates.write(
+        "search_memory",
+        lambda shorten: {
+            **_about(templates, statement, program, shorten),
+            **({} if ran else {"outcome": ""}),
+            "memory": fence(shorten(memory)) if memory else "",
+            "count": str(count),
+        },
     )
 
 
@@ -248,23 +231,23 @@ def read_queries(reply: str, count: int) -> tuple[str, ...]:
     return texts(read_array(reply), "queries")[:count]
 
 
-def distill_prompt(statement: str, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
+def distill_prompt(
+    templates: Templates, statement: str, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step]
+) -> Prompt:
     """Ask what the steps that changed the score most teach for other tasks."""
-    parts = [
-        f"{DISTILL_TITLE}\n\nA program was improved step by step. Write down what will help with other tasks.",
-        task_section(statement),
-        f"{PROGRAM_HEADING}\n{shown_files(best.program)}",
-        f"{OUTCOME_HEADING}\n{shown_outcome(best)}",
-    ]
-    for heading, steps in ((IMPROVING_HEADING, improving), (DEGRADING_HEADING, degrading)):
-        if steps:
-            parts.append("\n\n".join([heading, *(_step(number, each) for number, each in enumerate(steps, 1))]))
-    parts.append(f"""{REPLY_HEADING}
-At most {DISTILLED} pieces of experience, the most useful first, as a JSON array in a fenced block:
-[{{"title": "...", "text": "..."}}]
-- title: when it applies, as somebody would search for it.
-- text: what to do or to avoid there, and why, in two or three sentences that make sense without this task.""")
-    return "\n\n".join(parts)
+    return templates.write(
+        "distill",
+        lambda shorten: {
+            **_about(templates, statement, best, shorten),
+            "improving": _steps(improving),
+            "degrading": _steps(degrading),
+            "most": str(DISTILLED),
+        },
+    )
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    return "\n\n".join(_step(number, each) for number, each in enumerate(steps, 1))
 
 
 def read_advice(reply: str) -> tuple[Advice, ...]:

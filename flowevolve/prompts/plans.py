@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowevolve.prompts.programs import (
-    ADVICE_HEADING,
-    HOW_HEADING,
-    PROGRAM_HEADING,
-    REPLY_HEADING,
-    reply_instructions,
-    shown_files,
-    task_section,
-)
+from flowevolve.core.templates import Prompt, Templates
+from flowevolve.prompts.programs import common_fields, reply_instructions, shown_files
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import read_array, texts
 
@@ -23,23 +16,16 @@ PLAN_TITLE = "# Plan different programs"
 IMPLEMENT_TITLE = "# Write a program to a plan"
 
 
-def plan_prompt(statement: str, program: Mapping[str, str], count: int) -> str:
+def plan_prompt(templates: Templates, statement: str, program: Mapping[str, str], count: int) -> Prompt:
     """Ask for ``count`` plans. ``program`` (files by name) is an example of the form that programs have."""
-    return f"""{PLAN_TITLE}
-
-Several programmers are going to write a program for the task below, each to a plan. Make the plans.
-
-{task_section(statement)}
-
-{PROGRAM_HEADING}
-{_example(program)}
-
-{REPLY_HEADING}
-- {count} plans of which each goes its own way: another method, or other data structures, not other numbers.
-- Of each plan: how the method works, in which order it goes about the task, what it stores, and how its time and memory
-  grow with the size of the input. No code.
-- Leave out what is sure to be too slow or to use too much memory.
-- Reply with a JSON array of exactly {count} strings inside one fenced block, and nothing after it."""
+    return templates.write(
+        "plan",
+        lambda shorten: {
+            **common_fields(templates, statement),
+            "program": shown_files(program),
+            "count": str(count),
+        },
+    )
 
 
 def read_plans(reply: str, count: int) -> tuple[str, ...]:
@@ -51,29 +37,20 @@ def read_plans(reply: str, count: int) -> tuple[str, ...]:
     return texts(read_array(reply), "plans")[:count]
 
 
-def implement_prompt(statement: str, program: Mapping[str, str], plan: str, *, advice: str = "") -> str:
+def implement_prompt(
+    templates: Templates, statement: str, program: Mapping[str, str], plan: str, *, advice: str = ""
+) -> Prompt:
     """Ask for the whole program that a plan describes; if the plan is empty, for any program.
 
     ``program`` (files by name) is an example of the form that programs have.
     """
-    sections = [
-        IMPLEMENT_TITLE,
-        f"{HOW_HEADING}\n{fence(plan.strip() or 'By whatever method suits the task best.')}",
-        task_section(statement),
-        f"{PROGRAM_HEADING}\n{_example(program)}",
-    ]
-    if advice:
-        sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(
-        f"""{REPLY_HEADING}
-- Carry the plan through to the end. Where it is silent, choose what is correct first and fast second.
-- Keep the names and parameters of the functions that the task calls.
-- The program is run as it stands, with a limit on its time: no placeholders, no questions.
-
-{reply_instructions(program, "whole")}"""
+    return templates.write(
+        "implement",
+        lambda shorten: {
+            **common_fields(templates, statement),
+            "program": shown_files(program),
+            "advice": fence(shorten(advice)) if advice else "",
+            "plan": fence(plan.strip() or templates.text("any_method")),
+            "form": reply_instructions(templates, program, "whole"),
+        },
     )
-    return "\n\n".join(sections)
-
-
-def _example(program: Mapping[str, str]) -> str:
-    return f"It shows the form of a program for this task; its method need not be kept.\n{shown_files(program)}"

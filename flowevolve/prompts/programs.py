@@ -1,19 +1,23 @@
-"""The prompts that ask for programs."""
+"""The prompts that ask for programs, one template for each way to come to one, and what they show of programs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.programs.blocks import has_marks
-from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE
 from flowevolve.prompts.reading.children import Form, read_child
 from flowevolve.prompts.reading.fences import fence
 
 CODE_TITLE = "# Improve a program"
+"""What the titles of all prompts begin with that ask for a better version of a program."""
 SEED_TITLE = "# Write a different program"
+SHIFT_TITLE = "# Write a program of a new kind"
 ADVICE_TITLE = "# Advise whoever writes the next programs"
 META_TITLE = "# Improve the instructions for a programmer"
 
@@ -23,46 +27,39 @@ PROGRAM_HEADING = "## The program"
 OUTCOME_HEADING = "## What became of it"
 ANCESTORS_HEADING = "## The versions before it"
 OTHERS_HEADING = "## Other programs"
+FAILED_HEADING = "## Tries that failed"
+EARLIER_HEADING = "## Shifts before this one"
 ADVICE_HEADING = "## Advice"
-CROSS_HEADING = "## Make one of two"
-FIX_HEADING = "## Mend it"
+FAILURE_HEADING = "## How it failed"
 REPLY_HEADING = "## What to write"
 
-DEFAULT_INSTRUCTIONS = """\
-- Work out what keeps the score of the program down, and change that.
-- One idea at a time, carried through, is worth more than many small changes.
-- Take over what is good in the other programs, where some are shown.
-- The program is run as it stands, with a limit on its time: no placeholders, no questions."""
-"""The instructions of prompts whose instructions are not evolved."""
-
-EDITS_WANTED = f"""\
-Reply with one or more edits, each in this form and without a fence around it:
-
-{SEARCH_LINE}
-lines of the program, exactly as they are
-{MIDDLE_LINE}
-the lines to put in their place
-{REPLACE_LINE}
-
-Edits are made in order, each in the program as the ones before it left it."""
-WHOLE_WANTED = "Reply with the complete program inside one fenced block (three backticks) and nothing after it."
-NAMED_WANTED = """\
-Begin the reply with two lines, which are shown to those who write later programs:
-
-Name: a few words for what you change
-Idea: one sentence on what it does and why"""
-CROSS_SECTION = f"""\
-{CROSS_HEADING}
-Make one program of this one and the first of the other programs that has what is good in each."""
-_FILES_EDITED = "Before each edit, name its file in a line of its own, such as `FILE: {name}`."
-_FILES_WHOLE = """\
-Reply with each file that you change, complete, inside a fenced block of its own (three backticks) that is labelled with
-the file's name as above, and nothing after them."""
-_DIFFERENT = """\
-- Solve the task by another method than each of these programs: another structure, not other numbers.
-- Keep the names and parameters of the functions that the task calls.
-- Where a program failed, avoid what it failed of."""
-_MARKED = "Only what is between lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-END may change; keep these lines, too."
+Change = Literal[
+    "improve",
+    "variant",
+    "mutation",
+    "crossover",
+    "start",
+    "depth",
+    "explore",
+    "generate",
+    "parts_mutation",
+    "parts_crossover",
+    "fix",
+]
+"""How a program is made from another one. The template of each is named ``program_`` and this."""
+CHANGE_TITLES: Mapping[Change, str] = {
+    "improve": CODE_TITLE,
+    "variant": f"{CODE_TITLE}: a variant",
+    "mutation": f"{CODE_TITLE}: one change",
+    "crossover": f"{CODE_TITLE} with ideas of another",
+    "start": f"{CODE_TITLE}: a new beginning",
+    "depth": f"{CODE_TITLE}: further on its way",
+    "explore": f"{CODE_TITLE}: another way",
+    "generate": f"{CODE_TITLE} by guidance",
+    "parts_mutation": f"{CODE_TITLE}: some parts of it",
+    "parts_crossover": f"{CODE_TITLE} with parts of another",
+    "fix": f"{CODE_TITLE}: mend it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,61 +83,73 @@ class ShownProgram:
         return "".join(f"{title}: {text}\n" for title, text in said if text)
 
 
-def task_section(statement: str) -> str:
-    """The statement of a task, as all prompts about programs show it."""
-    return f"{TASK_HEADING}\n{fence(statement.strip())}"
-
-
 def program_prompt(
+    templates: Templates,
     statement: str,
     parent: ShownProgram,
     *,
     form: Form,
+    change: Change = "improve",
     others: Sequence[ShownProgram] = (),
     ancestors: Sequence[ShownProgram] = (),
+    failed: Sequence[str] = (),
     advice: str = "",
     instructions: str = "",
-    further: Sequence[str] = (),
-) -> str:
+    further: Mapping[str, str] | None = None,
+) -> Prompt:
     """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
 
-    ``instructions`` replace `DEFAULT_INSTRUCTIONS`; ``further`` are additional sections, with their headings.
+    ``failed`` says of tries how they failed. ``instructions`` replace the shipped ones; ``further`` are more fields of
+    the template.
     """
-    sections = [
-        CODE_TITLE,
-        f"{HOW_HEADING}\n{fence(instructions) if instructions else DEFAULT_INSTRUCTIONS}",
-        task_section(statement),
-        f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
-        f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
-    ]
-    if ancestors:
-        sections.append(_listed(ANCESTORS_HEADING, "Version", ancestors))
-    if others:
-        sections.append(_listed(OTHERS_HEADING, "Program", others))
-    sections += further
-    if advice:
-        sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(f"{REPLY_HEADING}\n{reply_instructions(parent.program, form)}")
-    return "\n\n".join(sections)
+    name = f"program_{change}"
+
+    def fields(shorten: Shorten) -> Mapping[str, str]:
+        given = {
+            "ancestors": listed_programs("Version", ancestors, shorten),
+            "others": listed_programs("Program", others, shorten),
+            "inspiration": templates.text("inspiration") if others else "",
+            "failed": shown_failures(failed, shorten),
+            "advice": fence(shorten(advice)) if advice else "",
+            "instructions": fence(instructions) if instructions else templates.text("program_how"),
+            **(further or {}),
+        }
+        wanted = templates[name].fields
+        return {
+            **common_fields(templates, statement),
+            "program": shown_files(parent.program),
+            "outcome": shown_outcome(parent, shorten),
+            "form": reply_instructions(templates, parent.program, form),
+            **{field: text for field, text in given.items() if field in wanted},
+        }
+
+    _check_shown(templates, name, {"others": others, "ancestors": ancestors, "failed": failed, "advice": advice})
+    return templates.write(name, fields)
 
 
-def fix_section(failure: str) -> str:
-    """A section that asks for nothing but that a program which failed is mended."""
-    return f"{FIX_HEADING}\nThe program failed:\n{fence(failure)}\nMend that, and change nothing else."
-
-
-def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:
+def seed_prompt(
+    templates: Templates,
+    statement: str,
+    seeds: Sequence[ShownProgram],
+    *,
+    shift: bool = False,
+    earlier: Sequence[ShownProgram] = (),
+) -> Prompt:
     """Ask for a whole program that solves the task in another way than ``seeds``, the first of which shows the form.
 
-    Seeds that failed have no score, and their feedback says why.
+    Seeds that failed have no score, and their feedback says why. A ``shift`` is to be a new kind of program, after much
+    was tried; ``earlier`` ones are shown.
     """
-    sections = [
-        SEED_TITLE,
-        task_section(statement),
-        _listed(OTHERS_HEADING, "Program", seeds),
-        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{reply_instructions(seeds[0].program, 'whole')}",
-    ]
-    return "\n\n".join(sections)
+
+    def fields(shorten: Shorten) -> Mapping[str, str]:
+        return {
+            **common_fields(templates, statement),
+            "others": listed_programs("Program", seeds, shorten),
+            **({"earlier": listed_programs("Program", earlier, shorten)} if shift else {}),
+            "form": reply_instructions(templates, seeds[0].program, "whole"),
+        }
+
+    return templates.write("program_shift" if shift else "program_seed", fields)
 
 
 def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
@@ -152,37 +161,66 @@ def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
     return parent.replace(**read_child(reply, parent, form).files)
 
 
-def shown_files(program: Mapping[str, str]) -> str:
+def common_fields(templates: Templates, statement: str) -> Mapping[str, str]:
+    """The fields that all prompts have that ask for programs: the task, what counts, and what is data."""
+    return {
+        "data": templates.text("data"),
+        "statement": shown_task(statement),
+        "rules": templates.text("program_rules"),
+    }
+
+
+def shown_task(statement: str) -> str:
+    """The statement of a task."""
+    return fence(statement.strip())
+
+
+def shown_files(program: Mapping[str, str], shorten: Shorten = str) -> str:
     """Files as all prompts show them: fenced, by name."""
-    return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.items())
+    return "\n".join(fence(shorten(text.rstrip("\n")), name) for name, text in program.items())
 
 
-def shown_outcome(shown: ShownProgram) -> str:
+def shown_outcome(shown: ShownProgram, shorten: Shorten = str) -> str:
     """A program's score and feedback, as all prompts show them."""
     score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
-    return f"{score}\n{fence(shown.feedback.strip())}" if shown.feedback.strip() else score
+    feedback = shown.feedback.strip()
+    return f"{score}\n{fence(shorten(feedback))}" if feedback else score
 
 
-def shown_programs(heading: str, programs: Mapping[str, ShownProgram]) -> str:
-    """A section that shows programs, each under its name with its score and feedback."""
-    shown = [
-        f"### {name}\n{each.said}{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()
-    ]
-    return "\n\n".join([heading, *shown])
+def shown_programs(programs: Mapping[str, ShownProgram], shorten: Shorten) -> str:
+    """Programs, each under its name with its score and feedback; empty where there are none."""
+    return "\n\n".join(
+        f"### {name}\n{each.said}{shown_outcome(each, shorten)}\n{shown_files(each.program, shorten)}"
+        for name, each in programs.items()
+    )
 
 
-def _listed(heading: str, word: str, programs: Sequence[ShownProgram]) -> str:
-    return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
+def listed_programs(word: str, programs: Sequence[ShownProgram], shorten: Shorten) -> str:
+    """Programs as `shown_programs` shows them, named by the word and a number."""
+    return shown_programs({f"{word} {number}": each for number, each in enumerate(programs, 1)}, shorten)
 
 
-def reply_instructions(program: Mapping[str, str], form: Form) -> str:
+def shown_failures(failed: Sequence[str], shorten: Shorten) -> str:
+    """How tries failed, each of these once; empty where there are none."""
+    texts = dict.fromkeys(each.strip() for each in failed)
+    return "\n".join(fence(shorten(text)) for text in texts if text)
+
+
+def reply_instructions(templates: Templates, program: Mapping[str, str], form: Form) -> str:
     """The description of the reply that `read_program` can read."""
-    several = len(program) > 1
+    several, named = len(program) > 1, templates.text("form_named")
     if form == "edits":
-        lines = [EDITS_WANTED, *([_FILES_EDITED.format(name=next(iter(program)))] if several else [])]
+        parts = [templates.text("form_edits", named=named)]
+        parts += [templates.text("form_edits_files", file=next(iter(program)))] if several else []
     else:
-        lines = [_FILES_WHOLE if several else WHOLE_WANTED]
+        parts = [templates.text("form_whole_files" if several else "form_whole", named=named)]
     if any(has_marks(text) for text in program.values()):
-        lines.append(_MARKED)
-    lines.append(f"\n{NAMED_WANTED}")
-    return "\n".join(lines)
+        parts.append(templates.text("form_marks"))
+    return "\n\n".join(parts)
+
+
+def _check_shown(templates: Templates, name: str, shown: Mapping[str, object]) -> None:
+    """Raises: EngineError if something is to be shown that the template has no field for."""
+    unshown = [field for field, value in shown.items() if value and field not in templates[name].fields]
+    if unshown:
+        raise EngineError(f"template {name!r} has no field for {', '.join(unshown)}")

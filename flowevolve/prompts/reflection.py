@@ -108,7 +108,7 @@ def reflection_prompt(
             "component": component,
             "text": fence(text),
             "others": _blocks(context, shorten),
-            "examples": "\n\n".join(_example(number, each, shorten) for number, each in enumerate(examples, 1)),
+            "examples": shown_examples(examples, shorten),
         },
     )
 
@@ -119,6 +119,11 @@ def reflect_on(
     """The `reflection_prompt` for a component of an artifact."""
     others = {name: text for name, text in artifact.items() if name != component}
     return reflection_prompt(templates, component, artifact[component], examples, others)
+
+
+def shown_examples(examples: Sequence[ReflectionExample], shorten: Shorten) -> str:
+    """Rollouts as prompts show them."""
+    return "\n\n".join(_example(number, each, shorten) for number, each in enumerate(examples, 1))
 
 
 def _example(number: int, example: ReflectionExample, shorten: Shorten) -> str:

@@ -10,18 +10,15 @@ from collections.abc import Mapping, Sequence
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.programs.parts import REST, SLOTS, Slot
+from flowevolve.core.templates import Prompt, Templates
+from flowevolve.programs.parts import SLOTS, Slot
 from flowevolve.prompts.programs import (
-    OTHERS_HEADING,
-    OUTCOME_HEADING,
-    PROGRAM_HEADING,
-    REPLY_HEADING,
     ShownProgram,
+    listed_programs,
     program_prompt,
     shown_files,
     shown_outcome,
-    shown_programs,
-    task_section,
+    shown_task,
 )
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.reading.fences import fence
@@ -38,41 +35,27 @@ FROM_FIRST, FROM_SECOND = "from the program", "from the other"
 _KEPT = ("keep", "ok", "good")
 _STATUSES = (*_KEPT, "improve", "weak")
 """What replies say of slots; the prompt asks for the first and the one but last."""
-_PURPOSES: Mapping[str, str] = {
-    "io_parsing": "takes the input in, or puts the result out",
-    "core_logic": "the method itself",
-    "edge_case": "sees to inputs that are special",
-    "perf_patch": "is there for speed or memory alone",
-    "misc": "all else",
-}
 
 
 def diagnose_prompt(
-    statement: str, program: ShownProgram, parts: Sequence[str], best: ShownProgram | None = None
-) -> str:
+    templates: Templates,
+    statement: str,
+    program: ShownProgram,
+    parts: Sequence[str],
+    best: ShownProgram | None = None,
+) -> Prompt:
     """Ask for the purposes of a program's parts, and which of them keep its score down. ``best`` is for comparison."""
-    sections = [
-        DIAGNOSE_TITLE,
-        task_section(statement),
-        f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
-        f"{OUTCOME_HEADING}\n{shown_outcome(program)}",
-        f"{PARTS_HEADING}\n{_listed(parts)}",
-    ]
-    if best is not None:
-        sections.append(shown_programs(OTHERS_HEADING, {"Program 1": best}))
-    purposes = "\n".join(f"  - {name}: {purpose}" for name, purpose in _PURPOSES.items())
-    sections.append(
-        f"""{REPLY_HEADING}
-- Sort the parts listed above into slots by what they are for, each part into one. {REST} is what is outside of
-  functions and classes. The slots are:
-{purposes}
-- For each slot that has parts: is it good as it is ("keep"), or does it make the program wrong, slow or large
-  ("improve")? Say why in one sentence that names what the code does. At least one slot is to be improved.
-- Reply with a JSON object inside one fenced block, and nothing after it, in this form:
-
-{{"slots": [{{"slot": "core_logic", "parts": ["a name from the list"], "status": "improve", "why": "..."}}]}}"""
+    return templates.write(
+        "diagnose",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "statement": shown_task(statement),
+            "program": shown_files(program.program),
+            "outcome": shown_outcome(program, shorten),
+            "parts": _listed(parts),
+            "others": "" if best is None else listed_programs("Program", [best], shorten),
+        },
     )
-    return "\n\n".join(sections)
 
 
 def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
@@ -95,6 +78,7 @@ def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
 
 
 def mutation_prompt(
+    templates: Templates,
     statement: str,
     program: ShownProgram,
     keep: Sequence[str],
@@ -103,17 +87,23 @@ def mutation_prompt(
     *,
     form: Form,
     advice: str = "",
-) -> str:
+    failed: Sequence[str] = (),
+) -> Prompt:
     """Ask for a better program that only changes some parts. ``why`` says what is wrong with them, one line each."""
-    reasons = f"\nWhat was found:\n{fence(chr(10).join(why))}" if why else ""
-    further = [f"{IMPROVE_HEADING}\n{_listed(improve)}{reasons}"]
-    if keep:
-        kept = "They are good as they are. What you change in them is undone; new functions may be added."
-        further.insert(0, f"{KEEP_HEADING}\n{_listed(keep)}\n\n{kept}")
-    return program_prompt(statement, program, form=form, advice=advice, further=further)
+    return program_prompt(
+        templates,
+        statement,
+        program,
+        form=form,
+        change="parts_mutation",
+        advice=advice,
+        failed=failed,
+        further={"keep": _listed(keep), "improve": _listed(improve), "why": _reasons(templates, why)},
+    )
 
 
 def crossover_prompt(
+    templates: Templates,
     statement: str,
     program: ShownProgram,
     other: ShownProgram,
@@ -123,18 +113,28 @@ def crossover_prompt(
     *,
     form: Form,
     advice: str = "",
-) -> str:
+    failed: Sequence[str] = (),
+) -> Prompt:
     """Ask for one program made of two, with some parts of the first and some of the other; the rest is free.
 
     ``why`` says what is good and what is wrong in them, one line each.
     """
-    further = []
-    if first or second:
-        lines = [*(f"- {part}: {FROM_FIRST}" for part in first), *(f"- {part}: {FROM_SECOND}" for part in second)]
-        kept = "Take them as they are: what you change in them is undone. What joins them is yours to write."
-        reasons = f"\nWhat was found:\n{fence(chr(10).join(why))}" if why else ""
-        further.append(f"{TAKE_HEADING}\n{chr(10).join(lines)}\n\n{kept}{reasons}")
-    return program_prompt(statement, program, form=form, others=[other], advice=advice, further=further)
+    taken = [*(f"{part}: {FROM_FIRST}" for part in first), *(f"{part}: {FROM_SECOND}" for part in second)]
+    return program_prompt(
+        templates,
+        statement,
+        program,
+        form=form,
+        change="parts_crossover",
+        others=[other],
+        advice=advice,
+        failed=failed,
+        further={"take": _listed(taken), "why": _reasons(templates, why) if taken else ""},
+    )
+
+
+def _reasons(templates: Templates, why: Sequence[str]) -> str:
+    return templates.text("found", why=fence("\n".join(why))) if why else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -22,18 +22,24 @@ from flowevolve.prompts.abstracts import (
     read_summary,
     summarize_prompt,
 )
-from flowevolve.prompts.programs import ShownProgram
+from flowevolve.prompts.programs import REPLY_HEADING, ShownProgram
 from flowevolve.prompts.reading.fences import labelled_blocks
+from flowevolve.prompts.shipped import SHIPPED
+from flowevolve.sim.worlds.code.prompt import sections
 
 WORDS = ShownProgram({ABSTRACT: "A greedy scan."}, 0.25)
 FAILED = ShownProgram({ABSTRACT: "A search by halves."}, None)
 
 
+def shown(prompt: str) -> list[tuple[str, str]]:
+    return labelled_blocks(prompt.partition(REPLY_HEADING)[0])
+
+
 def test_the_summarizer_sees_the_parents_abstract_and_the_childs_code() -> None:
-    prompt = summarize_prompt({"program.py": "x = 1\n"}, "A greedy scan.")
+    prompt = summarize_prompt(SHIPPED, {"program.py": "x = 1\n"}, "A greedy scan.")
     assert prompt.startswith(SUMMARIZE_TITLE)
-    assert labelled_blocks(prompt) == [(ABSTRACT, "A greedy scan."), ("program.py", "x = 1")]
-    assert labelled_blocks(summarize_prompt({"program.py": "x = 1\n"})) == [("program.py", "x = 1")]
+    assert shown(prompt) == [(ABSTRACT, "A greedy scan."), ("program.py", "x = 1")]
+    assert shown(summarize_prompt(SHIPPED, {"program.py": "x = 1\n"})) == [("program.py", "x = 1")]
 
 
 def test_the_navigator_sees_each_program_once_and_trajectories_by_kind() -> None:
@@ -42,7 +48,7 @@ def test_the_navigator_sees_each_program_once_and_trajectories_by_kind() -> None
         Trajectory("decline", ("b", "c"), (None,)),
         Trajectory("improvement", ("a", "b", "d"), (0.5, 0.25)),
     ]
-    prompt = navigate_prompt("Sort.", {"a": WORDS, "c": FAILED}, trajectories)
+    prompt = navigate_prompt(SHIPPED, "Sort.", {"a": WORDS, "c": FAILED}, trajectories)
     assert prompt.startswith(NAVIGATE_TITLE)
     assert "### Program a\nScore: 0.25 (higher is better)\n```abstract\nA greedy scan.\n```" in prompt
     assert "### Program c\nScore: none, it failed\n" in prompt
@@ -52,11 +58,11 @@ def test_the_navigator_sees_each_program_once_and_trajectories_by_kind() -> None
 
 
 def test_the_sampler_sees_the_parent_the_direction_and_the_programs() -> None:
-    prompt = exemplars_prompt("Sort.", WORDS, {"c": FAILED}, 3, "Try halves.")
+    prompt = exemplars_prompt(SHIPPED, "Sort.", WORDS, {"c": FAILED}, 3, "Try halves.")
     assert prompt.startswith(EXEMPLARS_TITLE)
-    assert "## The direction\n```\nTry halves.\n```" in prompt
+    assert "```\nTry halves.\n```" in sections(prompt)["## The direction"]
     assert prompt.index("A greedy scan.") < prompt.index("### Program c") < prompt.index("at most 3")
-    assert "## The direction" not in exemplars_prompt("Sort.", WORDS, {"c": FAILED}, 3)
+    assert "## The direction" not in exemplars_prompt(SHIPPED, "Sort.", WORDS, {"c": FAILED}, 3)
 
 
 def test_a_summary_is_shown_with_its_traits() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.prompts.programs import NAMED_WANTED, ShownProgram, program_prompt, read_program, seed_prompt
+from flowevolve.prompts.programs import ShownProgram, program_prompt, read_program, seed_prompt
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.reading.descriptions import Description, read_description
+from flowevolve.prompts.shipped import SHIPPED
 
 PARENT = Artifact({"program.py": "import math\nvalue = 1\nother = 1\n"}, "program")
 EDIT = "<<<<<<< SEARCH\nvalue = 1\n=======\nvalue = 2\n>>>>>>> REPLACE"
@@ -63,8 +64,10 @@ def test_one_alone_will_do_and_both_are_short() -> None:
 
 def test_prompts_ask_for_them_and_show_them_beside_other_programs() -> None:
     other = ShownProgram(PARENT, 1.0, name="Two", idea="More.")
-    prompt = program_prompt("Do it.", other, form="edits", others=[other], ancestors=[ShownProgram(PARENT, 2.0)])
-    assert prompt.endswith(NAMED_WANTED)
+    prompt = program_prompt(
+        SHIPPED, "Do it.", other, form="edits", others=[other], ancestors=[ShownProgram(PARENT, 2.0)]
+    )
+    assert SHIPPED.text("form_named") in prompt
     assert prompt.count("### Program 1\nName: Two\nIdea: More.\nScore: 1.0") == 1
     assert "### Version 1\nScore: 2.0" in prompt
-    assert "Name: Two" in seed_prompt("Do it.", [other])
+    assert "Name: Two" in seed_prompt(SHIPPED, "Do it.", [other])

@@ -29,6 +29,7 @@ from flowevolve.prompts.memory import (
     shown_memory,
 )
 from flowevolve.prompts.programs import ShownProgram
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.prompt import all_programs, hinted, sections
 
 PARENT = ShownProgram({"program.py": "x = 1"}, 0.5, "slow")
@@ -37,7 +38,7 @@ LOOPS = Direction("loops unrolled", "success")
 
 
 def test_a_reflection_sees_both_programs_and_the_change() -> None:
-    prompt = reflect_prompt("Be fast.", PARENT, CHILD, -0.5)
+    prompt = reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5)
     assert prompt.startswith("# Learn from a change\n")
     assert [(seen.program["program.py"], seen.score) for seen in all_programs(prompt)] == [
         ("x = 1", 0.5),
@@ -50,16 +51,15 @@ def test_a_reflection_sees_both_programs_and_the_change() -> None:
 
 def test_a_reflection_sees_the_board_so_that_a_direction_keeps_its_name() -> None:
     board = shown_board([(LOOPS, 3), (Direction("fewer calls", "failed"), 1)])
-    parts = sections(reflect_prompt("Be fast.", PARENT, CHILD, -0.5, board))
+    parts = sections(reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5, board))
     assert parts["## Directions that were tried"].strip() == (
         "```\n- loops unrolled (success, 3 times)\n- fewer calls (failed, once)\n```"
     )
-    assert "the words that it has in the list" in parts["## What to write"]
-    assert [seen.score for seen in all_programs(reflect_prompt("", PARENT, CHILD, 0.0, board))] == [0.5, None]
-    without = reflect_prompt("Be fast.", PARENT, CHILD, -0.5)
-    assert without == reflect_prompt("Be fast.", PARENT, CHILD, -0.5, shown_board([]))
+    assert "use the words of the list" in parts["## What to write"]
+    assert [seen.score for seen in all_programs(reflect_prompt(SHIPPED, "", PARENT, CHILD, 0.0, board))] == [0.5, None]
+    without = reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5)
+    assert without == reflect_prompt(SHIPPED, "Be fast.", PARENT, CHILD, -0.5, shown_board([]))
     assert "## Directions that were tried" not in sections(without)
-    assert "in the list" not in without
 
 
 def test_an_insight_is_read_on_one_line_and_cut() -> None:
@@ -73,7 +73,7 @@ def test_an_insight_is_read_on_one_line_and_cut() -> None:
 
 def test_a_memory_goes_to_its_compressor_in_the_form_that_comes_back() -> None:
     digest = Digest(((LOOPS, 3),), (Lesson("failed", "no globals"),))
-    prompt = compress_prompt(digest, 500)
+    prompt = compress_prompt(SHIPPED, digest, 500)
     assert read_digest(sections(prompt)["## What is known"]) == digest
     assert "500 tokens" in prompt
 
@@ -107,27 +107,25 @@ def test_counts_are_read_as_models_write_them(written: object, count: int) -> No
 
 
 def test_queries_see_the_program_and_what_is_known() -> None:
-    prompt = queries_prompt("Be fast.", PARENT, "What worked:\n- loops", 3)
+    prompt = queries_prompt(SHIPPED, "Be fast.", PARENT, "What worked:\n- loops", 3)
     assert sections(prompt)["## What is known"] == "```\nWhat worked:\n- loops\n```\n"
-    assert "## What is known" not in queries_prompt("Be fast.", PARENT, "", 3)
+    assert "## What is known" not in queries_prompt(SHIPPED, "Be fast.", PARENT, "", 3)
     assert "3 search queries" in prompt
     assert read_queries('["a", "b", "a", "c", "d"]', 3) == ("a", "b", "c")
 
 
 def test_queries_for_a_program_that_is_yet_to_be_written_say_nothing_of_what_became_of_it() -> None:
-    prompt = queries_prompt("Be fast.", ShownProgram({"plan": "Sort first."}, None), "", 3)
+    prompt = queries_prompt(SHIPPED, "Be fast.", ShownProgram({"plan": "Sort first."}, None), "", 3)
     parts = sections(prompt)
     assert "Sort first." in parts["## The program"]
     assert "## What became of it" not in parts
-    assert "is to be written" in parts[""]
-    failed = sections(queries_prompt("Be fast.", CHILD, "", 3))
+    failed = sections(queries_prompt(SHIPPED, "Be fast.", CHILD, "", 3))
     assert "it failed" in failed["## What became of it"]
-    assert "is to be improved" in failed[""]
 
 
 def test_distillation_sees_the_best_program_and_the_steps() -> None:
     step = Step(0.25, Insight(LOOPS, "it is hot\nprefer: loops"))
-    prompt = distill_prompt("Be fast.", PARENT, [step], [])
+    prompt = distill_prompt(SHIPPED, "Be fast.", PARENT, [step], [])
     parts = sections(prompt)
     assert "## Steps that harmed most" not in parts
     assert "Change: 0.25\nDirection: loops unrolled (success)" in parts["## Steps that helped most"]

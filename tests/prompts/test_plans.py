@@ -7,17 +7,18 @@ import pytest
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE, implement_prompt, plan_prompt, read_plans
 from flowevolve.prompts.programs import ADVICE_HEADING, HOW_HEADING, TASK_HEADING
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.prompt import read_prompt, sections
 
 SEED = {"program.py": "def solve():\n    return 1\n"}
 
 
 def test_a_prompt_for_plans_has_the_task_the_form_and_the_count() -> None:
-    prompt = plan_prompt("Be quick.", SEED, 4)
+    prompt = plan_prompt(SHIPPED, "Be quick.", SEED, 4)
     assert prompt.startswith(f"{PLAN_TITLE}\n")
     assert "Be quick." in sections(prompt)[TASK_HEADING]
     assert SEED["program.py"] in prompt
-    assert "exactly 4 strings" in prompt
+    assert "exactly 4 plans" in prompt
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_replies_without_plans_are_refused(reply: str) -> None:
 
 
 def test_a_program_to_a_plan_is_asked_for_whole() -> None:
-    prompt = implement_prompt("Be quick.", SEED, "sort first", advice="no loops")
+    prompt = implement_prompt(SHIPPED, "Be quick.", SEED, "sort first", advice="no loops")
     assert prompt.startswith(f"{IMPLEMENT_TITLE}\n")
     parts = sections(prompt)
     assert "sort first" in parts[HOW_HEADING]
@@ -49,4 +50,4 @@ def test_a_program_to_a_plan_is_asked_for_whole() -> None:
     assert asked.parent is not None
     assert asked.parent.program == {"program.py": SEED["program.py"].rstrip("\n")}
     assert asked.parent.score is None
-    assert ADVICE_HEADING not in sections(implement_prompt("Be quick.", SEED, ""))
+    assert ADVICE_HEADING not in sections(implement_prompt(SHIPPED, "Be quick.", SEED, ""))

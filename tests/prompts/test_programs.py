@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.edits import EditError
 from flowevolve.prompts.programs import (
     ADVICE_HEADING,
     ANCESTORS_HEADING,
-    DEFAULT_INSTRUCTIONS,
     OTHERS_HEADING,
     ShownProgram,
     program_prompt,
     read_program,
     seed_prompt,
 )
-from flowevolve.prompts.reading.children import read_child
+from flowevolve.prompts.reading.children import Form, read_child
+from flowevolve.prompts.shipped import SHIPPED
 
 ONE = Artifact({"program.py": "# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\n"}, kind="program")
 TWO = Artifact({"program.py": "import helper\n", "helper.py": "a = 1\n"}, kind="program")
@@ -25,16 +26,17 @@ EDIT = "<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE"
 
 
 def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
-    bare = program_prompt("Be quick.", ShownProgram(ONE, 0.5, "too slow"), form="edits")
+    bare = program_prompt(SHIPPED, "Be quick.", ShownProgram(ONE, 0.5, "too slow"), form="edits")
     assert "Be quick." in bare
     assert ONE["program.py"] in bare
     assert "Score: 0.5" in bare
     assert "too slow" in bare
-    assert DEFAULT_INSTRUCTIONS in bare
+    assert SHIPPED.text("program_how") in bare
     assert "EVOLVE-BLOCK" in bare.split("## What to write")[1]
     for heading in (ADVICE_HEADING, OTHERS_HEADING, ANCESTORS_HEADING):
         assert heading not in bare
     full = program_prompt(
+        SHIPPED,
         "Be quick.",
         ShownProgram(TWO, None),
         form="whole",
@@ -44,15 +46,29 @@ def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
         instructions="as you like",
     )
     assert "Score: none, it failed" in full
-    assert DEFAULT_INSTRUCTIONS not in full
+    assert SHIPPED.text("program_how") not in full
     assert "EVOLVE-BLOCK" not in full
     for text in ("other", "older", "try harder", "as you like"):
         assert f"\n{text}\n" in full
 
 
+def test_what_a_template_has_no_field_for_is_never_dropped() -> None:
+    parent = ShownProgram(ONE, 0.5)
+    with pytest.raises(EngineError, match="'program_variant' has no field for others"):
+        program_prompt(SHIPPED, "Be quick.", parent, form="edits", change="variant", others=[parent])
+
+
+@pytest.mark.parametrize("form", ["edits", "whole"])
+def test_the_example_in_a_prompt_is_a_reply_that_can_be_read(form: Form) -> None:
+    example = SHIPPED.text(f"form_{form}")
+    old = "def area(width, height):\n    return width + height\n" if form == "edits" else "total = sum\n"
+    child = read_program(example, Artifact({"program.py": old}, "program"), form)["program.py"]
+    assert ("width * height" if form == "edits" else "math.fsum") in child
+
+
 def test_a_prompt_for_a_seed_shows_what_failed_and_why() -> None:
     prompt = seed_prompt(
-        "Be quick.", [ShownProgram(ONE, 0.5), ShownProgram({"program.py": "bad"}, None, "NameError: x")]
+        SHIPPED, "Be quick.", [ShownProgram(ONE, 0.5), ShownProgram({"program.py": "bad"}, None, "NameError: x")]
     )
     assert "Score: none, it failed" in prompt
     assert "NameError: x" in prompt

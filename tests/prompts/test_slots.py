@@ -8,7 +8,8 @@ import pytest
 
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.programs.parts import REST, SLOTS, Slot
-from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING, ShownProgram
+from flowevolve.prompts.programs import ADVICE_HEADING, CHANGE_TITLES, OTHERS_HEADING, ShownProgram
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.prompts.slots import (
     DIAGNOSE_TITLE,
     IMPROVE_HEADING,
@@ -34,14 +35,14 @@ def reply(*slots: object) -> str:
 
 
 def test_a_diagnosis_is_asked_with_parts_outcome_and_the_best_program() -> None:
-    prompt = diagnose_prompt("Be quick.", PROGRAM, PARTS, OTHER)
+    prompt = diagnose_prompt(SHIPPED, "Be quick.", PROGRAM, PARTS, OTHER)
     assert prompt.startswith(f"{DIAGNOSE_TITLE}\n")
     parts = sections(prompt)
     assert parts[PARTS_HEADING].strip().split("\n") == ["- parse", "- solve", f"- {REST}"]
     assert "Score: 0.9" in parts[OTHERS_HEADING]
     assert all(name in prompt for name in SLOTS)
     assert "slow" in prompt
-    assert OTHERS_HEADING not in sections(diagnose_prompt("Be quick.", PROGRAM, PARTS))
+    assert OTHERS_HEADING not in sections(diagnose_prompt(SHIPPED, "Be quick.", PROGRAM, PARTS))
 
 
 def test_slots_are_read() -> None:
@@ -73,23 +74,25 @@ def test_diagnoses_that_can_not_be_read_are_refused(text: str, says: str) -> Non
 
 
 def test_a_mutation_names_what_to_keep_and_what_to_improve() -> None:
-    prompt = mutation_prompt("T", PROGRAM, ["parse"], ["solve"], ["core_logic: a loop"], form="edits", advice="sort")
+    prompt = mutation_prompt(
+        SHIPPED, "T", PROGRAM, ["parse"], ["solve"], ["core_logic: a loop"], form="edits", advice="sort"
+    )
     parts = sections(prompt)
-    assert prompt.startswith(f"{CODE_TITLE}\n")
+    assert prompt.startswith(f"{CHANGE_TITLES['parts_mutation']}\n")
     assert parts[KEEP_HEADING].startswith("- parse\n\n")
     assert parts[IMPROVE_HEADING].startswith("- solve\n")
     assert "core_logic: a loop" in parts[IMPROVE_HEADING]
     assert "sort" in parts[ADVICE_HEADING]
     assert read_prompt(prompt).form == "edits"
-    bare = sections(mutation_prompt("T", PROGRAM, [], PARTS, [], form="whole"))
+    bare = sections(mutation_prompt(SHIPPED, "T", PROGRAM, [], PARTS, [], form="whole"))
     assert KEEP_HEADING not in bare
     assert bare[IMPROVE_HEADING].strip().split("\n")[-1] == f"- {REST}"
 
 
 def test_a_crossover_says_what_to_take_from_which() -> None:
-    prompt = crossover_prompt("T", PROGRAM, OTHER, ["parse"], ["solve"], [], form="whole")
+    prompt = crossover_prompt(SHIPPED, "T", PROGRAM, OTHER, ["parse"], ["solve"], [], form="whole")
     asked = read_prompt(prompt)
     assert [each.program["program.py"] for each in asked.others] == [OTHER.program["program.py"].rstrip("\n")]
     lines = sections(prompt)[TAKE_HEADING].split("\n")
     assert lines[:2] == ["- parse: from the program", "- solve: from the other"]
-    assert TAKE_HEADING not in sections(crossover_prompt("T", PROGRAM, OTHER, [], [], [], form="whole"))
+    assert TAKE_HEADING not in sections(crossover_prompt(SHIPPED, "T", PROGRAM, OTHER, [], [], [], form="whole"))

@@ -23,7 +23,7 @@ from flowevolve.engine.engine import RunReport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.edits import SEARCH_LINE
-from flowevolve.prompts.programs import CODE_TITLE, CROSS_HEADING, FIX_HEADING, OTHERS_HEADING, PROGRAM_HEADING
+from flowevolve.prompts.programs import CHANGE_TITLES, CODE_TITLE, OTHERS_HEADING, PROGRAM_HEADING
 from flowevolve.stages.forms import FormWeights
 from tests.support.interruption import Fact, asked, events_of, evolve
 from tests.support.number_programs import Coder, Numbers, NumberTask
@@ -100,8 +100,8 @@ def test_each_form_is_asked_for_in_its_own_way(name: str) -> None:
         if prompt is None:  # the run ended before it was asked
             continue
         assert (SEARCH_LINE in prompt) == (kind in ("edits", "fix"))
-        assert (FIX_HEADING in prompt) == (kind == "fix")
-        assert (CROSS_HEADING in prompt) == (kind == "cross")
+        assert prompt.startswith(f"{CHANGE_TITLES['fix']}\n") == (kind == "fix")
+        assert kind != "cross" or prompt.startswith(f"{CHANGE_TITLES['crossover']}\n")
         if kind == "fix":
             program = report.pool[str(each["program"])]
             assert program.artifact["program.py"] in prompt.partition(PROGRAM_HEADING)[2]
@@ -109,7 +109,7 @@ def test_each_form_is_asked_for_in_its_own_way(name: str) -> None:
             assert OTHERS_HEADING not in prompt
         if kind == "cross":
             program = report.pool[str(each["program"])]
-            first = prompt.partition(f"{OTHERS_HEADING}\n\n### Program 1")[2].partition("### Program 2")[0]
+            first = prompt.partition(f"{OTHERS_HEADING}\n### Program 1")[2].partition("### Program 2")[0]
             assert program.artifact["program.py"] in first
 
 
@@ -144,7 +144,7 @@ def test_equal_seeds_draw_the_same_and_a_run_that_goes_on_draws_nothing_again(na
 def test_without_it_nothing_is_drawn(name: str) -> None:
     _, facts = search(name, PLAIN)
     assert drawn(facts) == []
-    assert not any(FIX_HEADING in prompt or CROSS_HEADING in prompt for prompt in prompts(facts).values())
+    assert not any(prompt.startswith(CHANGE_TITLES["fix"]) for prompt in prompts(facts).values())
     assert not any("'form'" in str(event.data["attributes"]) for event in events_of(facts, "candidate.proposed"))
 
 

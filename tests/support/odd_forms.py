@@ -15,6 +15,7 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE
 from flowevolve.prompts.harnesses import HARNESS_TITLE
+from flowevolve.prompts.instructions import REWRITING_TITLES
 from flowevolve.prompts.playbook import COMPARE_TITLE, CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, MERGE_TITLE
 from flowevolve.prompts.programs import ADVICE_TITLE, CODE_TITLE, META_TITLE
 from flowevolve.prompts.reading.fences import labelled_blocks
@@ -34,6 +35,7 @@ Kind = Literal["words", "text", "verdict", "lines", "json", "program", "edits", 
 _TITLES: Mapping[str, Kind] = {
     **dict.fromkeys((REFLECT_TITLE, MERGE_VERSIONS_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, META_TITLE), "text"),
     **dict.fromkeys((LESSON_TITLE, GATHER_TITLE, COMPARE_TITLE), "lines"),
+    **dict.fromkeys(REWRITING_TITLES.values(), "text"),
     JUDGE_TITLE: "verdict",
     CURATE_TITLE: "json",
     ADVICE_TITLE: "words",

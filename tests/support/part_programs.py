@@ -19,7 +19,7 @@ from flowevolve.programs.problem import PROGRAM, Case, Verdict
 from flowevolve.programs.task import ProgramTask
 from flowevolve.prompts.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
 from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE
-from flowevolve.prompts.programs import CODE_TITLE
+from flowevolve.prompts.programs import CHANGE_TITLES
 from flowevolve.prompts.slots import DIAGNOSE_TITLE, PARTS_HEADING
 from flowevolve.sandbox import Sandbox
 from flowevolve.sim.worlds.code.prompt import read_prompt, sections
@@ -107,7 +107,7 @@ class Agents:
         match prompt.partition("\n")[0]:
             case title if title == PLAN_TITLE:
                 return json.dumps([f"plan number {number}" for number in range(1, 10)])
-            case title if title in (IMPLEMENT_TITLE, CODE_TITLE):
+            case title if title in (IMPLEMENT_TITLE, *CHANGE_TITLES.values()):
                 return f"```\n{self.program(prompt, random)}\n```"
             case title if title == DIAGNOSE_TITLE:
                 return json.dumps({"slots": self.slots(prompt)})

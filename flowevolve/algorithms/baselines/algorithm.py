@@ -121,9 +121,18 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         asked = self._writing.forms.assign(parent, (), context)
         others = [as_shown(each) for each in asked.others]
         statement = self._task.problem.statement
+        prompt = program_prompt(
+            context.templates,
+            statement,
+            as_shown(asked.parent),
+            form=asked.form,
+            change=asked.change or "improve",
+            others=others,
+            further=asked.further,
+        )
         child = await write_program(
             asked.parent,
-            program_prompt(statement, as_shown(asked.parent), form=asked.form, others=others, further=asked.further),
+            prompt,
             asked.form,
             context,
             role=ROLE,

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Place
-from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
+from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Operator, Prompted
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
+from flowevolve.core.templates import Prompt, Templates
 from flowevolve.prompts.programs import (
-    META_TITLE,
-    OTHERS_HEADING,
-    OUTCOME_HEADING,
-    PROGRAM_HEADING,
-    REPLY_HEADING,
+    Change,
+    listed_programs,
     program_prompt,
     shown_files,
     shown_outcome,
-    shown_programs,
-    task_section,
+    shown_task,
 )
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
@@ -36,6 +33,7 @@ CODE, META = "code", "meta"
 INSTRUCTIONS = "instructions"
 """The component of a prompt."""
 INSTRUCTIONS_HEADING = "## The instructions"
+_CHANGES: Mapping[Operator, Change] = {"start": "start", "exploit": "depth", "explore": "explore"}
 FIRST_INSTRUCTIONS = """\
 - Find out what limits the score of the program, and work on that first.
 - Choose a method that suits the task, and carry it through to the end: loose ends cost more than they bring.
@@ -52,7 +50,7 @@ class Meta:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         chosen = item.expect(Chosen)
-        prompt = meta_prompt(self.statement, chosen.prompt, chosen.parent, chosen.failed)
+        prompt = meta_prompt(context.templates, self.statement, chosen.prompt, chosen.parent, chosen.failed)
         try:
             text = await ask(context, META, prompt, read_instruction, agent="meta", candidate=chosen.prompt.id)
         except UnparsableReplyError as error:
@@ -87,11 +85,13 @@ class Generate:
             usable=lambda program: Place.of(program).island == chosen.island,
         )
         text = program_prompt(
+            context.templates,
             self.statement,
             as_shown(asked.parent),
             form=asked.form,
+            change=asked.change or _CHANGES[chosen.operator],
             others=[as_shown(each) for each in asked.others],
-            ancestors=[] if asked.kind == "fix" else [as_shown(each) for each in chosen.ancestors],
+            ancestors=[] if asked.change else [as_shown(each) for each in chosen.ancestors],
             instructions=prompt.artifact[INSTRUCTIONS],
             further=asked.further,
         )
@@ -127,24 +127,18 @@ class Evaluate:
         yield Emit(replace(made, program=program))
 
 
-def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: Candidate | None) -> str:
+def meta_prompt(
+    templates: Templates, statement: str, prompt: Candidate, program: Candidate, failed: Candidate | None
+) -> Prompt:
     """Ask for a better prompt than this one, given a program, and one that was written with the prompt and failed."""
-    sections = [
-        META_TITLE,
-        "A programmer has the instructions and the task below, and a program to improve. Write better instructions.",
-        f"{INSTRUCTIONS_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
-        task_section(statement),
-        f"{PROGRAM_HEADING}\n{shown_files(program.artifact)}",
-        f"{OUTCOME_HEADING}\n{shown_outcome(as_shown(program))}",
-    ]
-    if failed is not None:
-        heading = f"{OTHERS_HEADING}\nWritten to these instructions:"
-        sections.append(shown_programs(heading, {"Program 1": as_shown(failed)}))
-    sections.append(
-        f"""{REPLY_HEADING}
-- Name ways to solve the task that the program does not take, and say what each is good for.
-- Say what the outcome shows to be wrong with the program, and how to go about it.
-- Warn of mistakes that were made, and keep what is good in the instructions; the task itself need not be repeated.
-- Reply with the complete new instructions inside one fenced block (three backticks) and nothing after it."""
+    return templates.write(
+        "meta",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "instructions": fence(prompt.artifact[INSTRUCTIONS]),
+            "statement": shown_task(statement),
+            "program": shown_files(program.artifact, shorten),
+            "outcome": shown_outcome(as_shown(program), shorten),
+            "failed": "" if failed is None else listed_programs("Program", [as_shown(failed)], shorten),
+        },
     )
-    return "\n\n".join(sections)

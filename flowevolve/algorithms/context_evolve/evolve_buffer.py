@@ -9,6 +9,7 @@ a parent to its child. Its change is the child's score less the parent's, so mor
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
@@ -17,6 +18,9 @@ from flowevolve.core.assessment import works
 from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import Summary, Trajectory, TrajectoryKind
+
+_FAILURES_SHOWN = 3
+"""Of so many programs that failed it is shown how."""
 
 
 class EvolveBuffer:
@@ -38,6 +42,8 @@ class EvolveBuffer:
         self._known: set[str] = set()
         """Their texts (artifact ids)."""
         self._ranked: list[Candidate] = []
+        self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
+        """Those that failed last, oldest first."""
         self.seed: Candidate | None = None
 
     def __len__(self) -> int:
@@ -60,6 +66,8 @@ class EvolveBuffer:
     def _enter(self, program: Candidate, version: int) -> None:
         if program.operator == "seed" and self.seed is None:
             self.seed = program
+        if not works(program):
+            self.failures.append(program)
         if self._described and not Summary.of(program).abstract:
             return
         self._programs[program.id] = program

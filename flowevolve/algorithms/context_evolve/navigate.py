@@ -12,6 +12,7 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, draw_trajectories, in_words
 from flowevolve.algorithms.context_evolve.payloads import Step
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed
@@ -112,7 +113,7 @@ class Navigate:
         """Ask the Navigator. If that fails for good, the step ends, and with its flow the claim to this version."""
         names = dict.fromkeys(name for each in turn.trajectories for name in each.programs)
         programs = {name: for_agents(context.pool[name]) for name in names}
-        prompt = navigate_prompt(self._statement, programs, turn.trajectories)
+        prompt = navigate_prompt(context.templates, self._statement, programs, turn.trajectories)
         try:
             guidance = await ask(context, self._role, prompt, read_guidance, agent=AGENT)
         except UnparsableReplyError:
@@ -143,6 +144,6 @@ class Navigate:
 
 
 def for_agents(program: Candidate) -> ShownProgram:
-    """A program as agents are shown it: its abstract, or its code where it has none, and its score."""
-    words = in_words(program)
-    return ShownProgram({ABSTRACT: words} if words else program.artifact, as_shown(program).score)
+    """A program as agents are shown it: its abstract, or its code where it has none; its score, or how it failed."""
+    words, failure = in_words(program), Assessment.of(program).failure or ""
+    return ShownProgram({ABSTRACT: words} if words else program.artifact, as_shown(program).score, failure)

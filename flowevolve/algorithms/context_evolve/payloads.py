@@ -27,3 +27,5 @@ class Step:
     guided: int | None = None
     """The version that the guidance was made at; None where there is none."""
     examples: tuple[Chosen, ...] = ()
+    failed: tuple[str, ...] = ()
+    """The programs that failed last when the parent was selected, by their ids."""

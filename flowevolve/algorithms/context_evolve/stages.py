@@ -9,6 +9,7 @@ from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, in_words
 from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Emit, Exhausted
 from flowevolve.core.item import Item, Stale
@@ -40,6 +41,8 @@ class Selected(Record, kind="context_evolve.selected"):
 
     parent: str
     version: int
+    failed: tuple[str, ...] = ()
+    """The programs that failed last."""
 
 
 class Offered(Record, kind="context_evolve.offered"):
@@ -66,14 +69,16 @@ class Steps:
     async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
         selected = context.decide(Selected, lambda: self._select(context))
-        yield Emit(Step(context.pool[selected.parent]), version=selected.version, derives=(selected.parent,))
+        step = Step(context.pool[selected.parent], failed=selected.failed)
+        yield Emit(step, version=selected.version, derives=(selected.parent,))
 
     def _select(self, context: StageContext) -> Selected:
         parents = self.buffer.parents
         if not parents:
             raise Exhausted
         (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
-        return Selected(parent=parent.id, version=context.pool.version)
+        failed = tuple(each.id for each in self.buffer.failures)
+        return Selected(parent=parent.id, version=context.pool.version, failed=failed)
 
     async def sample(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Examples that the Sampler chooses from a part of the buffer (§4.2); the best if its reply can't be read."""
@@ -87,7 +92,9 @@ class Steps:
     async def _choose(self, step: Step, offered: Sequence[Candidate], context: StageContext) -> Sequence[Example]:
         programs = {each.id: for_agents(each) for each in offered}
         most = self.config.examples
-        prompt = exemplars_prompt(self.statement, for_agents(step.parent), programs, most, step.guidance)
+        prompt = exemplars_prompt(
+            context.templates, self.statement, for_agents(step.parent), programs, most, step.guidance
+        )
         try:
             return await ask(
                 context,
@@ -112,9 +119,12 @@ class Steps:
         step = item.expect(Step)
         asked = self.writing.forms.assign(step.parent, [each.program for each in step.examples], context)
         prompt = program_prompt(
+            context.templates,
             self.statement,
             as_shown(asked.parent),
             form=asked.form,
+            change=asked.change or "generate",
+            failed=[] if asked.change else [Assessment.of(context.pool[name]).feedback for name in step.failed],
             others=[as_shown(each) for each in asked.others],
             advice=step.guidance if asked.kind == "fix" else _advice(step),
             further=asked.further,
@@ -165,7 +175,7 @@ async def summarize(item: Item[object], context: StageContext) -> AsyncGenerator
     assessed = item.expect(Assessed)
     candidate = assessed.candidate
     parent = in_words(context.pool[candidate.parents[0]]) if candidate.parents else ""
-    prompt = summarize_prompt(candidate.artifact, parent)
+    prompt = summarize_prompt(context.templates, candidate.artifact, parent)
     try:
         summary = await ask(context, AGENT, prompt, read_summary, agent=SUMMARIZER, candidate=candidate.id)
     except (UnparsableReplyError, LLMError) as error:
@@ -190,4 +200,5 @@ async def renew(item: Item[object], context: StageContext) -> AsyncGenerator[Emi
     """Repair a stale step for which no program is written yet: send it back for new guidance and new examples."""
     stale = item.expect(Stale)
     version = context.decide(Renewed, lambda: Renewed(version=context.pool.version)).version
-    yield Emit(Step(stale.item.expect(Step).parent), to=stale.back_to, version=version)
+    old = stale.item.expect(Step)
+    yield Emit(Step(old.parent, failed=old.failed), to=stale.back_to, version=version)

@@ -178,7 +178,7 @@ class CSE(Algorithm[CSEConfig]):
         count = self.config.plans
         if not self.config.planning:
             return [""] * count
-        prompt = plan_prompt(self._statement, self._task.seed(), count)
+        prompt = plan_prompt(context.templates, self._statement, self._task.seed(), count)
         read = partial(read_plans, count=count)
         return await try_asking(context, CODE, prompt, read, agent="plan") or [""] * count
 

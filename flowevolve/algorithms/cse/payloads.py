@@ -40,6 +40,8 @@ class Brief:
     """What was learnt with other tasks."""
     slots: tuple[tuple[Slot, ...], ...] = ()
     """The slots of each parent; none for a parent that was not taken apart."""
+    failed: tuple[str, ...] = ()
+    """The programs that failed last when the parents were selected."""
 
     @property
     def advice(self) -> str:

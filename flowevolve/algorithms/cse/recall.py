@@ -83,7 +83,7 @@ class Recall:
             return ()
         if not (await _settled(Looked, partial(_look, memory), context)).entries:
             return ()
-        prompt = queries_prompt(self.statement, program, known, self.queries)
+        prompt = queries_prompt(context.templates, self.statement, program, known, self.queries)
         read = partial(read_queries, count=self.queries)
         queries = await try_asking(context, self.role, prompt, read, agent="queries")
         vectors = None if queries is None else await _embedded(memory, queries, context)
@@ -114,7 +114,7 @@ class Distill:
         memory, steps = self.memory(), _digest(improving, degrading)
         if memory is None or not (improving or degrading) or steps == self._done:
             return ()
-        prompt = distill_prompt(self.statement, best, improving, degrading)
+        prompt = distill_prompt(context.templates, self.statement, best, improving, degrading)
         advice = await try_asking(context, self.role, prompt, read_advice, agent="distill")
         entries = tuple(Entry(self.task, each.title, each.text) for each in advice or ())
         vectors = await _embedded(memory, [text_to_embed(entry) for entry in entries], context)

@@ -128,7 +128,7 @@ class Reflect:
         parent = context.pool[child.parents[0]]
         change = self.change(parent, assessed)
         shown = as_shown(parent), as_shown(child, assessed.failure)
-        prompt = reflect_prompt(self.statement, *shown, change, self._board(context))
+        prompt = reflect_prompt(context.templates, self.statement, *shown, change, self._board(context))
         insight = await try_asking(context, self.role, prompt, read_insight, agent="reflect", candidate=child.id)
         return (
             None
@@ -164,7 +164,7 @@ class Compress:
             lambda: Compressing(read=memory.read, memory=memory.digest.to_json(), version=context.pool.version),
         )
         digest = Digest.of(begun.memory)
-        prompt = compress_prompt(digest, memory.limit_tokens // 2)
+        prompt = compress_prompt(context.templates, digest, memory.limit_tokens // 2)
         written = await try_asking(context, self.role, prompt, read_digest, agent="compress")
         yield Emit(Compressed(begun.read, _within(written or digest, memory.limit_tokens)), version=begun.version)
 

@@ -5,6 +5,7 @@ A child that was begun before something was learnt is renewed; experience with o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -25,6 +26,8 @@ from flowevolve.stages import as_shown
 
 PLAN = "plan"
 """The label of a program that is described by its plan."""
+_FAILURES_SHOWN = 3
+"""Of so many programs that failed it is shown how."""
 INTEGRAL = "integral"
 """The metric of problems that measure memory over time: A, lower is better."""
 
@@ -49,16 +52,21 @@ class Reward:
 
 
 class Population:
-    """Every program that works, oldest first: a function of the log."""
+    """Every program that works, oldest first, and the last that failed: a function of the log."""
 
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
-        self.last_failure: str | None = None
+        self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
+        """Those that failed last, oldest first."""
+
+    @property
+    def last_failure(self) -> str | None:
+        return Assessment.of(self.failures[-1]).failure if self.failures else None
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
             if isinstance(change, Add) and change.status == "rejected":
-                self.last_failure = Assessment.of(change.candidate).failure
+                self.failures.append(change.candidate)
             elif isinstance(change, Add):
                 self.candidates.append(change.candidate)
 
@@ -92,6 +100,8 @@ class Selected(Record, kind="cse.selected"):
     parents: tuple[str, ...]
     best: str
     version: int
+    failed: tuple[str, ...] = ()
+    """The programs that failed last."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,10 @@ class Select:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         step = item.expect(Ticket).ordinal + 1
         selected = context.decide(Selected, lambda: self._choose(step, context))
-        brief, version = Brief(selected.operator, selected.parents, selected.best), selected.version
+        brief, version = (
+            Brief(selected.operator, selected.parents, selected.best, failed=selected.failed),
+            selected.version,
+        )
         if self.config.local_memory:
             known = recollect(self.memory, context)
             brief, version = replace(brief, local=known.text), known.version
@@ -122,7 +135,14 @@ class Select:
         parents = sample(self.population.candidates, self.reward, 1 + crosses, context.random)
         operator: Operator = "crossover" if len(parents) > 1 else "mutate" if self.config.evolution else "refine"
         names = tuple(each.id for each in parents)
-        return Selected(step=step, operator=operator, parents=names, best=best.id, version=context.pool.version)
+        return Selected(
+            step=step,
+            operator=operator,
+            parents=names,
+            best=best.id,
+            version=context.pool.version,
+            failed=tuple(each.id for each in self.population.failures),
+        )
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.cse.payloads import Brief, Planned
 from flowevolve.algorithms.cse.remember import AGENT
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
+from flowevolve.core.templates import Prompt
 from flowevolve.programs.parts import Slot, frozen_parts, parts_of, restore, unchanged
 from flowevolve.prompts.plans import implement_prompt
 from flowevolve.prompts.programs import program_prompt
@@ -51,7 +53,7 @@ class Diagnose:
         if len(parts) < 2:
             return ()
         other = None if best.id == program.id else as_shown(best)
-        prompt = diagnose_prompt(self.statement, as_shown(program), parts, other)
+        prompt = diagnose_prompt(context.templates, self.statement, as_shown(program), parts, other)
         read = partial(read_slots, parts=parts)
         return await try_asking(context, AGENT, prompt, read, agent="diagnose", candidate=program.id) or ()
 
@@ -155,7 +157,9 @@ class Write:
     async def _to_plan(self, planned: Planned, born: int, context: StageContext) -> Candidate:
         return await write_program(
             planned.form,
-            implement_prompt(self.statement, planned.form.artifact, planned.plan, advice=planned.recalled),
+            implement_prompt(
+                context.templates, self.statement, planned.form.artifact, planned.plan, advice=planned.recalled
+            ),
             "whole",
             context,
             role=CODE,
@@ -170,11 +174,17 @@ class Write:
         parents = [context.pool[name] for name in brief.parents]
         kinds: Sequence[Kind] = REWRITES if brief.operator == "crossover" else (*REWRITES, "fix")
         asked = self.writing.forms.assign(parents[0], (), context, kinds=kinds)
-        prompt, frozen = self._request(brief, parents, asked.form)
-        if asked.kind == "fix":
-            shown = as_shown(asked.parent)
-            advice, further = brief.advice, asked.further
-            prompt = program_prompt(self.statement, shown, form=asked.form, advice=advice, further=further)
+        prompt, frozen = self._request(brief, parents, asked.form, context)
+        if asked.change is not None:
+            prompt = program_prompt(
+                context.templates,
+                self.statement,
+                as_shown(asked.parent),
+                form=asked.form,
+                change=asked.change,
+                advice=brief.advice,
+                further=asked.further,
+            )
             frozen = []
         kept: dict[str, JSON] = {name: [*each.parts] for name, each in zip(brief.parents, frozen, strict=False)}
         return await write_program(
@@ -192,15 +202,21 @@ class Write:
             others=[] if asked.kind == "fix" else parents[1:],
         )
 
-    def _request(self, brief: Brief, parents: Sequence[Candidate], form: Form) -> tuple[str, list[Frozen]]:
+    def _request(
+        self, brief: Brief, parents: Sequence[Candidate], form: Form, context: StageContext
+    ) -> tuple[Prompt, list[Frozen]]:
         """The prompt, and what it says is to be kept of each parent."""
-        first = parents[0]
+        templates, first = context.templates, parents[0]
+        failed = [Assessment.of(context.pool[name]).feedback for name in brief.failed]
         match brief.operator:
             case "refine":
-                return program_prompt(self.statement, as_shown(first), form=form, advice=brief.advice), []
+                shown = as_shown(first)
+                prompt = program_prompt(templates, self.statement, shown, form=form, advice=brief.advice, failed=failed)
+                return prompt, []
             case "mutate":
                 changes = mutation(first.artifact, brief.slots[0])
                 prompt = mutation_prompt(
+                    templates,
                     self.statement,
                     as_shown(first),
                     changes.keep,
@@ -208,11 +224,13 @@ class Write:
                     changes.why,
                     form=form,
                     advice=brief.advice,
+                    failed=failed,
                 )
                 return prompt, [Frozen(first.artifact, changes.keep)]
             case "crossover":
                 taken = crossing(first.artifact, *brief.slots)
                 prompt = crossover_prompt(
+                    templates,
                     self.statement,
                     as_shown(first),
                     as_shown(parents[1]),
@@ -221,5 +239,6 @@ class Write:
                     taken.why,
                     form=form,
                     advice=brief.advice,
+                    failed=failed,
                 )
                 return prompt, [Frozen(first.artifact, taken.first), Frozen(parents[1].artifact, taken.second)]

@@ -22,6 +22,8 @@ class Brief:
     advice: str = ""
     opening: bool = False
     """Whether it is one of the candidates that the archive is fitted to, which may take a share of the budget only."""
+    earlier: tuple[str, ...] = ()
+    """Shifts before this one."""
 
     @property
     def unlike(self) -> bool:

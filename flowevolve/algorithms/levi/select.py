@@ -33,10 +33,11 @@ class Selected(Record, kind="levi.selected"):
 
 
 class Shifted(Record, kind="levi.shifted"):
-    """Representatives of the archive, best first, by their ids."""
+    """Representatives of the archive, best first, and what else is shown beside them, by their ids."""
 
     shown: tuple[str, ...]
     failures: tuple[str, ...]
+    """The latest shifts; when looking back, the latest candidates that failed."""
     version: int
 
 
@@ -83,21 +84,22 @@ class Selection:
 
     async def shift(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Has the large model write something unlike the best candidate of each of some clusters of the archive."""
-        survey = await self._survey(Shifted, context)
-        yield Emit(Brief("shift", survey.shown), version=survey.version, derives=survey.shown)
+        survey = await self._survey(Shifted, context, tuple(self.progress.shifts))
+        earlier = tuple(name for name in survey.failures if name not in survey.shown)
+        yield Emit(Brief("shift", survey.shown, earlier=earlier), version=survey.version, derives=survey.shown)
 
     async def advise(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Has the small model look back at good candidates and at what went wrong."""
         survey = await self._survey(LookedBack, context, tuple(self.progress.failures))
         best = [as_shown(context.pool[name]) for name in survey.shown]
         wrong = dict.fromkeys(str(Assessment.of(context.pool[name]).failure) for name in survey.failures)
-        prompt = advice_prompt(self.writer.statement, best, list(wrong))
+        prompt = advice_prompt(context.templates, self.writer.statement, best, list(wrong))
         reply = await context.chat(SMALL, [Message("user", prompt)], max_tokens=self.config.advice_tokens)
         if not reply.text.strip():
             raise Discard("no advice in the reply")
         yield Emit(Advice(reply.text.strip()), version=survey.version, derives=survey.shown)
 
-    async def _survey(self, record: type[SurveyT], context: StageContext, failures: tuple[str, ...] = ()) -> SurveyT:
+    async def _survey(self, record: type[SurveyT], context: StageContext, failures: tuple[str, ...]) -> SurveyT:
         """Representatives of the archive as it is now. They are logged as a ``record``: a resumed run uses the same."""
         version, spread, seed = context.pool.version, self.archive.spread(), context.random.getrandbits(31)
 

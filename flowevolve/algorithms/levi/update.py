@@ -29,6 +29,8 @@ from flowevolve.stages import Assessed
 
 _REMEMBERED = 8
 """How many of the latest failures are remembered."""
+_SHIFTS_SHOWN = 4
+"""How many of the latest shifts the next one is shown."""
 
 
 class OpeningPlan(Record, kind="levi.plan"):
@@ -111,6 +113,8 @@ class Progress:
         self.advice = ""
         self.failures: deque[str] = deque(maxlen=_REMEMBERED)
         """Ids of the latest candidates that failed."""
+        self.shifts: deque[str] = deque(maxlen=_SHIFTS_SHOWN)
+        """Ids of the latest shifts, whatever became of them, oldest first."""
         self.finalists: dict[str, None] = {}
         """Ids of candidates that were scored on all examples after a proxy benchmark. A new elite empties this."""
         self.evaluated = Cost()
@@ -164,6 +168,8 @@ class Progress:
         failed = not works(candidate)
         if failed:
             self.failures.append(candidate.id)
+        if candidate.operator == "shift":
+            self.shifts.append(candidate.id)
         if candidate.operator == "seed" and self._first is None:
             self._first = candidate.id
             self.own = None if failed else candidate.id

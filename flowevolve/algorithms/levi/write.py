@@ -19,20 +19,20 @@ from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Rollout, Task
-from flowevolve.core.templates import Templates
+from flowevolve.core.templates import Prompt, Templates
 from flowevolve.programs.task import ProgramTask
+from flowevolve.prompts.instructions import Rewriting, ShownInstruction, instruction_prompt
 from flowevolve.prompts.programs import (
-    ADVICE_HEADING,
-    ADVICE_TITLE,
-    OTHERS_HEADING,
+    Change,
     ShownProgram,
+    listed_programs,
     program_prompt,
     seed_prompt,
-    task_section,
+    shown_failures,
+    shown_task,
 )
-from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import CURRENT_HEADING, ReflectionExample, reflection_prompt
+from flowevolve.prompts.reflection import ReflectionExample
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.stages.forms import KINDS, REWRITES
@@ -45,9 +45,6 @@ _SPENT = "init has had its share of the budget"
 INSTRUCTIONS_STATEMENT = """\
 A language model works from instructions that are being evolved. Its answers are checked, and the score of an
 instruction is the mean over many examples."""
-OTHER_INSTRUCTIONS = "## Other instructions"
-_UNLIKE = "Go about it in another way than these and the current one do: other framing, other order, other reasoning."
-_ALONG = "These score well, too. Take over what is good in them."
 FAILURES_HEADING = "## What went wrong"
 
 
@@ -106,10 +103,13 @@ class ProgramWriter:
             return await self._unlike(brief, shown, born, context)
         kinds = KINDS if brief.operator == "mutate" else REWRITES
         asked = self._writing.forms.assign(shown[0], shown[1:], context, kinds=kinds)
+        change: Change = "variant" if brief.operator == "variant" else "crossover" if asked.others else "mutation"
         prompt = program_prompt(
+            context.templates,
             self.statement,
             as_shown(asked.parent),
             form=asked.form,
+            change=asked.change or change,
             others=[as_shown(each) for each in asked.others],
             advice=brief.advice,
             further=asked.further,
@@ -130,9 +130,12 @@ class ProgramWriter:
 
     async def _unlike(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
         """A program that is to be unlike those that are shown."""
+        earlier = [as_shown(context.pool[name]) for name in brief.earlier]
+        programs = [as_shown(each) for each in shown]
+        shift = brief.operator == "shift"
         return await write_program(
             shown[0],
-            seed_prompt(self.statement, [as_shown(each) for each in shown]),
+            seed_prompt(context.templates, self.statement, programs, shift=shift, earlier=earlier),
             "whole",
             context,
             role=LARGE,
@@ -186,15 +189,17 @@ async def _rewritten(
         for call in rollout.calls
         if call.component == component
     ]
-    texts = [other.artifact[component] for other in others]
+    rewriting: Rewriting = "shift" if brief.unlike else "variant" if brief.operator == "variant" else "mutation"
+    earlier = [context.pool[name] for name in brief.earlier]
     prompt = instruction_prompt(
         context.templates,
+        rewriting,
         component,
         parent.artifact[component],
         examples,
-        others=texts,
+        others=_shown_instructions(component, others),
+        earlier=_shown_instructions(component, earlier),
         advice=brief.advice,
-        unlike=brief.unlike,
     )
     model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
     asker = Asker(LARGE if brief.unlike else SMALL, brief.operator, parent.id, component)
@@ -202,6 +207,10 @@ async def _rewritten(
         return await read_reply(context, model, prompt, read_instruction, asker)
     except UnparsableReplyError as error:
         raise Discard("unparsable reply") from error
+
+
+def _shown_instructions(component: str, candidates: Sequence[Candidate]) -> list[ShownInstruction]:
+    return [ShownInstruction(each.artifact[component], as_shown(each).score) for each in candidates]
 
 
 @dataclass(frozen=True)
@@ -240,50 +249,16 @@ class Write:
         return context.decide(Afforded, lambda: Afforded(share=context.share(self.expected()))).share <= self.init_share
 
 
-def instruction_prompt(
-    templates: Templates,
-    component: str,
-    text: str,
-    examples: Sequence[ReflectionExample],
-    *,
-    others: Sequence[str],
-    advice: str,
-    unlike: bool,
-) -> str:
-    """A `reflection_prompt` that shows other texts of the component, to learn from or to be unlike, and advice."""
-    before, _, after = reflection_prompt(templates, component, text, examples).partition(CURRENT_HEADING)
-    sections = []
-    if others or unlike:
-        shown = "\n".join(fence(other) for other in others)
-        sections.append(f"{OTHER_INSTRUCTIONS}\n{_UNLIKE if unlike else _ALONG}\n{shown}".rstrip())
-    if advice:
-        sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    return before + "".join(f"{section}\n\n" for section in sections) + CURRENT_HEADING + after
-
-
-def advice_prompt(statement: str, best: Sequence[ShownProgram], failures: Sequence[str]) -> str:
+def advice_prompt(
+    templates: Templates, statement: str, best: Sequence[ShownProgram], failures: Sequence[str]
+) -> Prompt:
     """Ask for advice, given good candidates of different kinds, best first, and why others failed."""
-    shown = "\n\n".join(_shown(number, each) for number, each in enumerate(best, 1))
-    wrong = "\n".join(f"- {line}" for line in failures) or "Nothing lately."
-    return f"""{ADVICE_TITLE}
-
-Programs or instructions are being evolved by models that see one or two of them at a time. You see more: say what these
-models ought to know.
-
-{task_section(statement)}
-
-{OTHERS_HEADING}
-{shown}
-
-{FAILURES_HEADING}
-{wrong}
-
-## What to write
-- Which ideas the better ones share, and which nobody has tried.
-- Which mistakes to avoid.
-- A few short points, no code, nothing else."""
-
-
-def _shown(number: int, each: ShownProgram) -> str:
-    texts = "\n".join(fence(text.rstrip("\n"), name) for name, text in each.program.items())
-    return f"### Program {number}\n{each.said}Score: {each.score}\n{texts}"
+    return templates.write(
+        "advice",
+        lambda shorten: {
+            "data": templates.text("data"),
+            "statement": shown_task(statement),
+            "best": listed_programs("Program", best, shorten),
+            "failures": shown_failures(failures, shorten) or templates.text("no_failures"),
+        },
+    )

@@ -18,7 +18,7 @@ from flowevolve.algorithms.code_evolve.islands import PROMPTS
 from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.policies import Speculation
 from flowevolve.engine.engine import RunReport
-from flowevolve.prompts.programs import ANCESTORS_HEADING, CODE_TITLE, META_TITLE, OTHERS_HEADING
+from flowevolve.prompts.programs import ANCESTORS_HEADING, CHANGE_TITLES, META_TITLE, OTHERS_HEADING, Change
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.code_evolving import algorithm, asked, moved, names, programs, ran, selected, settings
 from tests.support.interruption import Fact, events_of, evolve
@@ -84,8 +84,13 @@ def test_exploring_has_a_new_prompt_written_and_shows_no_ancestors(run: Run) -> 
         assert prompt.attributes["island"] == each.attributes["island"]
         assert prompt.attributes["program"] == each.parents[0]
     roles = Counter((role, prompt.partition("\n")[0]) for role, prompt in asked(facts))
-    assert set(roles) == {("code", CODE_TITLE), ("meta", META_TITLE)}
-    shown = [prompt for _, prompt in asked(facts) if prompt.startswith(CODE_TITLE) and "Advice number" in prompt]
+    changes: list[Change] = ["start", "depth", "explore"]
+    assert set(roles) == {*(("code", CHANGE_TITLES[each]) for each in changes), ("meta", META_TITLE)}
+    shown = [
+        prompt
+        for _, prompt in asked(facts)
+        if prompt.startswith(CHANGE_TITLES["explore"]) and "Advice number" in prompt
+    ]
     assert shown
 
 
@@ -152,7 +157,7 @@ def test_failures_enter_with_the_worst_score_and_their_log() -> None:
         assert "no number below the limit" in str(each.attributes["failure"])
         assert "It failed." in str(each.attributes["feedback"])
     metas = [prompt for role, prompt in asked(facts) if role == "meta"]
-    assert any("Written to these instructions" in prompt and "It failed." in prompt for prompt in metas)
+    assert any("was written to the instructions" in prompt and "It failed." in prompt for prompt in metas)
 
 
 # Migration
@@ -219,7 +224,7 @@ def test_a_candidate_from_outside_goes_to_an_island() -> None:
 
     evolved = algorithm()
     report, _ = evolve(evolved, roles=coder, beside=give, budget=fe.Budget(evaluations=60), max_in_flight=6)
-    (given,) = [each for each in programs(report.pool) if each.artifact["program.py"] == "value = 2.9"]
+    given, *_ = [each for each in programs(report.pool) if each.artifact["program.py"] == "value = 2.9"]
     assert given.attributes["island"] in {0, 1, 2}
     best = evolved.best()
     assert best is not None

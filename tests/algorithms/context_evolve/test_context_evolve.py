@@ -23,7 +23,7 @@ from flowevolve.core.policies import Speculation
 from flowevolve.engine.engine import RunReport
 from flowevolve.programs.problem import Verdict
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
-from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING
+from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, FAILED_HEADING, OTHERS_HEADING
 from flowevolve.stages.asking import tokens_by_agent
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.context_evolving import Agents, algorithm, asked, programs, ran, said
@@ -110,6 +110,10 @@ def test_failures_stay_as_examples_with_their_abstracts_and_are_no_parents() -> 
     assert not parents & failed
     assert any("Score: none, it failed" in prompt for prompt in asked(facts, CODE_TITLE))
     assert any("(failed)" in prompt for prompt in asked(facts, NAVIGATE_TITLE))
+    assert any("no number below the limit" in prompt for prompt in asked(facts, NAVIGATE_TITLE))
+    later = [prompt for prompt in asked(facts, CODE_TITLE) if FAILED_HEADING in prompt]
+    assert later
+    assert all("It failed." in prompt.partition(FAILED_HEADING)[2] for prompt in later)
 
 
 def test_failures_may_be_parents_if_that_is_wanted() -> None:

@@ -23,7 +23,7 @@ from flowevolve.core.pool import Candidate
 from flowevolve.programs.parts import REST, Slot, unchanged
 from flowevolve.prompts.memory import BOARD_HEADING, COMPRESS_TITLE, REFLECT_TITLE
 from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE
-from flowevolve.prompts.programs import CODE_TITLE
+from flowevolve.prompts.programs import CHANGE_TITLES, FAILED_HEADING, Change
 from flowevolve.prompts.slots import DIAGNOSE_TITLE, IMPROVE_HEADING, KEEP_HEADING, TAKE_HEADING
 from flowevolve.sim.worlds.code.prompt import read_prompt
 from flowevolve.tasks.house_style import house_style_task
@@ -148,6 +148,9 @@ def test_failures_enter_as_rejected_teach_and_are_no_parents() -> None:
             assert learnt[each.id]["change"] < 0
             assert learnt[each.id]["outcome"] == "failed"
     assert evolved.memory.degrading
+    later = [prompt for prompt in asked(facts, "write") if FAILED_HEADING in prompt]
+    assert later
+    assert all("It failed." in prompt.partition(FAILED_HEADING)[2] for prompt in later)
 
 
 def test_a_program_and_what_it_taught_enter_in_one_commit(run: Ran) -> None:
@@ -289,7 +292,8 @@ def test_what_is_switched_off_is_not_there(planning: bool, evolution: bool, loca
     assert (PLAN_TITLE in found) is planning
     assert (DIAGNOSE_TITLE in found) is evolution
     assert (REFLECT_TITLE in found) is local_memory
-    assert {IMPLEMENT_TITLE, CODE_TITLE} <= found
+    changes: list[Change] = ["parts_mutation", "parts_crossover"] if evolution else ["improve"]
+    assert {IMPLEMENT_TITLE, *(CHANGE_TITLES[each] for each in changes)} <= found
     operators = Counter(each.operator for each in evaluated(report.pool))
     assert operators["implement"] == 5
     assert set(operators) == {"seed", "implement", *(("mutate", "crossover") if evolution else ("refine",))}

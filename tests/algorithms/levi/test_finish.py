@@ -145,7 +145,7 @@ def opening(facts: Sequence[Fact]) -> int:
 
 
 def test_seeds_are_left_out_once_the_opening_has_had_its_tokens() -> None:
-    result, _ = evolve({"seeds": 4, "variants": 0, "advice_every": 0}, budget={"tokens": 60_000, "evaluations": 100})
+    result, _ = evolve({"seeds": 4, "variants": 0, "advice_every": 0}, budget={"tokens": 80_000, "evaluations": 100})
     kinds = [each.operator for each in evaluated(result)]
     assert 0 < kinds.count("diverse") < 4
     assert "mutate" in kinds

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from flowevolve.prompts.programs import DEFAULT_INSTRUCTIONS, ShownProgram
+from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.compare import PHRASES, kinds_between
 from flowevolve.sim.worlds.code.prompt import KINDS, all_programs, hinted, sections
 
@@ -34,7 +35,7 @@ def _instructions(prompt: str) -> str:
         plain = [body for label, body in labelled_blocks(text) if not label]
         if "instruction" in heading.lower() and plain:
             return plain[0]
-    return DEFAULT_INSTRUCTIONS
+    return SHIPPED.text("program_how")
 
 
 def _kinds(programs: Sequence[ShownProgram], rng: random.Random) -> list[str]:

@@ -14,8 +14,8 @@ from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.prompts.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
 from flowevolve.prompts.novelty import NOVELTY_TITLE
-from flowevolve.prompts.plans import PLAN_TITLE
-from flowevolve.prompts.programs import ADVICE_TITLE, META_TITLE
+from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE
+from flowevolve.prompts.programs import ADVICE_TITLE, CHANGE_TITLES, META_TITLE, SEED_TITLE, SHIFT_TITLE
 from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.prompts.slots import DIAGNOSE_TITLE
 from flowevolve.sim.worlds.code.advice import advise, instruct
@@ -45,6 +45,8 @@ _IN_JSON: Mapping[str, Responder] = {
     EXEMPLARS_TITLE: exemplars,
 }
 """What answers a prompt, by its first line. All other prompts ask for programs."""
+KNOWN_TITLES = frozenset((*_IN_WORDS, *_IN_JSON, *CHANGE_TITLES.values(), SEED_TITLE, SHIFT_TITLE, IMPLEMENT_TITLE))
+"""The first lines of all prompts that this world answers."""
 _MOST_BROKEN = 0.5
 
 

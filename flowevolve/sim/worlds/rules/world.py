@@ -11,6 +11,7 @@ import random
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from flowevolve.core.model import ChatRequest
+from flowevolve.prompts.instructions import REWRITING_TITLES
 from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.prompts.reflection import (
     JUDGE_TITLE,
@@ -29,7 +30,7 @@ from flowevolve.tasks.house_style import HOUSE_STYLE
 __all__ = ["PRESETS", "RulesParams", "RulesWorld"]
 
 _ANSWERS: Mapping[str, playbook.Responder] = {
-    REFLECT_TITLE: reflect,
+    **dict.fromkeys((REFLECT_TITLE, *REWRITING_TITLES.values()), reflect),
     JUDGE_TITLE: judge,
     MERGE_TITLE: merge,
     MERGE_EDITS_TITLE: merge_edits,

@@ -43,6 +43,7 @@ from flowevolve.prompts.memory import (
 from flowevolve.prompts.plans import implement_prompt, plan_prompt, read_plans
 from flowevolve.prompts.programs import ShownProgram, program_prompt, read_program
 from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.sim.worlds.code.coder import CODERS
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, read_prompt
@@ -112,34 +113,40 @@ PATHS = [Trajectory("improvement", ("c1", "c2"), (0.25,)), Trajectory("decline",
 
 Ask = tuple[str, Callable[[str], object]]
 PROMPTS: Mapping[str, Ask] = {
-    "plan": (plan_prompt(TASK, PROGRAM, 5), lambda reply: read_plans(reply, 5)),
-    "diagnose": (diagnose_prompt(TASK, ShownProgram(PROGRAM, 0.5), PARTS), lambda reply: read_slots(reply, PARTS)),
-    "reflect": (reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25), read_insight),
+    "plan": (plan_prompt(SHIPPED, TASK, PROGRAM, 5), lambda reply: read_plans(reply, 5)),
+    "diagnose": (
+        diagnose_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), PARTS),
+        lambda reply: read_slots(reply, PARTS),
+    ),
+    "reflect": (
+        reflect_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25),
+        read_insight,
+    ),
     "reflect on a failure": (
         reflect_prompt(
-            TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(GROWN, None, 'Traceback\nKeyError: {"a": []}'), -0.5
+            SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(GROWN, None, 'Traceback\nKeyError: {"a": []}'), -0.5
         ),
         read_insight,
     ),
     "reflect with a board": (
-        reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25, shown_board(TRIED)),
+        reflect_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25, shown_board(TRIED)),
         read_insight,
     ),
-    "compress": (compress_prompt(Digest(TRIED, LESSONS), 300), read_digest),
+    "compress": (compress_prompt(SHIPPED, Digest(TRIED, LESSONS), 300), read_digest),
     "queries": (
-        queries_prompt(TASK, ShownProgram(PROGRAM, 0.5), shown_memory(TRIED, LESSONS), 3),
+        queries_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), shown_memory(TRIED, LESSONS), 3),
         lambda reply: read_queries(reply, 3),
     ),
     "queries for a plan": (
-        queries_prompt(TASK, ShownProgram({"plan": "Search by halves.\nprefer: loops"}, None), "", 3),
+        queries_prompt(SHIPPED, TASK, ShownProgram({"plan": "Search by halves.\nprefer: loops"}, None), "", 3),
         lambda reply: read_queries(reply, 3),
     ),
-    "distill": (distill_prompt(TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM), read_advice),
-    "summarize a seed": (summarize_prompt(PROGRAM), read_summary),
-    "summarize": (summarize_prompt(OTHER, str(SAID)), read_summary),
-    "navigate": (navigate_prompt(TASK, SHOWN, PATHS), read_guidance),
+    "distill": (distill_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM), read_advice),
+    "summarize a seed": (summarize_prompt(SHIPPED, PROGRAM), read_summary),
+    "summarize": (summarize_prompt(SHIPPED, OTHER, str(SAID)), read_summary),
+    "navigate": (navigate_prompt(SHIPPED, TASK, SHOWN, PATHS), read_guidance),
     "exemplars": (
-        exemplars_prompt(TASK, SHOWN["c1"], SHOWN, 2, "prefer: loops"),
+        exemplars_prompt(SHIPPED, TASK, SHOWN["c1"], SHOWN, 2, "prefer: loops"),
         lambda reply: read_examples(reply, SHOWN, 2),
     ),
 }
@@ -183,15 +190,15 @@ def test_an_answer_that_is_garbled_is_never_read(name: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        diagnose_prompt(TASK, ShownProgram({}, None), []),
-        reflect_prompt(TASK, ShownProgram({}, None), ShownProgram({}, None), 0.0),
-        compress_prompt(Digest((), ()), 100),
-        summarize_prompt({}),
-        navigate_prompt(TASK, {}, []),
-        exemplars_prompt(TASK, ShownProgram({}, None), {}, 3),
-        plan_prompt(TASK, {}, 3),
-        queries_prompt(TASK, ShownProgram({}, None), "", 3),
-        distill_prompt(TASK, ShownProgram({}, None), [], []),
+        diagnose_prompt(SHIPPED, TASK, ShownProgram({}, None), []),
+        reflect_prompt(SHIPPED, TASK, ShownProgram({}, None), ShownProgram({}, None), 0.0),
+        compress_prompt(SHIPPED, Digest((), ()), 100),
+        summarize_prompt(SHIPPED, {}),
+        navigate_prompt(SHIPPED, TASK, {}, []),
+        exemplars_prompt(SHIPPED, TASK, ShownProgram({}, None), {}, 3),
+        plan_prompt(SHIPPED, TASK, {}, 3),
+        queries_prompt(SHIPPED, TASK, ShownProgram({}, None), "", 3),
+        distill_prompt(SHIPPED, TASK, ShownProgram({}, None), [], []),
     ],
 )
 @pytest.mark.parametrize("preset", ["easy", "adversarial"])
@@ -202,17 +209,17 @@ def test_nothing_to_speak_of_gets_an_answer_too(prompt: str, preset: str) -> Non
 def test_programs_that_do_not_parse_or_are_not_python_are_answered_for() -> None:
     for program in ({"program.py": "def f(:"}, {"program.c": "int a = 3;"}):
         shown = ShownProgram(program, 0.5)
-        assert read_plans(ask(plan_prompt(TASK, program, 2)), 2)
-        assert read_slots(ask(diagnose_prompt(TASK, shown, parts_of(program))), parts_of(program))
-        assert read_insight(ask(reflect_prompt(TASK, shown, shown, 0.0))).direction.outcome == "neutral"
-        assert read_summary(ask(summarize_prompt(program))).abstract
-        assert read_queries(ask(queries_prompt(TASK, shown, "", 2)), 2)
+        assert read_plans(ask(plan_prompt(SHIPPED, TASK, program, 2)), 2)
+        assert read_slots(ask(diagnose_prompt(SHIPPED, TASK, shown, parts_of(program))), parts_of(program))
+        assert read_insight(ask(reflect_prompt(SHIPPED, TASK, shown, shown, 0.0))).direction.outcome == "neutral"
+        assert read_summary(ask(summarize_prompt(SHIPPED, program))).abstract
+        assert read_queries(ask(queries_prompt(SHIPPED, TASK, shown, "", 2)), 2)
 
 
 def test_plans_differ_and_a_program_written_to_one_heeds_it() -> None:
-    plans = read_plans(ask(plan_prompt(TASK, PROGRAM, 5)), 5)
+    plans = read_plans(ask(plan_prompt(SHIPPED, TASK, PROGRAM, 5)), 5)
     assert len({hinted(plan, "prefer") for plan in plans}) == 5
-    asked = implement_prompt(TASK, PROGRAM, "Go.\nprefer: constants")
+    asked = implement_prompt(SHIPPED, TASK, PROGRAM, "Go.\nprefer: constants")
     replies = [ask(asked, seed) for seed in range(60)]
     kinds = [
         kind for reply in replies for kind in reply.split("\n")[0].removeprefix("Changed: ").strip(".").split(", ")
@@ -224,7 +231,7 @@ def test_plans_differ_and_a_program_written_to_one_heeds_it() -> None:
 def test_the_part_with_most_loops_is_to_be_improved_and_those_in_which_a_better_program_differs() -> None:
     seen = dict.fromkeys(PARTS, 0)
     for seed in range(60):
-        asked = diagnose_prompt(TASK, ShownProgram(PROGRAM, 0.5), PARTS, ShownProgram(OTHER, 0.75))
+        asked = diagnose_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), PARTS, ShownProgram(OTHER, 0.75))
         slots = read_slots(ask(asked, seed), PARTS)
         assert sorted(part for slot in slots for part in slot.parts) == sorted(PARTS)
         for part in (part for slot in slots if not slot.keep for part in slot.parts):
@@ -237,12 +244,20 @@ def test_the_part_with_most_loops_is_to_be_improved_and_those_in_which_a_better_
     ("child", "kind"), [(RAISED, "constants"), (LOOPED, "loops"), (GROWN, "growth"), (OTHER, "calls")]
 )
 def test_reflection_tells_the_kind_of_change_and_what_came_of_it(child: Changed, kind: str) -> None:
-    better = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.75), 0.25)))
-    worse = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.25), -0.25)))
-    broken = read_insight(
-        ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, None, "Oh\nKeyError: 3"), -0.5))
+    better = read_insight(
+        ask(reflect_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.75), 0.25))
     )
-    same = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.5), 0.0)))
+    worse = read_insight(
+        ask(reflect_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.25), -0.25))
+    )
+    broken = read_insight(
+        ask(
+            reflect_prompt(
+                SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, None, "Oh\nKeyError: 3"), -0.5
+            )
+        )
+    )
+    same = read_insight(ask(reflect_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.5), 0.0)))
     assert [each.direction.outcome for each in (better, worse, broken, same)] == [
         "success",
         "failed",
@@ -258,18 +273,20 @@ def test_reflection_tells_the_kind_of_change_and_what_came_of_it(child: Changed,
 def test_a_reflection_counts_what_was_changed_whatever_was_tried_before() -> None:
     parent, child = ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75)
     board = shown_board([(Direction("## The program", "failed"), 2), *TRIED])
-    assert ask(reflect_prompt(TASK, parent, child, 0.25, board)) == ask(reflect_prompt(TASK, parent, child, 0.25))
+    assert ask(reflect_prompt(SHIPPED, TASK, parent, child, 0.25, board)) == ask(
+        reflect_prompt(SHIPPED, TASK, parent, child, 0.25)
+    )
 
 
 def test_what_is_alike_in_a_memory_becomes_one() -> None:
     tried = (*TRIED, (Direction("other constants and other operators", "success"), 3))
-    digest = read_digest(ask(compress_prompt(Digest(tried, LESSONS), 300)))
+    digest = read_digest(ask(compress_prompt(SHIPPED, Digest(tried, LESSONS), 300)))
     assert digest.directions == ((Direction("other constants", "success"), 5), TRIED[1])
     assert digest.lessons == (LESSONS[2], LESSONS[1])
 
 
 def test_experience_is_what_several_steps_have_in_common() -> None:
-    advice = read_advice(ask(distill_prompt(TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM)))
+    advice = read_advice(ask(distill_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM)))
     assert [(sorted(hinted(each.text, "prefer")), sorted(hinted(each.text, "avoid"))) for each in advice] == [
         (["constants"], []),
         ([], ["loops"]),
@@ -277,23 +294,25 @@ def test_experience_is_what_several_steps_have_in_common() -> None:
 
 
 def test_a_summary_of_a_summary_tells_what_was_kept_and_what_is_new() -> None:
-    seed = read_summary(ask(summarize_prompt(PROGRAM)))
-    child = read_summary(ask(summarize_prompt(GROWN, str(seed))))
+    seed = read_summary(ask(summarize_prompt(SHIPPED, PROGRAM)))
+    child = read_summary(ask(summarize_prompt(SHIPPED, GROWN, str(seed))))
     assert {trait.split("`")[1] for trait in child.inherited} == {"values", "weight", "<settings>"}
     assert [trait.split(":")[0] for trait in child.new] == ["growth"]
-    again = read_summary(ask(summarize_prompt(GROWN, str(child))))
+    again = read_summary(ask(summarize_prompt(SHIPPED, GROWN, str(child))))
     assert not again.new
 
 
 def test_guidance_goes_by_what_came_of_the_steps() -> None:
-    told = read_guidance(ask(navigate_prompt(TASK, SHOWN, PATHS)))
+    told = read_guidance(ask(navigate_prompt(SHIPPED, TASK, SHOWN, PATHS)))
     assert hinted(told, "prefer") == {"loops"}
     assert hinted(told, "avoid") == {"growth"}
     raw = {"c1": ShownProgram(PROGRAM, 0.5), "c2": ShownProgram(RAISED, 0.75), "c3": ShownProgram(GROWN, None)}
-    told = read_guidance(ask(navigate_prompt(TASK, raw, PATHS)))
+    told = read_guidance(ask(navigate_prompt(SHIPPED, TASK, raw, PATHS)))
     assert hinted(told, "prefer") == {"constants"}
     assert (
-        read_prompt(program_prompt(TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice=told)).leanings["constants"]
+        read_prompt(program_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice=told)).leanings[
+            "constants"
+        ]
         == 1
     )
 
@@ -301,7 +320,10 @@ def test_guidance_goes_by_what_came_of_the_steps() -> None:
 def test_examples_are_the_best_the_most_unlike_and_now_and_then_a_failed_one() -> None:
     shown = {**SHOWN, "c4": ShownProgram({ABSTRACT: "Quite other words in here, and many of them."}, 0.25)}
     chosen = [
-        [each.program for each in read_examples(ask(exemplars_prompt(TASK, SHOWN["c1"], shown, 3), seed), shown, 3)]
+        [
+            each.program
+            for each in read_examples(ask(exemplars_prompt(SHIPPED, TASK, SHOWN["c1"], shown, 3), seed), shown, 3)
+        ]
         for seed in range(60)
     ]
     assert all(names[:2] == ["c2", "c4"] for names in chosen)
@@ -314,7 +336,7 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
 
     def kept(model: str, keep: Sequence[str]) -> float:
         improve = [part for part in PARTS if part not in keep]
-        asked = mutation_prompt(TASK, ShownProgram(PROGRAM, 0.5), keep, improve, [], form=form)
+        asked = mutation_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), keep, improve, [], form=form)
         made = [read_program(ask(asked, seed, model), program, form) for seed in range(40)]
         return sum(unchanged(program, each, keep) for each in made) / len(made)
 
@@ -326,7 +348,14 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
 def test_parts_are_taken_from_the_program_that_has_the_better_ones() -> None:
     program, other = Artifact(PROGRAM, kind="program"), Artifact(OTHER, kind="program")
     asked = crossover_prompt(
-        TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), ["values", "solve"], ["weight"], [], form="whole"
+        SHIPPED,
+        TASK,
+        ShownProgram(PROGRAM, 0.5),
+        ShownProgram(OTHER, 0.75),
+        ["values", "solve"],
+        ["weight"],
+        [],
+        form="whole",
     )
     made = [read_program(ask(asked, seed, "large"), program, "whole") for seed in range(100)]
     both = [unchanged(program, each, ["values", "solve"]) and unchanged(other, each, ["weight"]) for each in made]
@@ -338,7 +367,7 @@ def test_of_several_files_parts_are_kept_by_their_files_names() -> None:
         {"program.py": SOURCE, "helper.py": "SIZE = 3\n\n\ndef weight(k):\n    return k + 1\n"}, kind="program"
     )
     keep = [part for part in parts_of(two) if part != "helper.py:weight"]
-    asked = mutation_prompt(TASK, ShownProgram(two, 0.5), keep, ["helper.py:weight"], [], form="whole")
+    asked = mutation_prompt(SHIPPED, TASK, ShownProgram(two, 0.5), keep, ["helper.py:weight"], [], form="whole")
     made = [read_program(ask(asked, seed, "large"), two, "whole") for seed in range(40)]
     assert sum(unchanged(two, each, keep) for each in made) > 35
     assert any(each["helper.py"] != two["helper.py"] for each in made)
@@ -347,7 +376,7 @@ def test_of_several_files_parts_are_kept_by_their_files_names() -> None:
 def test_the_more_lessons_say_so_the_more_it_is_heeded() -> None:
     def leanings(*lines: str) -> Mapping[str, float]:
         return read_prompt(
-            program_prompt(TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice="\n".join(lines))
+            program_prompt(SHIPPED, TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice="\n".join(lines))
         ).leanings
 
     assert leanings("prefer: loops, growth") == {"loops": 1, "growth": 1}

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.prompts.programs import ShownProgram, program_prompt, read_program
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.world import CodeWorld
 from flowevolve.sim.worlds.rules.params import PRESETS
 
@@ -32,7 +33,7 @@ def crossed(
     found: list[dict[str, object]] = []
     seed = Artifact(dict(parent.program), kind="program")
     asked = program_prompt(
-        "Do it.", parent, form="whole", others=others, ancestors=ancestors, advice="prefer: crossover"
+        SHIPPED, "Do it.", parent, form="whole", others=others, ancestors=ancestors, advice="prefer: crossover"
     )
     for number in range(seeds):
         reply = EASY.reply(ChatRequest("sim-small", (Message("user", asked),)), random.Random(number))

@@ -28,6 +28,7 @@ from flowevolve.prompts.programs import (
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.names import unbound
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, read_prompt
 from flowevolve.sim.worlds.code.world import CodeWorld
@@ -70,7 +71,13 @@ def ask(prompt: str, seed: int = 0, model: str = "sim", world: CodeWorld = EASY)
 def prompt(form: Form = "edits", others: Sequence[str] = (), advice: str = "", instructions: str = "") -> str:
     shown = [ShownProgram({"program.py": text}, 1.0) for text in others]
     return program_prompt(
-        "Do it.", ShownProgram(ONE, 0.5, "so so"), form=form, others=shown, advice=advice, instructions=instructions
+        SHIPPED,
+        "Do it.",
+        ShownProgram(ONE, 0.5, "so so"),
+        form=form,
+        others=shown,
+        advice=advice,
+        instructions=instructions,
     )
 
 
@@ -124,7 +131,7 @@ def test_parts_of_other_programs_are_taken_over_with_what_they_need() -> None:
 def test_a_different_program_is_changed_in_many_places_and_one_that_works_is_begun_with() -> None:
     shown = [ShownProgram({"program.py": "broken("}, None, "SyntaxError"), ShownProgram(ONE, 0.5)]
     before = set(SOURCE.split("\n"))
-    replies = [ask(seed_prompt("Do it.", shown), seed) for seed in range(20)]
+    replies = [ask(seed_prompt(SHIPPED, "Do it.", shown), seed) for seed in range(20)]
     after = [set(read_program(reply, ONE, "whole")["program.py"].split("\n")) for reply in replies]
     assert all(lines != before for lines in after)
     assert sum(len(lines - before) for lines in after) > 3 * len(after)
@@ -134,7 +141,7 @@ def test_other_languages_have_their_numbers_changed() -> None:
     script = Artifact(
         {"program.c": "// EVOLVE-BLOCK-START\nint a = 12;\n// EVOLVE-BLOCK-END\nint b = 3;\n"}, kind="program"
     )
-    asked = program_prompt("Do it.", ShownProgram(script, 0.5), form="edits")
+    asked = program_prompt(SHIPPED, "Do it.", ShownProgram(script, 0.5), form="edits")
     text = read_program(ask(asked, 1), script, "edits")["program.c"]
     assert text != script["program.c"]
     assert text.endswith("int b = 3;\n")
@@ -143,7 +150,7 @@ def test_other_languages_have_their_numbers_changed() -> None:
 @pytest.mark.parametrize("form", ["edits", "whole"])
 def test_of_several_files_any_may_be_changed(form: Form) -> None:
     two = Artifact({"program.py": "import helper\nx = 1\n", "helper.py": "y = 2\n"}, kind="program")
-    asked = program_prompt("Do it.", ShownProgram(two, 0.5), form=form)
+    asked = program_prompt(SHIPPED, "Do it.", ShownProgram(two, 0.5), form=form)
     changed = [read_program(ask(asked, seed, "sim-small"), two, form) for seed in range(20)]
     for name in two:
         assert any(each[name] != two[name] for each in changed)
@@ -224,9 +231,9 @@ def test_no_change_takes_a_name_its_value(seed: int, problem: Problem, different
     program = problem.seed()
     shown = ShownProgram(program, 1.0)
     asked = (
-        seed_prompt(problem.statement, [shown])
+        seed_prompt(SHIPPED, problem.statement, [shown])
         if different
-        else program_prompt(problem.statement, shown, form="whole", others=[shown])
+        else program_prompt(SHIPPED, problem.statement, shown, form="whole", others=[shown])
     )
     for name, text in read_program(ask(asked, seed), program, "whole").items():
         assert unbound(ast.parse(text)) <= unbound(ast.parse(program[name]))
@@ -260,8 +267,8 @@ def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
     """Counts, indices and what ends a loop are left alone."""
     program = Artifact({"program.py": LISTS}, kind="program")
     shown = ShownProgram(program, 1.0)
-    mutated = program_prompt("Do it.", shown, form="whole", advice="prefer: statements, loops")
-    asked = seed_prompt("Do it.", [shown]) if different else mutated
+    mutated = program_prompt(SHIPPED, "Do it.", shown, form="whole", advice="prefer: statements, loops")
+    asked = seed_prompt(SHIPPED, "Do it.", [shown]) if different else mutated
     texts = [read_program(ask(asked, seed), program, "whole")["program.py"] for seed in range(150)]
     for text in texts:
         space: dict[str, Callable[[int], list[float]]] = {}
