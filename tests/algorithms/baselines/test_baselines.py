@@ -65,7 +65,7 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
         "characters": sum(map(len, result.best.components.values())),
     }
     assessed = [event.data["failure"] for event in events if event.kind == "candidate.assessed"]
-    assert form == "whole" or any(failure is not None for failure in assessed)  # which of them fail is chance
+    assert len(assessed) > 100
     assert any(event.kind == "reply.unparsable" for event in events)
 
 
