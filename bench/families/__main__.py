@@ -1,4 +1,6 @@
-"""The command ``python -m bench.families [--seeds N] [--evaluations N] [--json FILE] [--processes N]``."""
+"""The command ``python -m bench.families [--seeds N] [--evaluations N] [--algorithms NAME ...] [--json FILE]
+[--processes N]``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from bench._lib.environment import environment
 from bench._lib.searches import PROFILE
 from bench.families.figures import HOME, MIDDLE, summarise
 from bench.families.section import section
-from bench.families.variants import EVALUATIONS, FIRST_SEED, SEEDS, WORLD, jobs
+from bench.families.variants import EVALUATIONS, FIRST_SEED, SEEDS, WHOLE, WORLD, jobs
 from flowevolve._util.errors import FlowevolveError
 
 
@@ -21,6 +23,7 @@ def main() -> int:
     parser = argument_parser(bench.families)
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many, from {FIRST_SEED} on; default {SEEDS}")
     parser.add_argument("--evaluations", type=int, default=EVALUATIONS, help=f"of each run; default {EVALUATIONS}")
+    parser.add_argument("--algorithms", nargs="+", choices=[*WHOLE], default=[*WHOLE], help="beside the baselines")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side")
     asked = parser.parse_args()
@@ -28,7 +31,7 @@ def main() -> int:
     if min(seeds, evaluations, asked.processes) < 1:
         parser.error("--seeds, --evaluations and --processes must be above 0")
     try:
-        wanted = jobs(range(FIRST_SEED, FIRST_SEED + seeds), evaluations)
+        wanted = jobs(range(FIRST_SEED, FIRST_SEED + seeds), evaluations, asked.algorithms)
         runs = list(perform_all(wanted, int(asked.processes)))
     except FlowevolveError as error:
         print(error, file=sys.stderr)

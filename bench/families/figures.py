@@ -23,11 +23,12 @@ def summarise(runs: Sequence[Run]) -> Content:
         groups.setdefault(run.algorithm, []).append(run)
     return {
         "rows": [_row(name, each) for name, each in groups.items()],
-        "over_baseline": [{"one": name, **_beside(groups, name, BASELINE)} for name in WHOLE],
+        "over_baseline": [{"one": name, **_beside(groups, name, BASELINE)} for name in WHOLE if name in groups],
         "parts": [
             {"algorithm": algorithm, "without": part, **_beside(groups, algorithm, name_of(algorithm, part))}
             for algorithm, parts in WITHOUT.items()
             for part in parts
+            if algorithm in groups
         ],
     }
 
@@ -40,7 +41,6 @@ def _row(name: str, runs: Sequence[Run]) -> Content:
         "past_middle": sum(run.best > MIDDLE for run in runs),
         "runs": len(runs),
         "evaluations": fmean(run.evaluations for run in runs),
-        "failures": fmean(run.failures for run in runs),
         "tokens": fmean(run.tokens for run in runs),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
 from bench._lib.algorithm_runs import Job, Settings
@@ -14,6 +14,7 @@ EVALUATIONS = 100
 SEEDS, FIRST_SEED = 12, 1000
 _ONE_AT_A_TIME: Mapping[bool, Settings] = {False: {"mode": "sync", "width": 1}, True: {"mode": "sync"}}
 """Lockstep, and lockstep with islands, whose steps are as wide as there are islands."""
+_NO_SHIFTS: Settings = {"shift_every": 0, "shift_stagnation": 0}
 _NO_EXPLORATION: Settings = {"exploration": {"initial": 0.0, "least": 0.0, "most": 0.0}}
 
 WHOLE: Mapping[str, Settings] = {
@@ -26,13 +27,14 @@ WHOLE: Mapping[str, Settings] = {
     "cse": {"name": "cse"},
     "context_evolve": {"name": "context_evolve"},
 }
-"""The algorithms as they ship. Only CodeEvolve's islands, which have 20 evaluations each, send programs every third
-one, so six times a run, as in its published runs; and its archive does not use running times, as nothing is run here.
+"""The algorithms as they ship. Only CodeEvolve's islands, which have 20 evaluations each in a run of 100, send programs
+every third one, so six times, as in its published runs; and its archive does not use running times, as nothing is run.
 """
 WITHOUT: Mapping[str, Mapping[str, Settings]] = {
     "levi": {
         "diverse seeds": {"seeds": 0},
-        "shifts": {"shift_every": 0, "shift_stagnation": 0},
+        "shifts": _NO_SHIFTS,
+        "diverse seeds and shifts": {"seeds": 0, **_NO_SHIFTS},
         "advice": {"advice_every": 0},
         "inspirations": {"inspiration": 0.0},
     },
@@ -53,7 +55,9 @@ WITHOUT: Mapping[str, Mapping[str, Settings]] = {
         "sampler": {"sampler": False},
     },
 }
-"""What turns off each part of an algorithm."""
+"""What turns off each part of an algorithm. LEVI without both diverse seeds and shifts was added after the first
+measurement, in which it did as well without either, since each may stand in for the other.
+"""
 
 
 def name_of(algorithm: str, part: str) -> str:
@@ -61,16 +65,16 @@ def name_of(algorithm: str, part: str) -> str:
     return f"{algorithm} without {part}"
 
 
-def variants() -> Mapping[str, Settings]:
-    """The ``[algorithm]`` table of each variant."""
+def variants(algorithms: Collection[str] = tuple(WHOLE)) -> Mapping[str, Settings]:
+    """The ``[algorithm]`` table of each variant of these algorithms, and of the baselines."""
     found: dict[str, Settings] = dict(BASELINES)
-    for algorithm, whole in WHOLE.items():
-        found[algorithm] = whole
+    for algorithm in algorithms:
+        whole = found[algorithm] = WHOLE[algorithm]
         found |= {name_of(algorithm, part): {**whole, **off} for part, off in WITHOUT[algorithm].items()}
     return found
 
 
-def jobs(seeds: Sequence[int], evaluations: int) -> list[Job]:
+def jobs(seeds: Sequence[int], evaluations: int, algorithms: Collection[str] = tuple(WHOLE)) -> list[Job]:
     """The runs seed by seed, in lockstep, one step at a time; of CodeEvolve a step is one of each island."""
     return [
         Job(
@@ -91,5 +95,5 @@ def jobs(seeds: Sequence[int], evaluations: int) -> list[Job]:
                 "budget": {"evaluations": evaluations},
             },
         )
-        for seed, (name, algorithm) in product(seeds, variants().items())
+        for seed, (name, algorithm) in product(seeds, variants(algorithms).items())
     ]

@@ -9,7 +9,7 @@ import pytest
 from bench._lib.algorithm_runs import Run, configure, perform
 from bench._lib.text import Content
 from bench.families.figures import HOME, MIDDLE, summarise
-from bench.families.section import section, separates
+from bench.families.section import LONG, long_section, section, separates
 from bench.families.variants import PROBLEM, WHOLE, WITHOUT, jobs, variants
 from flowevolve.runner.assemble import make_algorithm, make_task
 
@@ -20,7 +20,7 @@ def run_of(variant: str, best: float, seed: int = 0) -> Run:
 
 def test_each_algorithm_is_run_whole_and_without_each_part() -> None:
     parts = sum(map(len, WITHOUT.values()))
-    assert len(variants()) == 2 + len(WHOLE) + parts == 20
+    assert len(variants()) == 2 + len(WHOLE) + parts == 21
     tables = [json.dumps(each, sort_keys=True) for each in variants().values()]
     assert len(set(tables)) == len(tables)
 
@@ -75,7 +75,7 @@ def test_runs_past_the_ceilings_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("ci95", "said"),
-    [([0.5, 1.5], "separates: it helps"), ([-1.5, -0.5], "separates: it harms"), ([-1, 1], "does not separate")],
+    [([0.5, 1.5], "separates: better"), ([-1.5, -0.5], "separates: worse"), ([-1, 1], "does not separate")],
 )
 def test_a_part_separates_where_the_interval_leaves_out_0(ci95: list[float], said: str) -> None:
     assert separates({"difference": {"value": 0, "ci95": ci95}}) == said
@@ -85,6 +85,17 @@ def test_the_section_says_that_it_is_simulated_and_has_all_rows() -> None:
     made = section(content(0.0))
     assert made.startswith("## A landscape of families\n")
     assert "*Simulated*" in made
-    assert made.count("does not separate") == sum(map(len, WITHOUT.values()))
+    assert made.count("| does not separate |") == len(WHOLE) + sum(map(len, WITHOUT.values()))
     assert all(f"| {name} |" in made for name in variants())
     assert "| levi without shifts | +0.00 (+0.00 to +0.00) | 0 / 3 / 0 |" in made
+
+
+def test_some_algorithms_can_be_run_alone() -> None:
+    names = [job.algorithm for job in jobs([7], 30, ["levi"])]
+    assert names == [*variants(["levi"])]
+    assert {name.split()[0] for name in names} == {"best_of_n", "one_plus_lambda", "levi"}
+    found = summarise([run_of(name, 70.0) for name in names])
+    settings = content(0.0)["settings"]
+    made = long_section({**found, "settings": settings})
+    assert "cse" not in made
+    assert LONG in made
