@@ -19,12 +19,12 @@ they can't say.
 No program of the seed's family scores more than {home:g}, and none that counts copies as the seed does more than
 {middle:g}. Best-of-N and (1+λ) show their model one program, so they can't pass the first, which a test holds them
 to."""
-LONG = "families --algorithms levi code_evolve --evaluations 300"
+LONG = "families --algorithms levi code_evolve --evaluations 200 --seeds 10"
 """The command of the longer runs."""
 LONGER = """\
-The same with {evaluations} evaluations a run, for the two algorithms whose openings take a good part of 100: LEVI's
-seeds and their variants half of them, the first programs of CodeEvolve's five islands a fifth. These runs were added
-after those above. CodeEvolve's islands send programs every third of their evaluations, as above."""
+The same with {evaluations} evaluations a run and {seeds} seeds, for the two algorithms whose openings take a good part
+of 100: LEVI's seeds and their variants half of them, the first programs of CodeEvolve's five islands a fifth. These
+runs were added after those above. CodeEvolve's islands send programs every third of their evaluations, as above."""
 DIFFERENCES = """\
 Differences are best scores of the whole less those of the one without the part, with the same seeds; 95 % intervals are
 bootstrapped over seeds. A part is said to separate where its interval leaves out 0. There are {count} parts; of
