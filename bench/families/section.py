@@ -12,19 +12,22 @@ step at a time (of CodeEvolve one of each island). The landscape is built so tha
 programs, whose ceilings are the best scores of real programs (LEVI's archive for EPLB), and a simulated model whose
 small changes never leave a family. How often it leaves one where a prompt gives it occasion was chosen by us, before
 any run ([all numbers](reference/simulator.md)), and nothing was changed by what came out; LEVI without both diverse
-seeds and shifts was added afterwards. So these tables say which
-parts of an algorithm give occasion, and whether it makes use of what then comes; how often a real model would take it
-they can't say.
+seeds and shifts was added afterwards.
 
 No program of the seed's family scores more than {home:g}, and none that counts copies as the seed does more than
-{middle:g}. Best-of-N and (1+λ) show their model one program, so they can't pass the first, which a test holds them
-to."""
-LONG = "families --algorithms levi code_evolve --evaluations 200 --seeds 10"
+{middle:g}. Best-of-N and (1+λ) show their model one program, so they can't pass the first, which a test holds them to.
+
+**What follows from the rules alone**: new ways only come from diverse seeds, shifts and advice (LEVI), exploration's
+instructions (CodeEvolve), plans, or a start without one (CSE), and guidance (ContextEvolve). An algorithm without all
+of its sources has to stay where it is. What does not follow is how much a part brings beside the others, whether what
+is new is kept until its numbers are good, and whether two programs meet that have something for each other. How often
+a real model would find or take a new way these tables can't say."""
+LONG = "families --algorithms code_evolve --evaluations 200 --seeds 10"
 """The command of the longer runs."""
 LONGER = """\
-The same with {evaluations} evaluations a run and {seeds} seeds, for the two algorithms whose openings take a good part
-of 100: LEVI's seeds and their variants half of them, the first programs of CodeEvolve's five islands a fifth. These
-runs were added after those above. CodeEvolve's islands send programs every third of their evaluations, as above."""
+The same with {evaluations} evaluations a run and {seeds} seeds for CodeEvolve, whose five islands have a fifth of the
+evaluations each, and of 100 spend a fifth on their first programs, which are changes of the seed alone. These runs were
+added after those above. The islands send programs every third of their evaluations, as above."""
 DIFFERENCES = """\
 Differences are best scores of the whole less those of the one without the part, with the same seeds; 95 % intervals are
 bootstrapped over seeds. A part is said to separate where its interval leaves out 0. There are {count} parts; of
@@ -44,7 +47,7 @@ def section(content: Content) -> str:
 
 
 def long_section(content: Content) -> str:
-    """Markdown of longer runs of some algorithms, with its heading."""
+    """Markdown of longer runs, with its heading."""
     settings = content["settings"]
     return "\n\n".join(
         [

@@ -82,7 +82,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("agent_ablations", "CSE and ContextEvolve without some of their parts", agent_ablations.section),
     Bench("families", "which algorithms leave the family they begin in, and by which of their parts", families.section),
-    Bench("families_long", "two of them with 200 evaluations", families.long_section, command=families.LONG),
+    Bench("families_long", "CodeEvolve with 200 evaluations", families.long_section, command=families.LONG),
     Bench("task_sequence", "what CSE keeps from one task for the next", task_sequence.section),
     Bench("context_tokens", "tokens of a step of ContextEvolve beside raw histories", context_tokens.section),
     Bench("levi_proxy", "how well a few problems rank prompts as all do, by three choices", levi_proxy.section),
