@@ -18,7 +18,7 @@ No program of the seed's family scores more than {home:g}, and none that counts 
 {middle:g}. Best-of-N and (1+λ) show their model one program, so they can't pass the first, which a test holds them to.
 
 **What follows from the rules alone**: new ways only come from diverse seeds, shifts and advice (LEVI), exploration's
-instructions (CodeEvolve), plans, or a start without one (CSE), and guidance (ContextEvolve). An algorithm without all
+instructions (CodeEvolve), plans, or a start without one (CSE), and guidance (ContextEvolve). An algorithm without any
 of its sources has to stay where it is. What does not follow is how much a part brings beside the others, whether what
 is new is kept until its numbers are good, and whether two programs meet that have something for each other. How often
 a real model would find or take a new way these tables can't say."""
