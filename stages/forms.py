@@ -81,8 +81,12 @@ class Assignment:
 
     @property
     def further(self) -> Mapping[str, str]:
-        """What else the prompt says."""
-        return {"failure": fence(str(Assessment.of(self.parent).failure))} if self.kind == "fix" else {}
+        """What else the prompt says: how the program failed, where its feedback does not say so."""
+        if self.kind != "fix":
+            return {}
+        told = Assessment.of(self.parent)
+        failure = told.failure or ""
+        return {"failure": fence(failure) if failure and failure not in told.feedback else ""}
 
     @property
     def attributes(self) -> Mapping[str, JSON]:

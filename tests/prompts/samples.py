@@ -7,6 +7,7 @@ The snapshots beside this show them as text. After a change of a template or of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from flowevolve.algorithms.code_evolve.write import FIRST_INSTRUCTIONS, INSTRUCTIONS, meta_prompt
 from flowevolve.algorithms.levi.write import advice_prompt
@@ -19,6 +20,7 @@ from flowevolve.prompts.abstracts import (
     navigate_prompt,
     summarize_prompt,
 )
+from flowevolve.prompts.commands import PROGRAM_FOLDER
 from flowevolve.prompts.instructions import Rewriting, ShownInstruction, instruction_prompt
 from flowevolve.prompts.memory import (
     Digest,
@@ -33,17 +35,15 @@ from flowevolve.prompts.memory import (
     shown_board,
     shown_memory,
 )
+from flowevolve.prompts.novelty import novelty_prompt
 from flowevolve.prompts.plans import implement_prompt, plan_prompt
 from flowevolve.prompts.programs import Change, ShownProgram, program_prompt, seed_prompt
 from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reflection import ReflectionExample
 from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt
-
-NOT_YET = frozenset(
-    {"compare", "curate", "gather", "judge", "lesson", "merge", "merge_edits", "merge_notes", "reflect"}
-)
-"""Templates that have no sample yet."""
+from tests.prompts.samples_instructions import INSTRUCTION_SAMPLES
 
 STATEMENT = """\
 Put 100 items into bins of capacity 1 so that few bins are used.
@@ -108,6 +108,10 @@ def _program(change: Change, form: Form = "whole") -> str:
     )
 
 
+def _form(name: str) -> str:
+    return SHIPPED.text(name, named=SHIPPED.text("form_named"))
+
+
 def _instruction(rewriting: Rewriting) -> str:
     fields = SHIPPED[f"instruction_{rewriting}"].fields
     return instruction_prompt(
@@ -138,12 +142,14 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
     "diagnose": lambda: diagnose_prompt(SHIPPED, STATEMENT, PARENT, PARTS, OTHER),
     "distill": lambda: distill_prompt(SHIPPED, STATEMENT, OTHER, [HELPED], [HARMED]),
     "exemplars": lambda: exemplars_prompt(SHIPPED, STATEMENT, SHOWN["c1"], SHOWN, 2, ADVICE),
-    "form_edits": lambda: SHIPPED.text("form_edits"),
+    "form_command": lambda: SHIPPED.text("form_command", folder=PROGRAM_FOLDER),
+    "form_edits": lambda: _form("form_edits"),
     "form_edits_files": lambda: SHIPPED.text("form_edits_files", file="rooms.py"),
     "form_instruction": lambda: SHIPPED.text("form_instruction"),
     "form_marks": lambda: SHIPPED.text("form_marks"),
-    "form_whole": lambda: SHIPPED.text("form_whole"),
-    "form_whole_files": lambda: SHIPPED.text("form_whole_files"),
+    "form_named": lambda: SHIPPED.text("form_named"),
+    "form_whole": lambda: _form("form_whole"),
+    "form_whole_files": lambda: _form("form_whole_files"),
     "found": lambda: SHIPPED.text("found", why="core_logic (choose), weak: it takes the first bin."),
     "implement": lambda: implement_prompt(SHIPPED, STATEMENT, PARENT.program, "Take the tightest bin.", advice=ADVICE),
     "inspiration": lambda: SHIPPED.text("inspiration"),
@@ -156,10 +162,20 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
     "meta": _meta,
     "navigate": lambda: navigate_prompt(SHIPPED, STATEMENT, SHOWN, TRAJECTORIES),
     "no_failures": lambda: SHIPPED.text("no_failures"),
+    "novelty": lambda: novelty_prompt(SHIPPED, STATEMENT, PARENT.program, [OTHER.program, OLDER.program]),
     "plan": lambda: plan_prompt(SHIPPED, STATEMENT, PARENT.program, 3),
     "program_crossover": lambda: _program("crossover"),
     "program_depth": lambda: _program("depth", "edits"),
     "program_explore": lambda: _program("explore", "edits"),
+    "program_fix": lambda: program_prompt(
+        SHIPPED,
+        STATEMENT,
+        BROKEN,
+        form="edits",
+        change="fix",
+        advice=ADVICE,
+        further={"failure": fence("NameError: lowest is not defined")},
+    ),
     "program_generate": lambda: _program("generate", "edits"),
     "program_how": lambda: SHIPPED.text("program_how"),
     "program_improve": lambda: _program("improve", "edits"),
@@ -194,5 +210,7 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
     "program_variant": lambda: _program("variant"),
     "search_memory": lambda: queries_prompt(SHIPPED, STATEMENT, PARENT, shown_memory(TRIED, LESSONS), 3),
     "summarize": lambda: summarize_prompt(SHIPPED, OTHER.program, "Takes the first bin with room."),
+    "too_like": lambda: SHIPPED.text("too_like"),
+    **{name: partial(write, SHIPPED) for name, write in INSTRUCTION_SAMPLES.items()},
 }
 """What is written from each template, by its name."""

@@ -60,7 +60,7 @@ def test_what_a_template_has_no_field_for_is_never_dropped() -> None:
 
 @pytest.mark.parametrize("form", ["edits", "whole"])
 def test_the_example_in_a_prompt_is_a_reply_that_can_be_read(form: Form) -> None:
-    example = SHIPPED.text(f"form_{form}")
+    example = SHIPPED.text(f"form_{form}", named=SHIPPED.text("form_named"))
     old = "def area(width, height):\n    return width + height\n" if form == "edits" else "total = sum\n"
     child = read_program(example, Artifact({"program.py": old}, "program"), form)["program.py"]
     assert ("width * height" if form == "edits" else "math.fsum") in child

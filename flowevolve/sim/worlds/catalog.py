@@ -21,4 +21,15 @@ def code(params: RulesParams) -> World:
     return CodeWorld(params)
 
 
-WORLDS: Mapping[str, Callable[[RulesParams], World]] = {"rules": RulesWorld, "harness": harness, "code": code}
+def families(params: RulesParams) -> World:
+    from flowevolve.sim.worlds.families.world import FamiliesWorld  # noqa: PLC0415 - few runs need it
+
+    return FamiliesWorld(params)
+
+
+WORLDS: Mapping[str, Callable[[RulesParams], World]] = {
+    "rules": RulesWorld,
+    "harness": harness,
+    "code": code,
+    "families": families,
+}

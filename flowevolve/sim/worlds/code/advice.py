@@ -25,11 +25,11 @@ def advise(prompt: str, rng: random.Random) -> str:
 def instruct(prompt: str, rng: random.Random) -> str:
     """Rewrite a prompt's instructions with another line on what to prefer, which half of the time is a guess."""
     kinds = [rng.choice(KINDS)] if rng.random() < 0.5 else _kinds(all_programs(prompt), rng)
-    kept = [line for line in _instructions(prompt).split("\n") if not hinted(line, "prefer")]
+    kept = [line for line in instructions(prompt).split("\n") if not hinted(line, "prefer")]
     return f"These instructions say more of what to try.\n\n{fence(chr(10).join([*kept, f'prefer: {kinds[0]}']))}"
 
 
-def _instructions(prompt: str) -> str:
+def instructions(prompt: str) -> str:
     """The first unlabelled fenced text below a heading that speaks of instructions, else the default instructions."""
     for heading, text in sections(prompt).items():
         plain = [body for label, body in labelled_blocks(text) if not label]

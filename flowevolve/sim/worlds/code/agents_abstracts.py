@@ -28,6 +28,8 @@ _NEW_TRAIT = re.compile(rf"\b({'|'.join(KINDS)}): `")
 _WORD = re.compile(r"\w+")
 _FAILED_CHOSEN = 0.3
 """How often a failed program is among the examples, if there is one."""
+Step = tuple[str, str, float | None]
+"""The names of a parent and its child, and the change of the score, which is None if the child failed."""
 
 
 def summarize(prompt: str, rng: random.Random) -> str:
@@ -88,17 +90,21 @@ def navigate(prompt: str, rng: random.Random) -> str:
 
 def _worth(parts: Mapping[str, str], shown: Mapping[str, ShownProgram]) -> dict[str, float]:
     """The mean change of the score by kind, as a share of the largest change; a failure counts as the largest loss."""
-    steps = [step for heading in KIND_HEADINGS.values() for step in _steps(parts.get(heading, ""))]
+    steps = all_steps(parts)
     largest = max((abs(change) for _, _, change in steps if change is not None), default=0.0) or 1.0
     found: defaultdict[str, list[float]] = defaultdict(list)
-    for parent, child, change in dict.fromkeys(steps):
+    for parent, child, change in steps:
         for kind in _kinds(shown.get(parent), shown.get(child)):
             found[kind].append(-1.0 if change is None else change / largest)
     return {kind: fmean(changes) for kind, changes in found.items()}
 
 
-def _steps(section: str) -> Iterator[tuple[str, str, float | None]]:
-    """The steps of a section: parent, child and the change of the score, which is None if the child failed."""
+def all_steps(parts: Mapping[str, str]) -> Sequence[Step]:
+    """The steps of all trajectories that a prompt shows, each once."""
+    return [*dict.fromkeys(step for heading in KIND_HEADINGS.values() for step in _steps(parts.get(heading, "")))]
+
+
+def _steps(section: str) -> Iterator[Step]:
     for line in section.split("\n"):
         name = line.removeprefix("- ").split(" -> ")[0]
         for child, change in _LINK.findall(line):

@@ -43,7 +43,7 @@ def reflect(prompt: str, rng: random.Random) -> str:
     if parent is None or child is None:
         return "There are no two programs to compare."
     kinds = kinds_between(parent.program, child.program)[:_TOLD]
-    outcome = _outcome(parent, child) if kinds else "neutral"
+    outcome = outcome_of(parent, child) if kinds else "neutral"
     direction = in_words(kinds) or "no change at all"
     where = _where(parent, child)
     match outcome:
@@ -59,7 +59,8 @@ def reflect(prompt: str, rng: random.Random) -> str:
     return in_json("I compared the two versions.", value)
 
 
-def _outcome(parent: ShownProgram, child: ShownProgram) -> str:
+def outcome_of(parent: ShownProgram, child: ShownProgram) -> str:
+    """Whether a change was a success: the word for it that a memory uses."""
     if child.score is None:
         return "failed"
     if parent.score is None or child.score > parent.score:

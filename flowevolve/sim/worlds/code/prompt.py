@@ -48,6 +48,8 @@ class ProgramRequest:
     """Earlier versions of the parent."""
     anew: bool = False
     """Whether a new program is asked for, and the parent only shows what form it must have."""
+    hints: str = ""
+    """What is said on how to go about it, and what is advised."""
 
 
 def read_prompt(prompt: str) -> ProgramRequest:
@@ -63,6 +65,7 @@ def read_prompt(prompt: str) -> ProgramRequest:
         [part for part, _, source in taken if source == FROM_SECOND],
         programs(parts.get(ANCESTORS_HEADING, "")),
         prompt.startswith(IMPLEMENT_TITLE),
+        hints,
     )
 
 

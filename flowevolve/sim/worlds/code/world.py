@@ -23,17 +23,17 @@ from flowevolve.sim.worlds.code.agents_abstracts import exemplars, navigate, sum
 from flowevolve.sim.worlds.code.agents_memory import compress, distill, queries, reflect
 from flowevolve.sim.worlds.code.agents_novelty import judge
 from flowevolve.sim.worlds.code.agents_parts import diagnose, plan
-from flowevolve.sim.worlds.code.coder import coder_of
-from flowevolve.sim.worlds.code.prompt import read_prompt
+from flowevolve.sim.worlds.code.coder import Coder, coder_of
+from flowevolve.sim.worlds.code.prompt import ProgramRequest, read_prompt
 from flowevolve.sim.worlds.code.replies import garbled
-from flowevolve.sim.worlds.code.requests import edit_program
+from flowevolve.sim.worlds.code.requests import Edited, edit_program
 from flowevolve.sim.worlds.code.writing import broken, write_reply
 from flowevolve.sim.worlds.rules.params import PRESETS, ParamsWorld
 
 Responder = Callable[[str, random.Random], str]
 
-_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct, NOVELTY_TITLE: judge}
-_IN_JSON: Mapping[str, Responder] = {
+IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct, NOVELTY_TITLE: judge}
+IN_JSON: Mapping[str, Responder] = {
     PLAN_TITLE: plan,
     DIAGNOSE_TITLE: diagnose,
     REFLECT_TITLE: reflect,
@@ -45,7 +45,7 @@ _IN_JSON: Mapping[str, Responder] = {
     EXEMPLARS_TITLE: exemplars,
 }
 """What answers a prompt, by its first line. All other prompts ask for programs."""
-KNOWN_TITLES = frozenset((*_IN_WORDS, *_IN_JSON, *CHANGE_TITLES.values(), SEED_TITLE, SHIFT_TITLE, IMPLEMENT_TITLE))
+KNOWN_TITLES = frozenset((*IN_WORDS, *IN_JSON, *CHANGE_TITLES.values(), SEED_TITLE, SHIFT_TITLE, IMPLEMENT_TITLE))
 """The first lines of all prompts that this world answers."""
 _MOST_BROKEN = 0.5
 
@@ -57,24 +57,31 @@ class CodeWorld(ParamsWorld):
     replies.
     """
 
+    in_words: Mapping[str, Responder] = IN_WORDS
+    in_json: Mapping[str, Responder] = IN_JSON
+
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
         prompt = prompt_of(request.messages)
         title = prompt.partition("\n")[0]
-        if title in _IN_WORDS:
-            return _IN_WORDS[title](prompt, rng)
-        if title in _IN_JSON:
-            answer = _IN_JSON[title](prompt, rng)
+        if title in self.in_words:
+            return self.in_words[title](prompt, rng)
+        if title in self.in_json:
+            answer = self.in_json[title](prompt, rng)
             return garbled(answer, rng) if self._makes_mistake(request.model, rng) else answer
         return self._program(prompt, request.model, rng)
 
     def _program(self, prompt: str, model: str, rng: random.Random) -> str:
         request = read_prompt(prompt)
-        edited = edit_program(request, coder_of(model), rng)
+        edited = self.edit(request, coder_of(model), rng)
         if edited is None:
             return "There is no program to work on."
         reply = write_reply(edited.old, edited.new, request.form, f"Changed: {', '.join(edited.kinds) or 'nothing'}.")
         return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
+
+    def edit(self, request: ProgramRequest, coder: Coder, rng: random.Random) -> Edited | None:
+        """What the coder makes of a request for a program; None if the prompt shows no program."""
+        return edit_program(request, coder, rng)
 
     def _makes_mistake(self, model: str, rng: random.Random) -> bool:
         clumsiness = self.params.unparsable / PRESETS["normal"].unparsable
