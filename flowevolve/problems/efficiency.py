@@ -30,6 +30,8 @@ EPSILON = 0.001
 CLIP = 5.0
 """Ratios to the reference are clipped to this."""
 LEAST_RUNS = 3
+PACKAGES = ("numpy",)
+"""What programs may import besides the standard library."""
 _DRIVER = inspect.getsource(streams)
 _QUOTED, _LINE = 600, 200
 """The most characters of an input, and of a line of an answer, that feedback quotes."""
@@ -210,7 +212,8 @@ class EfficiencyProblem:
     async def _pass(self, source: str, sandbox: Sandbox) -> None:
         """Run all tests once to see whether the program is right.
 
-        This run is pinned to a core, too: without that it could get a core on which another program is measured.
+        Imports that are not allowed are refused here, and so need no look while the program is measured. This run is
+        pinned to a core, too: without that it could get a core on which another program is measured.
 
         Raises:
             _FailedError: at the first failure.
@@ -222,6 +225,7 @@ class EfficiencyProblem:
                 arguments=_arguments(source, tests, tell=True),
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
+                packages=PACKAGES,
             )
             self._check(outcome, first, tests)
 

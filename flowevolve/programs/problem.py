@@ -85,6 +85,8 @@ class ScoredProblem:
     """The time limit of a case in seconds; None: that of the sandbox."""
     memory_mb: int | None = None
     """The memory limit of a case in megabytes; None: that of the sandbox."""
+    packages: Sequence[str] | None = None
+    """What a Python program may import besides the standard library; None: whatever is installed."""
 
     def seed(self) -> Artifact:
         return Artifact({self.file: self.source}, kind="program")
@@ -137,7 +139,14 @@ class FunctionProblem(ScoredProblem):
             arguments=case.arguments,
             timeout=self.timeout,
             memory_mb=self.memory_mb,
+            packages=self.importable(artifact),
         )
+
+    def importable(self, artifact: Artifact) -> Sequence[str] | None:
+        """What a program may import: the problem's packages, and its own files. None: whatever is installed."""
+        if self.packages is None:
+            return None
+        return [*self.packages, *(file.partition("/")[0].removesuffix(".py") for file in artifact if file != self.file)]
 
 
 class CommandProblem(ScoredProblem):
