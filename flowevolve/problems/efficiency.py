@@ -21,7 +21,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.drivers import streams
 from flowevolve.programs import Case, Verdict, WrongResultError
-from flowevolve.programs.problem import PROGRAM, failed, one_source
+from flowevolve.programs.problem import PROGRAM, failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
 from flowevolve.sandbox.measure import middle
 
@@ -165,7 +165,7 @@ class EfficiencyProblem:
         """
         reference = None if self.reference is None else await self._measured_reference(self.reference, sandbox)
         try:
-            figures = await self._measured(one_source(artifact, PROGRAM), sandbox)
+            figures = await self._measured(artifact, sandbox)
         except _FailedError as error:
             lost = error.verdict
             metrics = {**lost.metrics, **({} if reference is None else FAILED)}
@@ -179,13 +179,14 @@ class EfficiencyProblem:
             {**raw, **({} if reference is None else reference.over(figures))},
         )
 
-    async def _measured(self, source: str, sandbox: Sandbox) -> Figures:
+    async def _measured(self, artifact: Artifact, sandbox: Sandbox) -> Figures:
         """Run all tests once without measuring and, if all answers are right, as often as the procedure says.
 
         Raises:
             _FailedError: at the first failure.
         """
-        await self._pass(source, sandbox)
+        source = one_source(artifact, PROGRAM)
+        await self._pass(source, importable(PACKAGES, artifact), sandbox)
         totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
         for first, tests in self._batches():
             measurement = await measure(
@@ -209,7 +210,7 @@ class EfficiencyProblem:
             middle(total.peak_mb for total in totals),
         )
 
-    async def _pass(self, source: str, sandbox: Sandbox) -> None:
+    async def _pass(self, source: str, packages: Sequence[str], sandbox: Sandbox) -> None:
         """Run all tests once to see whether the program is right.
 
         Imports that are not allowed are refused here, and so need no look while the program is measured. This run is
@@ -225,7 +226,7 @@ class EfficiencyProblem:
                 arguments=_arguments(source, tests, tell=True),
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
-                packages=PACKAGES,
+                packages=packages,
             )
             self._check(outcome, first, tests)
 
@@ -235,7 +236,7 @@ class EfficiencyProblem:
         async with reference.lock:
             if reference.figures is None:
                 try:
-                    reference.figures = await self._measured(source, sandbox)
+                    reference.figures = await self._measured(Artifact({PROGRAM: source}, kind="program"), sandbox)
                 except _FailedError as error:
                     raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
             return reference.figures

@@ -139,14 +139,8 @@ class FunctionProblem(ScoredProblem):
             arguments=case.arguments,
             timeout=self.timeout,
             memory_mb=self.memory_mb,
-            packages=self.importable(artifact),
+            packages=None if self.packages is None else importable(self.packages, artifact),
         )
-
-    def importable(self, artifact: Artifact) -> Sequence[str] | None:
-        """What a program may import: the problem's packages, and its own files. None: whatever is installed."""
-        if self.packages is None:
-            return None
-        return [*self.packages, *(file.partition("/")[0].removesuffix(".py") for file in artifact if file != self.file)]
 
 
 class CommandProblem(ScoredProblem):
@@ -166,6 +160,11 @@ class CommandProblem(ScoredProblem):
             timeout=self.timeout,
             memory_mb=self.memory_mb,
         )
+
+
+def importable(packages: Sequence[str], files: Mapping[str, str]) -> list[str]:
+    """What a program may import besides the standard library: these packages, and its own files."""
+    return [*packages, *(file.partition("/")[0].removesuffix(".py") for file in files)]
 
 
 def one_source(files: Mapping[str, str], main: str) -> str:

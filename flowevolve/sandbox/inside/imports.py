@@ -18,7 +18,7 @@ def permit(packages: Sequence[str], path: str) -> None:
     program's file, or none.
     """
     plain = builtins.__import__
-    allowed = sys.stdlib_module_names | set(packages)
+    allowed = sys.stdlib_module_names | {"__main__", *packages}
     whole = ", ".join(["the standard library", *packages])
 
     def guarded(
