@@ -7,7 +7,6 @@ reward).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -19,9 +18,9 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.problems.checks import kind, list_of
-from flowevolve.problems.drivers import streams
+from flowevolve.problems.languages import PYTHON, Language
 from flowevolve.programs import Case, Verdict, WrongResultError
-from flowevolve.programs.problem import PROGRAM, failed, importable, one_source
+from flowevolve.programs.problem import failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
 from flowevolve.sandbox.measure import middle
 
@@ -32,7 +31,12 @@ CLIP = 5.0
 LEAST_RUNS = 3
 PACKAGES = ("numpy",)
 """What programs may import besides the standard library."""
-_DRIVER = inspect.getsource(streams)
+SUBMISSION = "==Code Submission=="
+"""Where in a runner the program stands, as in EffiBench-X."""
+BUILD_SECONDS, BUILD_MB = 60.0, 2048
+"""The limits of building a program."""
+_BUILD_WORDS = 1500
+"""The most characters of a compiler's words that feedback quotes."""
 _QUOTED, _LINE = 600, 200
 """The most characters of an input, and of a line of an answer, that feedback quotes."""
 
@@ -102,19 +106,18 @@ def _ratio(ours: float, theirs: float) -> float:
     return min(CLIP, ours / theirs)
 
 
-def rules(tests: int, procedure: Procedure) -> str:
+def rules(tests: int, procedure: Procedure, language: Language = PYTHON) -> str:
     """The rules with which every problem statement ends."""
     together = procedure.together or tests
     whose, run = ("", "to run them in")
     if together < tests:
         whose, run = ("each " if together == 1 else f"each {together} of them ", "to run in")
+    reads = " once for each test: it reads the test from standard input and prints the answer to standard output"
     return (
-        "The program is one Python file, run as a script once for each test: it reads the test from standard input and "
-        "prints the answer to standard output. It may use the standard library and numpy, nothing else; it has no "
-        f"network. There are {tests} tests; all must be right, {whose}with {procedure.timeout:g} seconds and "
-        f"{procedure.memory_mb} MB of memory {run}. What counts then is the area below the curve of memory "
-        "over time, A megabyte-seconds for all tests together, so that both time and memory matter. The score is "
-        "1 / (A + 0.001): higher is better."
+        f"{language.rules.format(times=reads)} There are {tests} tests; all must be right, {whose}with "
+        f"{procedure.timeout:g} seconds and {procedure.memory_mb} MB of memory {run}. What counts then is the area "
+        "below the curve of memory over time, A megabyte-seconds for all tests together, so that both time and memory "
+        "matter. The score is 1 / (A + 0.001): higher is better."
     )
 
 
@@ -132,7 +135,7 @@ class _FailedError(Exception):
 
 @dataclass(eq=False)
 class EfficiencyProblem:
-    """Programs that print the answers to all ``tests``. Of a program of several files, ``program.py`` is run.
+    """Programs that print the answers to all ``tests``. Of a program of several files, the language's own is run.
 
     Value: 1 / (A + 0.001), where A is the memory-time integral in MB·s over all tests; 0 for a program that fails any
     test in any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
@@ -148,6 +151,9 @@ class EfficiencyProblem:
     reference: str | None = None
     """The program whose figures others are divided by. It is measured like all others, once in each sandbox."""
     procedure: Procedure = field(default_factory=Procedure)
+    language: Language = PYTHON
+    runner: str | None = None
+    """The program that calls the evolved one, which takes the place of `SUBMISSION` in it; None: that is a whole."""
     cases: Sequence[Case] = (Case("tests"),)
     worst: float = 0.0
 
@@ -155,7 +161,7 @@ class EfficiencyProblem:
         self._reference_figures: WeakKeyDictionary[Sandbox, _ReferenceFigures] = WeakKeyDictionary()
 
     def seed(self) -> Artifact:
-        return Artifact({PROGRAM: self.source}, kind="program")
+        return self._program(self.source)
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
         """Measure a program on all tests, if it is right.
@@ -185,13 +191,13 @@ class EfficiencyProblem:
         Raises:
             _FailedError: at the first failure.
         """
-        source = one_source(artifact, PROGRAM)
+        source = await self._runnable(artifact, sandbox)
         await self._pass(source, importable(PACKAGES, artifact), sandbox)
         totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
         for first, tests in self._batches():
             measurement = await measure(
                 sandbox,
-                _DRIVER,
+                self.language.driver,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=False),
                 timeout=self.procedure.timeout,
@@ -210,6 +216,39 @@ class EfficiencyProblem:
             middle(total.peak_mb for total in totals),
         )
 
+    def _program(self, source: str) -> Artifact:
+        return Artifact({self.language.file: source}, kind="program")
+
+    async def _runnable(self, artifact: Artifact, sandbox: Sandbox) -> str:
+        """What the driver runs: the source in the runner, or the machine code that is built of it.
+
+        Raises:
+            _FailedError: if it can't be built.
+        """
+        file = self.language.file
+        files = {name: artifact[name] for name in artifact}
+        if self.runner is not None:
+            files[file] = self.language.header + self.runner.replace(SUBMISSION, files[file])
+        if not self.language.built:
+            return one_source(files, file)
+        outcome = await sandbox.run(
+            self.language.driver,
+            call="harness_build",
+            arguments={"program": files[file]},
+            timeout=BUILD_SECONDS,
+            memory_mb=BUILD_MB,
+        )
+        seconds = {"seconds": outcome.seconds}
+        match outcome.result:
+            case {"code": str(code)}:
+                return code
+            case {"errors": str(errors)}:
+                first = next((line for line in errors.splitlines() if "error" in line), errors.splitlines()[0])
+                words = f"The program can't be built:\n{errors[:_BUILD_WORDS]}"
+                raise _FailedError(Verdict(self.worst, words, f"it can't be built: {first}", seconds))
+        verdict = failed(self.worst, outcome)
+        raise _FailedError(Verdict(self.worst, verdict.feedback, f"it can't be built: {verdict.failure}", seconds))
+
     async def _pass(self, source: str, packages: Sequence[str], sandbox: Sandbox) -> None:
         """Run all tests once to see whether the program is right.
 
@@ -221,7 +260,7 @@ class EfficiencyProblem:
         """
         for first, tests in self._batches():
             (outcome,) = await sandbox.run_pinned(
-                _DRIVER,
+                self.language.driver,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=True),
                 timeout=self.procedure.timeout,
@@ -236,7 +275,7 @@ class EfficiencyProblem:
         async with reference.lock:
             if reference.figures is None:
                 try:
-                    reference.figures = await self._measured(Artifact({PROGRAM: source}, kind="program"), sandbox)
+                    reference.figures = await self._measured(self._program(source), sandbox)
                 except _FailedError as error:
                     raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
             return reference.figures

@@ -15,6 +15,8 @@ from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.problems.limits import PAPER
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
+pytestmark = pytest.mark.anyio
+
 CIRCLES = next(family for family in FAMILIES if family.problem == "levi/circle_packing")
 TRANSACTIONS = next(family for family in FAMILIES if family.ours == "transaction_scheduling")
 PACKING = """
