@@ -17,12 +17,13 @@ import anyio
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
+from flowevolve.problems import native_tests
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.languages import PYTHON, Language
 from flowevolve.programs import Case, Verdict, WrongResultError
 from flowevolve.programs.problem import failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
-from flowevolve.sandbox.measure import middle
+from flowevolve.sandbox.measure import integral, middle
 
 EPSILON = 0.001
 """The constant in CSE's reward, 1 / (A + 0.001)."""
@@ -195,11 +196,14 @@ class EfficiencyProblem:
         await self._pass(source, importable(PACKAGES, artifact), sandbox)
         totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
         for first, tests in self._batches():
+            job = self._job(source, tests, tell=False)
             measurement = await measure(
                 sandbox,
-                self.language.driver,
-                call="harness_run",
-                arguments=_arguments(source, tests, tell=False),
+                job.source,
+                call=job.call,
+                arguments=job.arguments,
+                command=job.command,
+                name=job.name,
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
                 runs=self.procedure.runs,
@@ -207,14 +211,29 @@ class EfficiencyProblem:
             for outcome in measurement.outcomes:
                 self._check(outcome, first, tests)
             totals = [
-                Figures(total.integral + area, total.seconds + outcome.seconds, max(total.peak_mb, outcome.peak_mb))
-                for total, area, outcome in zip(totals, measurement.integrals, measurement.outcomes, strict=True)
+                Figures(total.integral + area, total.seconds + outcome.seconds, max(total.peak_mb, peak))
+                for total, outcome in zip(totals, measurement.outcomes, strict=True)
+                for area, peak in [self._memory(outcome)]
             ]
         return Figures(
             middle(total.integral for total in totals),
             middle(total.seconds for total in totals),
             middle(total.peak_mb for total in totals),
         )
+
+    def _memory(self, outcome: Outcome) -> tuple[float, float]:
+        """The integral of a run's memory, and its peak."""
+        if not self.language.built:
+            return integral(outcome.samples), outcome.peak_mb
+        samples = native_tests.of_the_script(outcome.samples)
+        return integral(samples), max((memory for _, memory in samples), default=0.0)
+
+    def _job(self, source: str, tests: Sequence[Trial], *, tell: bool) -> _Job:
+        inputs = [test.input for test in tests]
+        if self.language.built:
+            script = native_tests.script(source, inputs, tell=tell)
+            return _Job(script, None, {}, native_tests.COMMAND, native_tests.NAME)
+        return _Job(self.language.driver, "harness_run", {"program": source, "inputs": [*inputs], "tell": tell})
 
     def _program(self, source: str) -> Artifact:
         return Artifact({self.language.file: source}, kind="program")
@@ -259,10 +278,13 @@ class EfficiencyProblem:
             _FailedError: at the first failure.
         """
         for first, tests in self._batches():
+            job = self._job(source, tests, tell=True)
             (outcome,) = await sandbox.run_pinned(
-                self.language.driver,
-                call="harness_run",
-                arguments=_arguments(source, tests, tell=True),
+                job.source,
+                call=job.call,
+                arguments=job.arguments,
+                command=job.command,
+                name=job.name,
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
                 packages=packages,
@@ -300,7 +322,8 @@ class EfficiencyProblem:
                 words += f"\nIt was at {self._named(first + begun - 1)}, which reads\n{_shown(tests[begun - 1].input)}"
             raise _FailedError(Verdict(self.worst, words, verdict.failure, seconds))
         try:
-            for place, answer in enumerate(list_of(outcome.result, "the answers", len(tests))):
+            result = native_tests.answers(outcome.stdout) if self.language.built else outcome.result
+            for place, answer in enumerate(list_of(result, "the answers", len(tests))):
                 wrong = difference(tests[place].output, answer)
                 if wrong is not None:
                     name = self._named(first + place)
@@ -311,6 +334,17 @@ class EfficiencyProblem:
 
     def _named(self, place: int) -> str:
         return f"test {place + 1} of {len(self.tests)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the sandbox is to run."""
+
+    source: str
+    call: str | None
+    arguments: Mapping[str, JSON]
+    command: Sequence[str] | None = None
+    name: str = "program.py"
 
 
 @dataclass
@@ -344,7 +378,3 @@ def _quoted(line: str | None) -> str:
 def _shown(text: str) -> str:
     text = text.rstrip()
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… and {len(text) - _QUOTED} characters more"
-
-
-def _arguments(source: str, tests: Sequence[Trial], *, tell: bool) -> dict[str, JSON]:
-    return {"program": source, "inputs": [test.input for test in tests], "tell": tell}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve._util.errors import InputError
-from flowevolve.problems.drivers import native, streams
+from flowevolve.problems.drivers import build_cpp, streams
 from flowevolve.sandbox.isolation import ENVIRONMENT
 
 LanguageName = Literal["python", "cpp"]
@@ -23,9 +23,9 @@ class Language:
     file: str
     """The component of a program that is run."""
     driver: str
-    """The source of the functions that run programs."""
+    """The source of the function that runs programs; if they are built, of the one that builds them."""
     built: bool
-    """Whether a program is compiled before it is run."""
+    """Whether a program is built before it is run."""
     rules: str
     """What a program is and may use, for problem statements."""
     header: str
@@ -78,7 +78,7 @@ CPP = Language(
     name="cpp",
     key="cpp",
     file="program.cpp",
-    driver=inspect.getsource(native),
+    driver=inspect.getsource(build_cpp),
     built=True,
     rules="The program is one C++ file, built by g++ with -O2 -std=c++17 and run{times}. It may use the standard "
     "library, nothing else; it has no network.",

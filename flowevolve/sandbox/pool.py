@@ -92,17 +92,19 @@ class Sandbox:
         *,
         call: str | None = None,
         arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+        command: Sequence[str] | None = None,
+        name: str = "program.py",
         timeout: float | None = None,
         memory_mb: int | None = None,
         sample_seconds: float = SAMPLE_SECONDS,
         runs: int = 1,
         packages: Sequence[str] | None = None,
     ) -> list[Outcome]:
-        """Run a Python program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
+        """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
 
         That holds for pinned runs in all processes of this user; this one waits until a core is free.
         """
-        request = self._request(source, call, arguments, None, "program.py", timeout, memory_mb, packages)
+        request = self._request(source, call, arguments, command, name, timeout, memory_mb, packages)
         outcomes: list[Outcome] = []
         async with CORES.one() as core:
             pinned = replace(request, core=core, sample_seconds=sample_seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ COMMANDS = re.findall(r"^    flowevolve run (.*)$", PAGE, re.MULTILINE)
 def test_a_run_of_the_page_can_be_configured(command: str) -> None:
     words = shlex.split(command.replace("$LLM", LLM).replace("$DATA", "data"))
     assert words[-2] == "--out"
-    overrides = [word for flag, word in zip(words, words[1:], strict=False) if flag == "--set"]
+    overrides = [word for flag, word in pairwise(words) if flag == "--set"]
     config = load_config(ROOT / words[0], [each for each in overrides if not each.startswith("task.data=")])
     find_algorithm(config).config_type.model_validate(config.algorithm.settings)
     if config.task.name == "program":

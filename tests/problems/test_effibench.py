@@ -142,6 +142,17 @@ def test_programs_in_cpp_are_built_and_measured(rows: Path, tmp_path: Path, cour
 
 
 @needs_gpp
+def test_memory_of_programs_in_cpp_is_their_own(rows: Path, court: Court) -> None:
+    wide = "#include <iostream>\n#include <vector>\nint main() { std::vector<char> v(60 << 20, 1); long n; std::cin >> n; std::cout << 2 * n + v[9] - 1; }"
+    problem = make(rows, language="cpp", runs=3)
+    small, large = (
+        court.judge_artifact(problem, Artifact({"program.cpp": source}, kind="program")).metrics["peak_mb"]
+        for source in (DOUBLE_CPP, wide)
+    )
+    assert large > small + 20
+
+
+@needs_gpp
 @pytest.mark.parametrize(
     ("source", "says"),
     [
