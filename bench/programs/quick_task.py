@@ -86,8 +86,9 @@ class Runner:
         arguments: Mapping[str, JSON] | Sequence[JSON] = (),
         timeout: float | None = None,
         memory_mb: int | None = None,
+        packages: Sequence[str] | None = None,
     ) -> Outcome:
-        """``timeout`` and ``memory_mb`` are part of a sandbox's interface and have no effect here."""
+        """``timeout``, ``memory_mb`` and ``packages`` are part of a sandbox's interface and have no effect here."""
         pipe = self._pipe or self._start()
         reply = Reply("timeout", LONGEST, "one operation took too long", None)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -13,19 +13,27 @@ from types import ModuleType
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.problems.checks import list_of
+from flowevolve.problems.limits import LimitsSetting, in_words, limits_for
 from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 from flowevolve.programs.problem import PROGRAM, failed
-from flowevolve.sandbox import Sandbox
+from flowevolve.sandbox import Outcome, Sandbox
 
 
 class ShippedProblem(FunctionProblem):
-    """A problem that ships with the package."""
+    """A problem that ships with the package. Each has the setting ``limits``, which its statement tells."""
 
-    timeout: float | None = 5.0
     reference: float | None = None
     """The best value in published papers, in the scale of `Verdict.value`; None if theirs can't be compared."""
+    reference_source: str = ""
+    """Where that value is from, and what it is in the scale of the paper if that is another."""
     seed_name: str | None = None
     """The name of the seed, if that is not the problem's."""
+
+    def __init__(self, limits: LimitsSetting) -> None:
+        self.limits = limits_for(self.name, limits)
+        self.timeout = self.limits.timeout
+        self.memory_mb = self.limits.memory_mb
+        self.packages = self.limits.packages
 
     def seed(self) -> Artifact:
         return Artifact({PROGRAM: seed_text(self.seed_name or self.name)}, kind="program")
@@ -33,10 +41,16 @@ class ShippedProblem(FunctionProblem):
     @property
     def rules(self) -> str:
         """The rules with which every problem statement ends."""
+        target = ""
+        if self.reference is not None:
+            source = f" ({self.reference_source})" if self.reference_source else ""
+            target = f"The best published score is {self.reference:.7g}{source}. "
+        memory = "" if self.memory_mb is None else f" and {self.memory_mb} MB of memory"
         return (
-            "The program is one Python file. It may use the standard library and numpy, nothing else; it has no "
-            f"network and no files. A call may take {self.timeout:g} seconds. Equal calls must return equal results: "
-            "seed whatever is random. Results must be plain Python numbers, texts, lists and dicts."
+            f"Higher is better. {target}"
+            f"The program is one Python file. It may import {in_words(self.limits.packages)}, nothing else; it has no "
+            f"network and no files. A call may take {self.timeout:g} seconds{memory}. Equal calls must return equal "
+            "results: seed whatever is random. Results must be plain Python numbers, texts, lists and dicts."
         )
 
 
@@ -87,24 +101,32 @@ class OnlineProblem(DrivenProblem):
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
         source = self.with_driver(artifact)[PROGRAM]
-        first = await sandbox.run(
-            source, call=self.entry, arguments=case.arguments, timeout=self.timeout, memory_mb=self.memory_mb
-        )
+        first = await self._run(source, self.entry, case.arguments, sandbox)
         if first.status != "ok":
             return failed(self.worst, first)
         try:
             verdict = self.score(case, first.result)
             sample = self.sample_choices(case, first.result, secrets.SystemRandom())
             asked: list[JSON] = [list(choice.arguments) for choice in sample]
-            second = await sandbox.run(
-                source, call=self.ask_again, arguments=[asked], timeout=self.timeout, memory_mb=self.memory_mb
-            )
+            second = await self._run(source, self.ask_again, [asked], sandbox)
             if second.status != "ok":
                 return failed(self.worst, second)
             check_answers(sample, second.result)
         except WrongResultError as error:
             return Verdict(self.worst, f"The result is no solution: {error}", str(error), {"seconds": first.seconds})
         return Verdict(verdict.value, verdict.feedback, None, {**verdict.metrics, "seconds": first.seconds})
+
+    async def _run(
+        self, source: str, call: str, arguments: Mapping[str, JSON] | Sequence[JSON], sandbox: Sandbox
+    ) -> Outcome:
+        return await sandbox.run(
+            source,
+            call=call,
+            arguments=arguments,
+            timeout=self.timeout,
+            memory_mb=self.memory_mb,
+            packages=self.packages,
+        )
 
 
 def check_answers(choices: Sequence[Choice], again: JSON) -> None:

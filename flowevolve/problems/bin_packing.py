@@ -15,6 +15,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import Choice, OnlineProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.drivers import bin_packing
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -61,7 +62,9 @@ class OnlineBinPacking(OnlineProblem):
         items: int = 5000,
         instances: int = 5,
         seed: int = 0,
+        limits: LimitsSetting = "quick",
     ) -> None:
+        super().__init__(limits)
         if data is not None:
             instances_of = real_instances(data, dataset, capacity)
             gap = EOH_GAPS.get(dataset) if capacity == CAPACITY else None

@@ -7,20 +7,41 @@ from collections.abc import Callable, Mapping
 from flowevolve._util.registry import Registry
 from flowevolve.problems.distances import MinMaxDistance
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
+from flowevolve.problems.heilbronn import HeilbronnConvex, HeilbronnTriangle
 from flowevolve.problems.hexagons import HexagonPacking
+from flowevolve.problems.kissing import KissingNumber
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.packing import CirclePacking, RectanglePacking
 from flowevolve.programs.problem import Problem
 
+
+def sized(make: Callable[[LimitsSetting], Problem]) -> Callable[..., Problem]:
+    """The factory of a problem of a fixed size, whose only setting is ``limits``."""
+
+    def factory(limits: LimitsSetting = "quick") -> Problem:
+        return make(limits)
+
+    return factory
+
+
 SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem] | str] = {
-    "circle_packing_26": lambda: CirclePacking(26, reference=2.63598),
-    "circle_packing_32": lambda: CirclePacking(32, reference=2.93957),
-    "circle_packing_rectangle_21": lambda: RectanglePacking(21, reference=2.36583),
-    "min_max_distance_2d": lambda: MinMaxDistance(16, 2, reference=1 / 12.88923),
-    "min_max_distance_3d": lambda: MinMaxDistance(14, 3, reference=1 / 4.16579),
-    "hexagon_packing_11": lambda: HexagonPacking(11, reference=1 / 3.93009),
-    "hexagon_packing_12": lambda: HexagonPacking(12, reference=1 / 3.94191),
+    "circle_packing_26": sized(lambda limits: CirclePacking(26, 2.63598, limits)),
+    "circle_packing_32": sized(lambda limits: CirclePacking(32, 2.93957, limits)),
+    "circle_packing_rectangle_21": sized(lambda limits: RectanglePacking(21, 2.36583, limits)),
+    "min_max_distance_2d": sized(lambda limits: MinMaxDistance(16, 2, 1 / 12.88923, limits)),
+    "min_max_distance_3d": sized(lambda limits: MinMaxDistance(14, 3, 1 / 4.16579, limits)),
+    "hexagon_packing_11": sized(lambda limits: HexagonPacking(11, 1 / 3.93009, limits)),
+    "hexagon_packing_12": sized(lambda limits: HexagonPacking(12, 1 / 3.94191, limits)),
+    "heilbronn_triangle_11": sized(lambda limits: HeilbronnTriangle(11, 0.036529889, limits)),
+    "heilbronn_convex_13": sized(lambda limits: HeilbronnConvex(13, 0.030936889, limits)),
+    "heilbronn_convex_14": sized(lambda limits: HeilbronnConvex(14, 0.027835571, limits)),
+    "kissing_number_11": sized(lambda limits: KissingNumber(11, 593, limits)),
     "autocorrelation_1": "flowevolve.problems.autocorrelation:FirstAutocorrelation",
     "autocorrelation_2": "flowevolve.problems.autocorrelation:SecondAutocorrelation",
+    "autocorrelation_3": "flowevolve.problems.autocorrelation:ThirdAutocorrelation",
+    "erdos_minimum_overlap": "flowevolve.problems.overlap:MinimumOverlap",
+    "uncertainty_inequality": "flowevolve.problems.uncertainty:UncertaintyInequality",
+    "sums_and_differences": "flowevolve.problems.sumsets:SumsAndDifferences",
     "online_bin_packing": "flowevolve.problems.bin_packing:OnlineBinPacking",
     "tsp_construction": "flowevolve.problems.tsp:TspConstruction",
     "flow_shop": "flowevolve.problems.flow_shop:FlowShop",
@@ -28,7 +49,9 @@ SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem] | str] = {
     "model_placement": "flowevolve.problems.placement:ModelPlacement",
     "cloudcast": "flowevolve.problems.cloudcast:Cloudcast",
     "expert_balance": "flowevolve.problems.expert_balance:ExpertBalance",
+    "llm_sql": "flowevolve.problems.llm_sql:LlmSql",
     "spot_scheduling": "flowevolve.problems.spot:SpotScheduling",
+    "spot_multi_region": "flowevolve.problems.spot_regions:SpotMultiRegion",
     "effibench": "flowevolve.problems.effibench:effibench",
     **EFFICIENCY_PROBLEMS,
 }

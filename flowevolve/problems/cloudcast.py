@@ -15,6 +15,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import kind, list_of
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -78,8 +79,15 @@ class Cloudcast(ShippedProblem):
     entry = "broadcast"
 
     def __init__(
-        self, data: Path | None = None, regions: int = 8, destinations: int = 6, instances: int = 5, seed: int = 0
+        self,
+        data: Path | None = None,
+        regions: int = 8,
+        destinations: int = 6,
+        instances: int = 5,
+        seed: int = 0,
+        limits: LimitsSetting = "quick",
     ) -> None:
+        super().__init__(limits)
         self._links, self._broadcasts = (
             read_network(data) if data is not None else drawn_network(regions, destinations, instances, seed)
         )

@@ -8,6 +8,7 @@ from itertools import combinations
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 FARTHEST = 1e6
@@ -25,9 +26,13 @@ class MinMaxDistance(ShippedProblem):
     """
 
     entry = "place"
+    reference_source = "1 over the squared ratio; CodeEvolve, table 1"
 
-    def __init__(self, n: int, dimensions: int, reference: float | None = None) -> None:
+    def __init__(
+        self, n: int, dimensions: int, reference: float | None = None, limits: LimitsSetting = "quick"
+    ) -> None:
         self.name = f"min_max_distance_{dimensions}d"
+        super().__init__(limits)
         self.reference = reference
         self.cases = [Case("one", {"n": n, "dimensions": dimensions})]
         self.n, self.dimensions = n, dimensions

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, field_validator
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
-from flowevolve.problems.efficiency import EfficiencyProblem, Procedure, Trial, rules
+from flowevolve.problems.efficiency import SUBMISSION, EfficiencyProblem, Procedure, Trial, rules
+from flowevolve.problems.languages import Language, LanguageName, usable
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs.evaluator import read_text
-
-FRAME = '''\
-import sys
-
-
-def read_input() -> list[str]:
-    """The lines of the test."""
-    return sys.stdin.read().splitlines()
-
-
-def solve(lines: list[str]) -> str:
-    """The answer."""
-    return ""
-
-
-def main() -> None:
-    print(solve(read_input()))
-
-
-if __name__ == "__main__":
-    main()
-'''
-"""The program that evolution starts from if none is given. It fails all tests."""
 
 
 class TrialRow(Row):
     input: str
     output: str
+
+
+class Solution(Row):
+    code: str
 
 
 class EffiBenchRow(Row):
@@ -48,13 +32,29 @@ class EffiBenchRow(Row):
     title: str
     description: str
     type: str
-    tests: tuple[TrialRow, ...] = Field(min_length=1)
+    tests: tuple[TrialRow, ...] = Field(min_length=1, validation_alias=AliasChoices("tests", "generated_tests"))
+    test_runners: Mapping[str, str] = Field(default_factory=dict)
+    """By language, for programs of type ``functional``: a program around the one that is evolved."""
+    starter_code: Mapping[str, str] = Field(default_factory=dict)
+    solutions: Mapping[str, Solution | str] = Field(default_factory=dict)
+    """By language: what people have written, to which figures are compared."""
+
+    @field_validator("tests", "test_runners", "starter_code", "solutions", mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        """Some copies of the data set have these fields as JSON."""
+        return json.loads(value) if isinstance(value, str) else {} if value is None else value
+
+    def solution(self, language: Language) -> str | None:
+        found = self.solutions.get(language.key)
+        return found.code if isinstance(found, Solution) else found
 
 
 def effibench(
     data: Path,
     id: str | int | None = None,  # noqa: A002 - the setting's name
     row: int | None = None,
+    language: LanguageName = "python",
     program: Path | None = None,
     reference: Path | None = None,
     tests: int | None = None,
@@ -66,27 +66,63 @@ def effibench(
     """Make a problem of one row of ``data``: the one with this ``id``, or the one with number ``row``, by default 1.
 
     ``program`` is the file that evolution starts from. ``reference`` is the file whose figures others are divided by;
-    it is the program unless it is given. Only the first ``tests`` of the row are used, if that is given. The other
-    settings are those of `Procedure`.
+    else that is the row's solution in the language, and without one the program. Only the first ``tests`` of the row
+    are used, if that is given. The other settings are those of `Procedure`.
 
     Raises:
-        InputError: if there is no such row or file, or the row's programs read no standard input.
+        InputError: if there is no such row or file, or the row can't be run in the language.
     """
     chosen = _chosen(read_rows(data, EffiBenchRow), data, id, row)
-    if chosen.type != "io":
-        raise InputError(f"{data}: problem {chosen.id!r} is of type {chosen.type!r}; those of type 'io' can be run")
+    spoken = usable(language)
+    runner = _runner(chosen, spoken, data)
     if tests is not None and tests < 1:
         raise InputError(f"task.tests: must be above 0 (got {tests})")
     procedure = Procedure(timeout, memory_mb, runs, together)
     started = None if program is None else read_text(program)
     trials = [Trial(each.input, each.output) for each in chosen.tests[:tests]]
+    starter = chosen.starter_code.get(spoken.key, "")
     return EfficiencyProblem(
         name=f"effibench_{chosen.id}",
-        statement=f"{chosen.title}\n\n{chosen.description.strip()}\n\n{rules(len(trials), procedure)}",
-        source=started or FRAME,
+        statement=f"{chosen.title}\n\n{chosen.description.strip()}\n\n{_called(runner, starter)}"
+        f"{rules(len(trials), procedure, spoken)}",
+        source=started or (spoken.frame if runner is None else starter),
         tests=trials,
-        reference=started if reference is None else read_text(reference),
+        reference=read_text(reference) if reference is not None else chosen.solution(spoken) or started,
         procedure=procedure,
+        language=spoken,
+        runner=runner,
+    )
+
+
+def _runner(row: EffiBenchRow, language: Language, data: Path) -> str | None:
+    """The program around the evolved one; None if that is a whole.
+
+    Raises:
+        InputError: if the row has none that is needed.
+    """
+    if row.type == "io":
+        return None
+    if row.type != "functional":
+        raise InputError(
+            f"{data}: problem {row.id!r} is of type {row.type!r}; those of type 'io' or 'functional' can be run"
+        )
+    runner = row.test_runners.get(language.key, "")
+    if SUBMISSION not in runner:
+        raise InputError(
+            f"{data}: problem {row.id!r} is of type 'functional', which needs test_runners.{language.key} with "
+            f"{SUBMISSION!r} in it; the row has none"
+        )
+    return runner
+
+
+def _called(runner: str | None, starter: str) -> str:
+    """What a statement says of programs that others call."""
+    if runner is None:
+        return ""
+    shape = f" It must have the form of\n\n{starter.strip()}\n" if starter else ""
+    return (
+        "Reading the test and printing the answer is done by a program around yours, which calls it; write what is "
+        f"called, and nothing that reads or prints.{shape}\n"
     )
 
 

@@ -7,7 +7,6 @@ reward).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -18,19 +17,27 @@ import anyio
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
+from flowevolve.problems import native_tests
 from flowevolve.problems.checks import kind, list_of
-from flowevolve.problems.drivers import streams
+from flowevolve.problems.languages import PYTHON, Language
 from flowevolve.programs import Case, Verdict, WrongResultError
-from flowevolve.programs.problem import PROGRAM, failed, one_source
+from flowevolve.programs.problem import failed, importable, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
-from flowevolve.sandbox.measure import middle
+from flowevolve.sandbox.measure import integral, middle
 
 EPSILON = 0.001
 """The constant in CSE's reward, 1 / (A + 0.001)."""
 CLIP = 5.0
 """Ratios to the reference are clipped to this."""
 LEAST_RUNS = 3
-_DRIVER = inspect.getsource(streams)
+PACKAGES = ("numpy",)
+"""What programs may import besides the standard library."""
+SUBMISSION = "==Code Submission=="
+"""Where in a runner the program stands, as in EffiBench-X."""
+BUILD_SECONDS, BUILD_MB = 60.0, 2048
+"""The limits of building a program."""
+_BUILD_WORDS = 1500
+"""The most characters of a compiler's words that feedback quotes."""
 _QUOTED, _LINE = 600, 200
 """The most characters of an input, and of a line of an answer, that feedback quotes."""
 
@@ -100,19 +107,18 @@ def _ratio(ours: float, theirs: float) -> float:
     return min(CLIP, ours / theirs)
 
 
-def rules(tests: int, procedure: Procedure) -> str:
+def rules(tests: int, procedure: Procedure, language: Language = PYTHON) -> str:
     """The rules with which every problem statement ends."""
     together = procedure.together or tests
     whose, run = ("", "to run them in")
     if together < tests:
         whose, run = ("each " if together == 1 else f"each {together} of them ", "to run in")
+    reads = " once for each test: it reads the test from standard input and prints the answer to standard output"
     return (
-        "The program is one Python file, run as a script once for each test: it reads the test from standard input and "
-        "prints the answer to standard output. It may use the standard library and numpy, nothing else; it has no "
-        f"network. There are {tests} tests; all must be right, {whose}with {procedure.timeout:g} seconds and "
-        f"{procedure.memory_mb} MB of memory {run}. What counts then is the area below the curve of memory "
-        "over time, A megabyte-seconds for all tests together, so that both time and memory matter. The score is "
-        "1 / (A + 0.001): higher is better."
+        f"{language.rules.format(times=reads)} There are {tests} tests; all must be right, {whose}with "
+        f"{procedure.timeout:g} seconds and {procedure.memory_mb} MB of memory {run}. What counts then is the area "
+        "below the curve of memory over time, A megabyte-seconds for all tests together, so that both time and memory "
+        "matter. The score is 1 / (A + 0.001): higher is better."
     )
 
 
@@ -130,7 +136,7 @@ class _FailedError(Exception):
 
 @dataclass(eq=False)
 class EfficiencyProblem:
-    """Programs that print the answers to all ``tests``. Of a program of several files, ``program.py`` is run.
+    """Programs that print the answers to all ``tests``. Of a program of several files, the language's own is run.
 
     Value: 1 / (A + 0.001), where A is the memory-time integral in MB·s over all tests; 0 for a program that fails any
     test in any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
@@ -146,6 +152,9 @@ class EfficiencyProblem:
     reference: str | None = None
     """The program whose figures others are divided by. It is measured like all others, once in each sandbox."""
     procedure: Procedure = field(default_factory=Procedure)
+    language: Language = PYTHON
+    runner: str | None = None
+    """The program that calls the evolved one, which takes the place of `SUBMISSION` in it; None: that is a whole."""
     cases: Sequence[Case] = (Case("tests"),)
     worst: float = 0.0
 
@@ -153,7 +162,7 @@ class EfficiencyProblem:
         self._reference_figures: WeakKeyDictionary[Sandbox, _ReferenceFigures] = WeakKeyDictionary()
 
     def seed(self) -> Artifact:
-        return Artifact({PROGRAM: self.source}, kind="program")
+        return self._program(self.source)
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
         """Measure a program on all tests, if it is right.
@@ -163,7 +172,7 @@ class EfficiencyProblem:
         """
         reference = None if self.reference is None else await self._measured_reference(self.reference, sandbox)
         try:
-            figures = await self._measured(one_source(artifact, PROGRAM), sandbox)
+            figures = await self._measured(artifact, sandbox)
         except _FailedError as error:
             lost = error.verdict
             metrics = {**lost.metrics, **({} if reference is None else FAILED)}
@@ -177,20 +186,24 @@ class EfficiencyProblem:
             {**raw, **({} if reference is None else reference.over(figures))},
         )
 
-    async def _measured(self, source: str, sandbox: Sandbox) -> Figures:
+    async def _measured(self, artifact: Artifact, sandbox: Sandbox) -> Figures:
         """Run all tests once without measuring and, if all answers are right, as often as the procedure says.
 
         Raises:
             _FailedError: at the first failure.
         """
-        await self._pass(source, sandbox)
+        source = await self._runnable(artifact, sandbox)
+        await self._pass(source, importable(PACKAGES, artifact), sandbox)
         totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
         for first, tests in self._batches():
+            job = self._job(source, tests, tell=False)
             measurement = await measure(
                 sandbox,
-                _DRIVER,
-                call="harness_run",
-                arguments=_arguments(source, tests, tell=False),
+                job.source,
+                call=job.call,
+                arguments=job.arguments,
+                command=job.command,
+                name=job.name,
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
                 runs=self.procedure.runs,
@@ -198,8 +211,9 @@ class EfficiencyProblem:
             for outcome in measurement.outcomes:
                 self._check(outcome, first, tests)
             totals = [
-                Figures(total.integral + area, total.seconds + outcome.seconds, max(total.peak_mb, outcome.peak_mb))
-                for total, area, outcome in zip(totals, measurement.integrals, measurement.outcomes, strict=True)
+                Figures(total.integral + area, total.seconds + outcome.seconds, max(total.peak_mb, peak))
+                for total, outcome in zip(totals, measurement.outcomes, strict=True)
+                for area, peak in [self._memory(outcome)]
             ]
         return Figures(
             middle(total.integral for total in totals),
@@ -207,21 +221,73 @@ class EfficiencyProblem:
             middle(total.peak_mb for total in totals),
         )
 
-    async def _pass(self, source: str, sandbox: Sandbox) -> None:
+    def _memory(self, outcome: Outcome) -> tuple[float, float]:
+        """The integral of a run's memory, and its peak."""
+        if not self.language.built:
+            return integral(outcome.samples), outcome.peak_mb
+        samples = native_tests.of_the_script(outcome.samples)
+        return integral(samples), max((memory for _, memory in samples), default=0.0)
+
+    def _job(self, source: str, tests: Sequence[Trial], *, tell: bool) -> _Job:
+        inputs = [test.input for test in tests]
+        if self.language.built:
+            script = native_tests.script(source, inputs, tell=tell)
+            return _Job(script, None, {}, native_tests.COMMAND, native_tests.NAME)
+        return _Job(self.language.driver, "harness_run", {"program": source, "inputs": [*inputs], "tell": tell})
+
+    def _program(self, source: str) -> Artifact:
+        return Artifact({self.language.file: source}, kind="program")
+
+    async def _runnable(self, artifact: Artifact, sandbox: Sandbox) -> str:
+        """What the driver runs: the source in the runner, or the machine code that is built of it.
+
+        Raises:
+            _FailedError: if it can't be built.
+        """
+        file = self.language.file
+        files = {name: artifact[name] for name in artifact}
+        if self.runner is not None:
+            files[file] = self.language.header + self.runner.replace(SUBMISSION, files[file])
+        if not self.language.built:
+            return one_source(files, file)
+        outcome = await sandbox.run(
+            self.language.driver,
+            call="harness_build",
+            arguments={"program": files[file]},
+            timeout=BUILD_SECONDS,
+            memory_mb=BUILD_MB,
+        )
+        seconds = {"seconds": outcome.seconds}
+        match outcome.result:
+            case {"code": str(code)}:
+                return code
+            case {"errors": str(errors)}:
+                first = next((line for line in errors.splitlines() if "error" in line), errors.splitlines()[0])
+                words = f"The program can't be built:\n{errors[:_BUILD_WORDS]}"
+                raise _FailedError(Verdict(self.worst, words, f"it can't be built: {first}", seconds))
+        verdict = failed(self.worst, outcome)
+        raise _FailedError(Verdict(self.worst, verdict.feedback, f"it can't be built: {verdict.failure}", seconds))
+
+    async def _pass(self, source: str, packages: Sequence[str], sandbox: Sandbox) -> None:
         """Run all tests once to see whether the program is right.
 
-        This run is pinned to a core, too: without that it could get a core on which another program is measured.
+        Imports that are not allowed are refused here, and so need no look while the program is measured. This run is
+        pinned to a core, too: without that it could get a core on which another program is measured.
 
         Raises:
             _FailedError: at the first failure.
         """
         for first, tests in self._batches():
+            job = self._job(source, tests, tell=True)
             (outcome,) = await sandbox.run_pinned(
-                _DRIVER,
-                call="harness_run",
-                arguments=_arguments(source, tests, tell=True),
+                job.source,
+                call=job.call,
+                arguments=job.arguments,
+                command=job.command,
+                name=job.name,
                 timeout=self.procedure.timeout,
                 memory_mb=self.procedure.memory_mb,
+                packages=packages,
             )
             self._check(outcome, first, tests)
 
@@ -231,7 +297,7 @@ class EfficiencyProblem:
         async with reference.lock:
             if reference.figures is None:
                 try:
-                    reference.figures = await self._measured(source, sandbox)
+                    reference.figures = await self._measured(self._program(source), sandbox)
                 except _FailedError as error:
                     raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
             return reference.figures
@@ -256,7 +322,8 @@ class EfficiencyProblem:
                 words += f"\nIt was at {self._named(first + begun - 1)}, which reads\n{_shown(tests[begun - 1].input)}"
             raise _FailedError(Verdict(self.worst, words, verdict.failure, seconds))
         try:
-            for place, answer in enumerate(list_of(outcome.result, "the answers", len(tests))):
+            result = native_tests.answers(outcome.stdout) if self.language.built else outcome.result
+            for place, answer in enumerate(list_of(result, "the answers", len(tests))):
                 wrong = difference(tests[place].output, answer)
                 if wrong is not None:
                     name = self._named(first + place)
@@ -267,6 +334,17 @@ class EfficiencyProblem:
 
     def _named(self, place: int) -> str:
         return f"test {place + 1} of {len(self.tests)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the sandbox is to run."""
+
+    source: str
+    call: str | None
+    arguments: Mapping[str, JSON]
+    command: Sequence[str] | None = None
+    name: str = "program.py"
 
 
 @dataclass
@@ -300,7 +378,3 @@ def _quoted(line: str | None) -> str:
 def _shown(text: str) -> str:
     text = text.rstrip()
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… and {len(text) - _QUOTED} characters more"
-
-
-def _arguments(source: str, tests: Sequence[Trial], *, tell: bool) -> dict[str, JSON]:
-    return {"program": source, "inputs": [test.input for test in tests], "tell": tell}

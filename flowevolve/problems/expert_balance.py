@@ -12,6 +12,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -51,7 +52,9 @@ class ExpertBalance(ShippedProblem):
         gpus: int = 32,
         instances: int = 5,
         seed: int = 0,
+        limits: LimitsSetting = "quick",
     ) -> None:
+        super().__init__(limits)
         self._rows = (
             read_rows(data, BalanceRow)
             if data is not None

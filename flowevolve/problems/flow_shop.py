@@ -13,6 +13,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import DrivenProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import flow_shop
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -39,7 +40,6 @@ class FlowShop(DrivenProblem):
     name = "flow_shop"
     entry = "harness_play"
     driver = flow_shop
-    timeout = 10.0
 
     def __init__(
         self,
@@ -49,7 +49,9 @@ class FlowShop(DrivenProblem):
         instances: int = 4,
         rounds: int = 10,
         seed: int = 0,
+        limits: LimitsSetting = "quick",
     ) -> None:
+        super().__init__(limits)
         if rounds < 1:
             raise InputError("flow_shop: rounds must be above 0")
         self._times = real_times(data) if data is not None else drawn_times(jobs, machines, instances, seed)

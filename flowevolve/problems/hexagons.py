@@ -9,10 +9,9 @@ from itertools import combinations
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.programs import Case, Verdict, WrongResultError
 
-TOLERANCE = 1e-9
-"""How far hexagons may overlap, which allows for rounding and no more."""
 FARTHEST = 100.0
 """The largest coordinate that is allowed. No good arrangement reaches as far."""
 APOTHEM = math.sqrt(3) / 2
@@ -30,9 +29,11 @@ class HexagonPacking(ShippedProblem):
 
     entry = "arrange"
     seed_name = "hexagon_packing"
+    reference_source = "1 over the side; AlphaEvolve B.7, in CodeEvolve's table 1"
 
-    def __init__(self, n: int, reference: float | None = None) -> None:
+    def __init__(self, n: int, reference: float | None = None, limits: LimitsSetting = "quick") -> None:
         self.name = f"hexagon_packing_{n}"
+        super().__init__(limits)
         self.reference = reference
         self.cases = [Case("one", {"n": n})]
         self.n = n
@@ -43,7 +44,7 @@ class HexagonPacking(ShippedProblem):
             "middle, and by how many degrees it is turned against one that has a corner straight to the right of its "
             "middle. The outer hexagon has its middle at (0, 0) and a corner straight to the right of it; its side is "
             "the smallest that holds all, so move and turn the arrangement as a whole to fit. Sides may touch; "
-            f"{TOLERANCE:g} of overlap is allowed for rounding.\n\n"
+            f"{self.limits.tolerance:g} of overlap is allowed for rounding.\n\n"
             f"The score is 1 over the side of the outer hexagon. {self.rules}"
         )
 
@@ -54,7 +55,7 @@ class HexagonPacking(ShippedProblem):
                 raise WrongResultError(f"hexagon {place} is far off: middle ({x:.6g}, {y:.6g}), angle {angle:.6g}")
         for i, j in combinations(range(self.n), 2):
             depth = overlap(hexagons[i], hexagons[j])
-            if depth > TOLERANCE:
+            if depth > self.limits.tolerance:
                 raise WrongResultError(
                     f"hexagons {i} and {j} overlap by {depth:.3g}: {shown(hexagons[i])} and {shown(hexagons[j])}"
                 )

@@ -8,10 +8,8 @@ from itertools import combinations
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.programs import Case, Verdict, WrongResultError
-
-TOLERANCE = 1e-9
-"""How far circles may overlap or reach outside. It allows for rounding, and is too small to raise a sum visibly."""
 
 Circle = tuple[float, float, float]
 """The coordinates of the centre, and the radius."""
@@ -26,9 +24,11 @@ class CirclePacking(ShippedProblem):
 
     entry = "pack"
     seed_name = "circle_packing"
+    reference_source = "CodeEvolve, tables 1 and 3"
 
-    def __init__(self, n: int, reference: float | None = None) -> None:
+    def __init__(self, n: int, reference: float | None = None, limits: LimitsSetting = "quick") -> None:
         self.name = f"circle_packing_{n}"
+        super().__init__(limits)
         self.reference = reference
         self.cases = [Case("one", {"n": n})]
         self.n = n
@@ -36,7 +36,7 @@ class CirclePacking(ShippedProblem):
             f"Place {n} circles in the unit square so that the sum of their radii is as large as possible.\n\n"
             f"Write `pack(n)`, called once with n = {n}. It returns a list of {n} circles, each [x, y, radius]. Every "
             "circle must lie in the square from (0, 0) to (1, 1), touching its border at most, have a radius above 0, "
-            f"and overlap no other; {TOLERANCE:g} is allowed for rounding.\n\n"
+            f"and overlap no other; {self.limits.tolerance:g} is allowed for rounding.\n\n"
             f"The score is the sum of the radii. {self.rules}"
         )
 
@@ -44,9 +44,9 @@ class CirclePacking(ShippedProblem):
         circles = read_circles(result, self.n)
         for place, (x, y, radius) in enumerate(circles):
             reach = radius - min(x, 1 - x, y, 1 - y)
-            if reach > TOLERANCE:
+            if reach > self.limits.tolerance:
                 raise WrongResultError(f"circle {place} reaches {reach:.3g} out of the square; {shown((x, y, radius))}")
-        check_apart(circles)
+        check_apart(circles, self.limits.tolerance)
         total = math.fsum(radius for _, _, radius in circles)
         return Verdict(total, describe(circles, total))
 
@@ -59,9 +59,11 @@ class RectanglePacking(ShippedProblem):
 
     entry = "pack"
     seed_name = "rectangle_packing"
+    reference_source = "AlphaEvolve B.13; CodeEvolve, table 1"
 
-    def __init__(self, n: int, reference: float | None = None) -> None:
+    def __init__(self, n: int, reference: float | None = None, limits: LimitsSetting = "quick") -> None:
         self.name = f"circle_packing_rectangle_{n}"
+        super().__init__(limits)
         self.reference = reference
         self.cases = [Case("one", {"n": n})]
         self.n = n
@@ -71,7 +73,7 @@ class RectanglePacking(ShippedProblem):
             f"Write `pack(n)`, called once with n = {n}. It returns a list of {n} circles, each [x, y, radius]. The "
             "rectangle is the smallest one, upright, that holds them all, wherever it lies: its width and height must "
             "add up to 2 at most. Every circle must have a radius above 0 and overlap no other; "
-            f"{TOLERANCE:g} is allowed for rounding.\n\n"
+            f"{self.limits.tolerance:g} is allowed for rounding.\n\n"
             f"The score is the sum of the radii. {self.rules}"
         )
 
@@ -79,12 +81,12 @@ class RectanglePacking(ShippedProblem):
         circles = read_circles(result, self.n)
         width = max(x + r for x, _, r in circles) - min(x - r for x, _, r in circles)
         height = max(y + r for _, y, r in circles) - min(y - r for _, y, r in circles)
-        if width + height > 2 + TOLERANCE:
+        if width + height > 2 + self.limits.tolerance:
             raise WrongResultError(
                 f"the circles need a rectangle of {width:.6g} by {height:.6g}, which add up to {width + height:.9g}; "
                 "2 is allowed"
             )
-        check_apart(circles)
+        check_apart(circles, self.limits.tolerance)
         total = math.fsum(radius for _, _, radius in circles)
         return Verdict(total, f"The rectangle is {width:.6g} by {height:.6g}. {describe(circles, total)}")
 
@@ -104,15 +106,15 @@ def read_circles(result: JSON, n: int) -> list[Circle]:
     return circles
 
 
-def check_apart(circles: list[Circle]) -> None:
-    """Check that no two circles overlap.
+def check_apart(circles: list[Circle], tolerance: float) -> None:
+    """Check that no two circles overlap by more than the tolerance.
 
     Raises:
         WrongResultError: naming the pair that overlaps most.
     """
     overlaps = [(a[2] + b[2] - math.dist(a[:2], b[:2]), i, j) for (i, a), (j, b) in pairs(circles)]
     depth, i, j = max(overlaps, default=(0.0, 0, 0))
-    if depth > TOLERANCE:
+    if depth > tolerance:
         raise WrongResultError(
             f"circles {i} and {j} overlap by {depth:.3g}: {shown(circles[i])} and {shown(circles[j])}; "
             "shrink or move them, radii can also be computed from the centres"

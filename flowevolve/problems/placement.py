@@ -12,6 +12,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -53,7 +54,14 @@ class ModelPlacement(ShippedProblem):
     name = "model_placement"
     entry = "place"
 
-    def __init__(self, data: Path | None = None, instances: int = 20, seed: int = 0) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        instances: int = 20,
+        seed: int = 0,
+        limits: LimitsSetting = "quick",
+    ) -> None:
+        super().__init__(limits)
         self._clusters = read_rows(data, PlacementRow) if data is not None else drawn_clusters(instances, seed)
         self.cases = [Case(str(place), _arguments(each)) for place, each in enumerate(self._clusters)]
         self.statement = (

@@ -11,6 +11,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import permutation
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -46,7 +47,15 @@ class TransactionScheduling(ShippedProblem):
     entry = "schedule"
     worst = -1.0
 
-    def __init__(self, data: Path | None = None, transactions: int = 100, instances: int = 3, seed: int = 0) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        transactions: int = 100,
+        instances: int = 3,
+        seed: int = 0,
+        limits: LimitsSetting = "quick",
+    ) -> None:
+        super().__init__(limits)
         self._workloads = real_workloads(data) if data is not None else drawn_workloads(transactions, instances, seed)
         self._serial = max(sum(map(len, workload)) for workload in self._workloads)
         if data is not None and [len(workload) for workload in self._workloads] == [100] * 3:

@@ -14,6 +14,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import DrivenProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import tsp
+from flowevolve.problems.limits import LimitsSetting
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -43,7 +44,15 @@ class TspConstruction(DrivenProblem):
     entry = "harness_tour"
     driver = tsp
 
-    def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        towns: int = 50,
+        instances: int = 8,
+        seed: int = 0,
+        limits: LimitsSetting = "quick",
+    ) -> None:
+        super().__init__(limits)
         if data is not None:
             rows = read_rows(data, TspRow)
             self._towns = [row.coords for row in rows]

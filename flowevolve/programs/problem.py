@@ -85,6 +85,8 @@ class ScoredProblem:
     """The time limit of a case in seconds; None: that of the sandbox."""
     memory_mb: int | None = None
     """The memory limit of a case in megabytes; None: that of the sandbox."""
+    packages: Sequence[str] | None = None
+    """What a Python program may import besides the standard library; None: whatever is installed."""
 
     def seed(self) -> Artifact:
         return Artifact({self.file: self.source}, kind="program")
@@ -137,6 +139,7 @@ class FunctionProblem(ScoredProblem):
             arguments=case.arguments,
             timeout=self.timeout,
             memory_mb=self.memory_mb,
+            packages=None if self.packages is None else importable(self.packages, artifact),
         )
 
 
@@ -157,6 +160,11 @@ class CommandProblem(ScoredProblem):
             timeout=self.timeout,
             memory_mb=self.memory_mb,
         )
+
+
+def importable(packages: Sequence[str], files: Mapping[str, str]) -> list[str]:
+    """What a program may import besides the standard library: these packages, and its own files."""
+    return [*packages, *(file.partition("/")[0].removesuffix(".py") for file in files)]
 
 
 def one_source(files: Mapping[str, str], main: str) -> str:

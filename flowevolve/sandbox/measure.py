@@ -39,17 +39,21 @@ async def measure(
     *,
     call: str | None = None,
     arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+    command: Sequence[str] | None = None,
+    name: str = "program.py",
     timeout: float | None = None,
     memory_mb: int | None = None,
     runs: int = RUNS,
 ) -> Measurement:
-    """Run a Python program ``runs`` times (at least 3) on a core that no other measurement uses at the same time."""
+    """Run a program ``runs`` times (at least 3) on a core that no other measurement uses at the same time."""
     if runs < 3:
         raise InputError(f"sandbox: a measurement of {runs} runs has nothing left without its extremes; give 3 or more")
     outcomes = await sandbox.run_pinned(
         source,
         call=call,
         arguments=arguments,
+        command=command,
+        name=name,
         timeout=timeout,
         memory_mb=memory_mb,
         sample_seconds=SAMPLE_SECONDS,

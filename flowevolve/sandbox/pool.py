@@ -68,6 +68,7 @@ class Sandbox:
         name: str = "program.py",
         timeout: float | None = None,
         memory_mb: int | None = None,
+        packages: Sequence[str] | None = None,
     ) -> Outcome:
         """Run one program in a process and namespaces of its own, and return its outcome.
 
@@ -78,10 +79,12 @@ class Sandbox:
         Other languages: ``source`` is written to the file ``name``, whose path is appended to ``command``. The program
         reads the arguments as JSON from standard input; if its standard output is JSON, that is the result.
 
-        ``timeout`` (seconds) and ``memory_mb`` override the settings. Cancelling kills the program and everything it
-        started.
+        ``timeout`` (seconds) and ``memory_mb`` override the settings. With ``packages`` a Python program may import
+        these and the standard library, and an import of anything else fails. Cancelling kills the program and
+        everything it started.
         """
-        return await self._run(self._request(source, call, arguments, command, name, timeout, memory_mb))
+        request = self._request(source, call, arguments, command, name, timeout, memory_mb, packages)
+        return await self._run(request)
 
     async def run_pinned(
         self,
@@ -89,16 +92,19 @@ class Sandbox:
         *,
         call: str | None = None,
         arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+        command: Sequence[str] | None = None,
+        name: str = "program.py",
         timeout: float | None = None,
         memory_mb: int | None = None,
         sample_seconds: float = SAMPLE_SECONDS,
         runs: int = 1,
+        packages: Sequence[str] | None = None,
     ) -> list[Outcome]:
-        """Run a Python program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
+        """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
 
         That holds for pinned runs in all processes of this user; this one waits until a core is free.
         """
-        request = self._request(source, call, arguments, None, "program.py", timeout, memory_mb)
+        request = self._request(source, call, arguments, command, name, timeout, memory_mb, packages)
         outcomes: list[Outcome] = []
         async with CORES.one() as core:
             pinned = replace(request, core=core, sample_seconds=sample_seconds)
@@ -115,6 +121,7 @@ class Sandbox:
         name: str,
         timeout: float | None,
         memory_mb: int | None,
+        packages: Sequence[str] | None,
     ) -> Request:
         if "/" in name or name in ("", ".", ".."):
             raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
@@ -139,6 +146,7 @@ class Sandbox:
             core=None,
             sample_seconds=SAMPLE_SECONDS,
             folder=None,
+            packages=None if packages is None else list(packages),
         )
 
     async def _run(self, request: Request) -> Outcome:

@@ -24,6 +24,10 @@ class Court:
         program = problem.seed() if source is None else Artifact({"program.py": source}, kind="program")
         return self._portal.call(problem.judge, program, case or problem.cases[0], self._sandbox)
 
+    def judge_artifact(self, problem: Problem, program: Artifact) -> Verdict:
+        """The verdict on a program of any language in the first case."""
+        return self._portal.call(problem.judge, program, problem.cases[0], self._sandbox)
+
     def mean(self, problem: Problem, source: str | None = None) -> float:
         """The mean value of a program, by default the seed, over all cases, none of which may fail."""
         verdicts = [self.judge(problem, source, case) for case in problem.cases]

@@ -8,10 +8,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.problems.autocorrelation import MOST_STEPS, FirstAutocorrelation, SecondAutocorrelation
+from flowevolve.problems.autocorrelation import (
+    MOST_STEPS,
+    FirstAutocorrelation,
+    SecondAutocorrelation,
+    ThirdAutocorrelation,
+)
 from tests.support.problem_checks import refusal, score
 
-FIRST, SECOND = FirstAutocorrelation(), SecondAutocorrelation()
+FIRST, SECOND, THIRD = FirstAutocorrelation(), SecondAutocorrelation(), ThirdAutocorrelation()
 
 
 def test_a_constant_has_a_triangle() -> None:
@@ -60,7 +65,7 @@ def test_values_keep_within_what_is_proven(heights: list[float]) -> None:
         ([], f"heights must have 1 to {MOST_STEPS} entries, not 0"),
         ([1] * (MOST_STEPS + 1), f"heights must have 1 to {MOST_STEPS} entries, not {MOST_STEPS + 1}"),
         ([0, 0.0], "all heights are 0"),
-        ([1, -1e-9], "heights[1] is -1e-09; no height may be below 0"),
+        ([1, -1e-8], "heights[1] is -1e-08; no height may be below 0"),
         ([1, None], "heights[1] must be a number, not null"),
         ({"f": 1}, "heights must be a list, not an object"),
     ],
@@ -68,3 +73,20 @@ def test_values_keep_within_what_is_proven(heights: list[float]) -> None:
 def test_wrong_heights_are_refused(heights: object, says: str) -> None:
     for problem in (FIRST, SECOND):
         assert refusal(problem, heights).startswith(says)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=12).filter(sum))
+def test_the_third_counts_the_size_of_what_is_below_0(heights: list[int]) -> None:
+    n = len(heights)
+    inner = [
+        sum(heights[i] * heights[k - i] for i in range(max(0, k - n + 1), min(k, n - 1) + 1)) for k in range(2 * n - 1)
+    ]
+    expected = Fraction(sum(heights) ** 2, 2 * n * max(map(abs, inner)))
+    assert score(THIRD, heights).value == pytest.approx(float(expected))
+    assert score(THIRD, [-3 * height for height in heights]).value == pytest.approx(float(expected))
+
+
+def test_the_third_needs_an_integral() -> None:
+    assert score(THIRD, [1, 1, 1]).value == pytest.approx(0.5)
+    assert refusal(THIRD, [1, -1]).startswith("the heights add up to 0 of the largest")
+    assert refusal(THIRD, [0, 0]) == "all heights are 0"

@@ -32,7 +32,9 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "model_placement": {"instances": 1},
     "cloudcast": {"regions": 3, "destinations": 3, "instances": 1},
     "expert_balance": {"layers": 2, "experts": 5, "slots": 8, "gpus": 4, "instances": 1},
+    "llm_sql": {"rows": 6, "tables": 1},
     "spot_scheduling": {"traces": 2},
+    "spot_multi_region": {"regions": 2, "traces": 2},
 }
 REGISTRY: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, contract=Problem)
 NAMES = [name for name in SHIPPED_PROBLEMS if name not in {"effibench", *EFFICIENCY_PROBLEMS}]

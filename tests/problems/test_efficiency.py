@@ -134,6 +134,12 @@ def test_tests_share_a_process_as_the_protocol_says(together: int | None, kept: 
     assert verdict.metrics["integral"] > 0
 
 
+def test_packages_other_than_numpy_are_refused(court: Court) -> None:
+    verdict = court.judge(problem(), "import pydantic\n" + DOUBLE)
+    assert verdict.failure is not None
+    assert "'pydantic' can't be imported here" in verdict.failure
+
+
 def test_programs_of_several_files_are_run(court: Court) -> None:
     class Two(EfficiencyProblem):
         def seed(self) -> Artifact:

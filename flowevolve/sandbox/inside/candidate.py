@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NoReturn
 
-from flowevolve.sandbox.inside import files, kernel, syscall_filter
+from flowevolve.sandbox.inside import files, imports, kernel, syscall_filter
 from flowevolve.sandbox.inside.wire import Request
 
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
@@ -116,6 +116,8 @@ def _run(request: Request, path: str) -> int:
     module.__dict__.update(__file__=path, __builtins__=builtins)
     sys.modules["__main__"] = module
     sys.argv = [path]
+    if request.packages is not None:
+        imports.permit(request.packages, path)
     exec(compile(request.source, path, "exec"), module.__dict__)  # noqa: S102 - what all of this is for
     names = module.__dict__
     result = names.get("result") if request.call is None else _called(names[request.call], request)

@@ -40,6 +40,8 @@ class Request:
     sample_seconds: float
     folder: str | None
     """The program's own folder if there are no namespaces; with them it is None, and a fresh ``/tmp`` is used."""
+    packages: list[str] | None
+    """What a Python program may import besides the standard library; None: whatever is installed."""
 
 
 @dataclass(frozen=True, slots=True)
