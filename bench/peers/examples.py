@@ -10,7 +10,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, UnparsableReplyError
 from flowevolve.core.task import Example, Rollout, Task
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.prompts.reflection import reflection_examples, reflection_prompt
 from flowevolve.prompts.shipped import SHIPPED
 
 T = TypeVar("T")
@@ -33,12 +33,7 @@ def roll_out(task: Task, components: dict[str, str], example: Example, chats: Ch
 
 def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats) -> str | None:
     """A better text for a component, by our reflection prompt; None if the reply can't be read."""
-    examples = [
-        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
-        for rollout in rollouts
-        for call in rollout.calls
-        if call.component == component
-    ]
+    examples = reflection_examples(component, rollouts)
     reply = chats([Message("user", reflection_prompt(SHIPPED, component, text, examples))])
     try:
         return read_instruction(reply)

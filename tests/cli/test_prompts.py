@@ -87,7 +87,7 @@ def test_what_an_algorithm_sends_is_shown_by_role(tmp_path: Path) -> None:
 
 def test_prompts_are_shown_for_a_configuration_with_templates_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "reflect.md").write_text("MY WORDS {component} {text} {examples}", encoding="utf-8")
+    (tmp_path / "own" / "reflect.md").write_text("MY WORDS {component} {text} {others} {examples}", encoding="utf-8")
     (tmp_path / "run.toml").write_text(
         '[prompts]\ndir = "own"\n[llm]\nmodel = "gpt-5"\nbackend = "openai"\n[budget]\ndollars = 5\n', encoding="utf-8"
     )

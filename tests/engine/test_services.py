@@ -54,7 +54,14 @@ class SlowDisk:
 
 def test_a_reply_is_charged_though_its_work_is_cancelled_before_the_reply_is_on_disk() -> None:
     config = parse_config(
-        {"clock": "virtual", "racing": {"policy": "confidence", "least": 4}, "budget": {"proposals": 12}}, "test"
+        {
+            "preset": "plain",
+            "clock": "virtual",
+            "algorithm": {"validation": "improvement"},
+            "racing": {"policy": "confidence", "least": 4},
+            "budget": {"proposals": 12},
+        },
+        "test",
     )
     plan = make_plan(
         config, ProvidedObjects(house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=60, seed=1)))

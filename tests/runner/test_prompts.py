@@ -15,7 +15,9 @@ from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
 
-REFLECT = "# Improve an instruction\n\nIN MY WORDS: {component}\n\n## Current instruction\n{text}\n\n{examples}\n"
+REFLECT = (
+    "# Improve an instruction\n\nIN MY WORDS: {component}\n\n## Current instruction\n{text}\n{others}\n\n{examples}\n"
+)
 
 
 def config(folder: Path, **prompts: object) -> Config:

@@ -171,7 +171,7 @@ def test_a_replay_repeats_itself_and_can_be_replayed(tmp_path: Path) -> None:
 
 
 def test_a_run_going_on_can_be_replayed(tmp_path: Path) -> None:
-    config = parse_config({"preset": "plain", "clock": "virtual", "budget": {"proposals": 12}}, "test")
+    config = parse_config({"preset": "plain", "clock": "virtual", "budget": {"proposals": 20}}, "test")
 
     def die(event: Event) -> None:
         if event.kind == "pool.commit" and event.data["version"] == 3:

@@ -179,12 +179,12 @@ async def test_a_journal_from_before_is_read_compacted_and_gone_on_with(tmp_path
     journal.call(rig.records[0])
     journal.close()
     with RecordedRun(run) as recorded:
-        assert recorded.schema == 4
+        assert recorded.schema == 5
         assert [(call.reply, call.thinking) for call in recorded.calls()] == [("5", None), ("4", "2 + 2")]
     make_older(run / JOURNAL)
     assert compact(run).calls == 0
     with RecordedRun(run) as recorded:
-        assert recorded.schema == 4
+        assert recorded.schema == 5
 
 
 def new_journal(run: Path) -> Journal:
@@ -194,7 +194,8 @@ def new_journal(run: Path) -> Journal:
 
 def make_older(journal: Path) -> None:
     with closing(sqlite3.connect(journal)) as database:
-        database.execute("ALTER TABLE calls DROP COLUMN thinking")
+        for column in ("thinking", "template"):
+            database.execute(f"ALTER TABLE calls DROP COLUMN {column}")
         database.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
         database.commit()
 
