@@ -41,6 +41,10 @@ Every figure here is made by a named command. Figures marked *simulated* come fr
 timing of a batching GPU, or of a remote API) and the worlds `rules` (a model of what prompts do), `code` (random
 changes of real programs) and `families` (a landscape of known basins), on the virtual clock;
 [the simulator](reference/simulator.md) says what it can't show.
+
+On 2026-11-23, at commit 49e3071, all prompts were rewritten: they are longer and have worked examples. Each section
+below says at which commit it was measured. Those of earlier commits are of the prompts before: with the new ones a
+request has more prompt tokens, and the simulated models, which draw by the text that they are sent, draw otherwise.
 """
 
 
