@@ -273,7 +273,8 @@ def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str)
         commits = [event.data["version"] for event in events(combined, "pool.commit")]
         assert commits == list(range(1, len(commits) + 1))
         assert len(notes(result, "levi.plan")) == len(notes(result, "map_elites.fitted")) == 1
-        assert len([each for each in evaluated(result) if each.operator == "diverse"]) == 2
+        seeds = [each for each in evaluated(result) if each.operator == "diverse"]
+        assert len(seeds) == 2 or (len(seeds) < 2 and notes(result, "levi.unwritten"))
         assert len(notes(result, "levi.proxy")) == (name == "stream")
         again = archive_of(result)
         assert result.best is not None
