@@ -130,7 +130,14 @@ def _instruction(rewriting: Rewriting) -> str:
 def _meta() -> str:
     prompt = Candidate("p1", Artifact({INSTRUCTIONS: FIRST_INSTRUCTIONS}), (), "seed", 0)
     program = Candidate("c1", Artifact(PARENT.program), (), "seed", 0, scores={"one": 0.91})
-    failed = Candidate("c2", Artifact(BROKEN.program), ("c1",), "explore", 0, attributes=Assessment(feedback=BROKEN.feedback, failure="NameError").to_json())
+    failed = Candidate(
+        "c2",
+        Artifact(BROKEN.program),
+        ("c1",),
+        "explore",
+        0,
+        attributes=Assessment(feedback=BROKEN.feedback, failure="NameError").to_json(),
+    )
     return meta_prompt(SHIPPED, STATEMENT, prompt, program, failed)
 
 
