@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve.core.templates import Prompt, Shorten, Templates
+from flowevolve.prompts.programs import shown_score
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reflection import REFLECT_TITLE, ReflectionExample, shown_examples
 
@@ -68,7 +69,4 @@ def instruction_prompt(
 
 
 def _shown(instructions: Sequence[ShownInstruction], shorten: Shorten) -> str:
-    return "\n".join(
-        f"Score: {'none, it failed' if each.score is None else each.score}\n{fence(shorten(each.text))}"
-        for each in instructions
-    )
+    return "\n".join(f"{shown_score(each.score)}\n{fence(shorten(each.text))}" for each in instructions)

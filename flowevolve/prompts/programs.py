@@ -145,7 +145,7 @@ def seed_prompt(
         return {
             **common_fields(templates, statement),
             "others": listed_programs("Program", seeds, shorten),
-            **({"earlier": listed_programs("Program", earlier, shorten)} if shift else {}),
+            **({"earlier": listed_programs("Earlier program", earlier, shorten)} if shift else {}),
             "form": reply_instructions(templates, seeds[0].program, "whole"),
         }
 
@@ -182,9 +182,14 @@ def shown_files(program: Mapping[str, str], shorten: Shorten = str) -> str:
 
 def shown_outcome(shown: ShownProgram, shorten: Shorten = str) -> str:
     """A program's score and feedback, as all prompts show them."""
-    score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
+    score = shown_score(shown.score)
     feedback = shown.feedback.strip()
     return f"{score}\n{fence(shorten(feedback))}" if feedback else score
+
+
+def shown_score(score: float | None) -> str:
+    """A score as all prompts show it; None is that of something that failed."""
+    return "Score: none, it failed" if score is None else f"Score: {json.dumps(score)} (higher is better)"
 
 
 def shown_programs(programs: Mapping[str, ShownProgram], shorten: Shorten) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from flowevolve.algorithms.code_evolve.write import FIRST_INSTRUCTIONS, INSTRUCTIONS, meta_prompt
 from flowevolve.algorithms.levi.write import advice_prompt
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.abstracts import (
     ABSTRACT,
@@ -87,7 +88,7 @@ TRAJECTORIES = (
     Trajectory("mixed", ("c1", "c2", "c3"), (0.03, None)),
     Trajectory("decline", ("c2", "c3"), (None,)),
 )
-EXAMPLES = [ReflectionExample({"question": "What is 7 * 8?"}, "54", "Wrong: it is 56. Answers are whole numbers.")]
+EXAMPLES = [ReflectionExample({"question": "What is 7 * 8?"}, "54", "Wrong: it is 56. Answers are whole numbers.", 0.0)]
 INSTRUCTION = "Answer the question."
 
 
@@ -129,7 +130,14 @@ def _instruction(rewriting: Rewriting) -> str:
 def _meta() -> str:
     prompt = Candidate("p1", Artifact({INSTRUCTIONS: FIRST_INSTRUCTIONS}), (), "seed", 0)
     program = Candidate("c1", Artifact(PARENT.program), (), "seed", 0, scores={"one": 0.91})
-    failed = Candidate("c2", Artifact(BROKEN.program), ("c1",), "explore", 0, attributes={"failure": "NameError"})
+    failed = Candidate(
+        "c2",
+        Artifact(BROKEN.program),
+        ("c1",),
+        "explore",
+        0,
+        attributes=Assessment(feedback=BROKEN.feedback, failure="NameError").to_json(),
+    )
     return meta_prompt(SHIPPED, STATEMENT, prompt, program, failed)
 
 
@@ -174,7 +182,7 @@ SAMPLES: Mapping[str, Callable[[], str]] = {
         form="edits",
         change="fix",
         advice=ADVICE,
-        further={"failure": fence("NameError: lowest is not defined")},
+        further={"failure": fence("3 of 5 cases failed, case 2 so")},
     ),
     "program_generate": lambda: _program("generate", "edits"),
     "program_how": lambda: SHIPPED.text("program_how"),

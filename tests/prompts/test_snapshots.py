@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from flowevolve.prompts import abstracts, instructions, memory, novelty, plans, programs, slots
+from flowevolve.prompts.reading.descriptions import Description, read_description, read_printed
 from flowevolve.prompts.shipped import SHIPPED
 from flowevolve.sim.worlds.code.world import KNOWN_TITLES
 from tests.prompts.samples import SAMPLES
@@ -86,6 +87,21 @@ def test_the_examples_of_json_in_prompts_can_be_read() -> None:
     }
     for name, reader in read.items():
         assert reader(SHIPPED[name].text.rpartition("\n\n")[2])
+
+
+def test_the_examples_of_words_in_prompts_can_be_read() -> None:
+    assert novelty.read_novelty(SHIPPED["novelty"].text.rpartition("\n\n")[2]) == novelty.NEW
+
+
+@pytest.mark.parametrize("form", ["edits", "whole", "whole_files"])
+def test_the_example_of_a_program_has_a_name_and_an_idea(form: str) -> None:
+    said, _ = read_description(SHIPPED.text(f"form_{form}", named=SHIPPED.text("form_named")))
+    assert said.name in ("area as a product", "exact sum")
+    assert said.idea.endswith(".")
+
+
+def test_a_command_that_repeats_its_prompt_has_named_nothing() -> None:
+    assert read_printed(SHIPPED.text("form_command", folder="program")) == Description()
 
 
 @pytest.mark.parametrize("name", sorted(TITLES))

@@ -121,6 +121,8 @@ def test_what_was_mended_and_what_was_crossed_are_parents(name: str) -> None:
         attributes, parents = event.data["attributes"], event.data["parents"]
         assert isinstance(attributes, dict)
         assert isinstance(parents, list)
+        if event.data["operator"] == "migrate":  # a copy of a program, with its attributes
+            continue
         if attributes.get("form") == "fix":
             assert parents == [program_of[event.data["item"]]]
             assert report.pool.status(str(parents[0])) == "rejected"

@@ -81,7 +81,7 @@ class Agent:
 def _answer(title: str, parts: Mapping[str, str]) -> JSON:
     match title:
         case _ if title == REFLECT_TITLE:
-            change = parts[CHANGE_HEADING].removeprefix("Change: ").strip()
+            change = parts[CHANGE_HEADING].rpartition("Change: ")[2].strip()
             return {
                 "direction": f"numbers by {change}",
                 "outcome": "success",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Place
@@ -51,8 +52,10 @@ class Meta:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         chosen = item.expect(Chosen)
         prompt = meta_prompt(context.templates, self.statement, chosen.prompt, chosen.parent, chosen.failed)
+        before = chosen.prompt.artifact[INSTRUCTIONS]
+        read = partial(read_instruction, parent=before, longest=context.templates.longest(before))
         try:
-            text = await ask(context, META, prompt, read_instruction, agent="meta", candidate=chosen.prompt.id)
+            text = await ask(context, META, prompt, read, agent="meta", candidate=chosen.prompt.id)
         except UnparsableReplyError as error:
             raise Discard("unparsable reply") from error
         artifact = Artifact({INSTRUCTIONS: text})

@@ -32,7 +32,7 @@ from flowevolve.prompts.programs import (
     shown_task,
 )
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import ReflectionExample
+from flowevolve.prompts.reflection import reflection_examples
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.stages.forms import KINDS, REWRITES
@@ -183,28 +183,24 @@ async def _rewritten(
     rollouts: Sequence[Rollout],
     context: StageContext,
 ) -> str:
-    examples = [
-        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
-        for rollout in rollouts
-        for call in rollout.calls
-        if call.component == component
-    ]
     rewriting: Rewriting = "shift" if brief.unlike else "variant" if brief.operator == "variant" else "mutation"
     earlier = [context.pool[name] for name in brief.earlier]
+    text = parent.artifact[component]
     prompt = instruction_prompt(
         context.templates,
         rewriting,
         component,
-        parent.artifact[component],
-        examples,
+        text,
+        reflection_examples(component, rollouts),
         others=_shown_instructions(component, others),
         earlier=_shown_instructions(component, earlier),
         advice=brief.advice,
     )
     model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
+    read = partial(read_instruction, parent=text, longest=context.templates.longest(text))
     asker = Asker(LARGE if brief.unlike else SMALL, brief.operator, parent.id, component)
     try:
-        return await read_reply(context, model, prompt, read_instruction, asker)
+        return await read_reply(context, model, prompt, read, asker)
     except UnparsableReplyError as error:
         raise Discard("unparsable reply") from error
 

@@ -64,7 +64,7 @@ def test_no_island_waits_for_another() -> None:
     assert born(slow.islands)[0] == 0
     for alone, beside in zip(born(even.islands)[1:], born(slow.islands)[1:], strict=True):
         assert beside > 100
-        assert beside == pytest.approx(alone, rel=0.05)
+        assert beside == pytest.approx(alone, rel=0.1)
 
 
 def test_in_lockstep_a_step_is_an_epoch_of_all_islands() -> None:

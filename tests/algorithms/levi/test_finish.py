@@ -62,7 +62,7 @@ def test_given_more_budget_the_search_goes_on_by_the_proxy() -> None:
     first, facts = evolve(PROXY, budget={"evaluations": 40})
     finished = first.report.pool.version
     before = full_scores(updates_of(first))
-    result, combined = evolve(PROXY, before=facts, budget={"evaluations": 90})
+    result, combined = evolve(PROXY, before=facts, budget={"evaluations": 60})
     assert result.report.error is None
     archive = MapElites()
     for update in updates_of(result)[:finished]:
