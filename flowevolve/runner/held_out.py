@@ -20,7 +20,7 @@ from flowevolve.core.task import Example, Measured, Task
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.runner.result import HeldOut
+from flowevolve.runner.result_parts import HeldOut
 from flowevolve.tasks.rollout_checks import check_rollout
 
 HELD_OUT = "held_out"

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
@@ -21,7 +21,6 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
-from flowevolve.core.named import Named
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -50,7 +49,8 @@ from flowevolve.runner.assemble import (
 )
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
-from flowevolve.runner.result import Best, Result
+from flowevolve.runner.result import Result
+from flowevolve.runner.result_parts import Best
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -251,10 +251,16 @@ class _Opened:
             task=self.plan.task.name,
             backend=config.llm.backend,
             simulated=config.llm.backend in ("sim", "replay"),
+            stop_reason=report.stop_reason,
+            wall_seconds=report.wall_seconds,
+            proposals=report.spent.proposals,
+            accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else replace(_found(best), interval=_interval(best)),
-            frontier=[_found(each) for each in algorithm.frontier()],
-            report=report,
+            best=None
+            if best is None
+            else Best.of(best, mean_interval(list(best.scores.values())) if best.scores else None),
+            frontier=[Best.of(each) for each in algorithm.frontier()],
+            source=report,
             llm=llm,
             by_model=by_model,
             mean_in_flight=mean_in_flight,
@@ -262,26 +268,12 @@ class _Opened:
             traffic=traffic,
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
+            directory=None if self.keeping is None else self.keeping.path,
         )
         if self.keeping is not None:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         return result
-
-
-def _found(candidate: Candidate) -> Best:
-    # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
-    metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-    said = Named.of(candidate)
-    return Best(
-        candidate.id,
-        candidate.mean_score,
-        candidate.artifact.components,
-        candidate.artifact,
-        metrics,
-        said.name,
-        said.idea,
-    )
 
 
 def _interval(candidate: Candidate) -> Interval | None:
