@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import describe_validation, did_you_mean
+from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
 from flowevolve.config.run import misplaced_key, parse_config
@@ -29,6 +29,7 @@ from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, Watchers, run
+from flowevolve.runner.task_checks import check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
@@ -45,11 +46,11 @@ class LLM(LLMSettings):
     """
 
     def __init__(self, model: str, **settings: object) -> None:
-        try:
-            super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
-        except ValidationError as error:
-            known = list(LLMSettings.model_fields)
-            raise InputError(f"LLM: {misplaced_key(error) or describe_validation(error, known=known)}") from None
+        super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
+
+    @classmethod
+    def describe(cls, error: ValidationError) -> str:
+        return misplaced_key(error) or super().describe(error)
 
 
 class PromptArguments(TypedDict, total=False):
@@ -99,17 +100,23 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
         FlowevolveError: if the run failed.
     """
+    if _in_a_loop():
+        raise InputError(
+            "optimize: blocks, and an event loop runs here, as in a notebook: "
+            "result = await flowevolve.optimize_async(...)"
+        )
+    result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=arguments.get("clock", "real"))
+    if result is None:
+        raise KeyboardInterrupt
+    return result
+
+
+def _in_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        clock = arguments.get("clock", "real")
-        result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=clock)
-        if result is None:
-            raise KeyboardInterrupt from None
-        return result
-    raise InputError(
-        "optimize: blocks, and an event loop runs here, as in a notebook: result = await flowevolve.optimize_async(...)"
-    )
+        return False
+    return True
 
 
 async def optimize_async(
@@ -241,12 +248,5 @@ def _checked_task(task: Task | str | None) -> Task | str:
     """Raises: InputError if it is neither a task nor a name."""
     if isinstance(task, str | None):
         return task or "house_style"
-    if isinstance(task, type):
-        raise InputError(f"optimize: task is the class {task.__name__}; give an instance: {task.__name__}()")
-    for name in ("name", "data", "seed", "rollout"):
-        if not hasattr(task, name):
-            raise InputError(
-                f"optimize: task is a {type(task).__name__} and has no {name!r}; give a flowevolve.Task, the name of "
-                "one, or prompt=, train= and metric="
-            )
+    check_task(task, "optimize")
     return task

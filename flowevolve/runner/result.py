@@ -216,10 +216,6 @@ class Result:
         }
 
     def __repr__(self) -> str:
-        best = self.best
-        way = view.scores(
-            self.seed_score, None if best is None else best.score, None if best is None else best.interval
-        )
         simulated = " (simulated)" if self.simulated else ""
         done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason}"
         return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}, {done}>"
@@ -231,10 +227,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        best = self.best
-        way = view.scores(
-            self.seed_score, None if best is None else best.score, None if best is None else best.interval
-        )
+        best, way = self.best, self._way()
         rows = [
             ("run", f"{self.algorithm} ({self.mode}) on {self.task}, {self.backend}"),
             ("score", way if best is None else f"{way} ({best.id})"),

@@ -18,7 +18,6 @@ from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
@@ -51,6 +50,7 @@ from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
+from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -102,7 +102,7 @@ async def run(
     *,
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     events: bool = False,
     watchers: Watchers | None = None,
     side_task: SideTask | None = None,
@@ -117,7 +117,9 @@ async def run(
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
+    keep = (
+        None if out is None else partial(RunDirectory, Path(out), table, events=events, sync=sync, given=given.names())
+    )
     return await run_plan(plan, keep, watchers or Watchers(), side_task)
 
 
@@ -153,8 +155,8 @@ def make_plan(
     roles = make_roles(config)
     check_backend(config, roles)
     task = make_task(config) if given.task is None else given.task
-    if not isinstance(task.seed(), Artifact):
-        raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
+    check_task(task, "run")
+    check_parts(task)
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     made = algorithm(config, task)
@@ -194,7 +196,7 @@ async def open_run(
     *,
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     watchers: Watchers | None = None,
 ) -> AsyncIterator[Engine]:
     """A run in a loop of one's own: the engine, which runs beside the block.
@@ -208,7 +210,7 @@ async def open_run(
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, out, table, sync=sync, given=given.names())
+    keep = None if out is None else partial(RunDirectory, Path(out), table, sync=sync, given=given.names())
     async with _opened(plan, keep, watchers or Watchers(), None) as opened:
         async with beside() as tasks:
             for side_task in opened.clients.side_tasks:
