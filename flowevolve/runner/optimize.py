@@ -20,7 +20,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
-from flowevolve.config.run import misplaced_key, parse_config
+from flowevolve.config.run import Config, misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
@@ -32,7 +32,7 @@ from flowevolve.runner.run import ProvidedObjects, Watchers, run
 from flowevolve.runner.task_checks import check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
-from flowevolve.telemetry.progress import Lines, LiveTable, Progress
+from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 
 
 class LLM(LLMSettings):
@@ -165,8 +165,8 @@ async def _evolve(
     )
     out = arguments.get("out")
     directory = None if out is None else Path(out)
-    with _progress(shown=arguments.get("progress", True)) as progress:
-        watchers = Watchers((progress.event,))
+    with _progress(config, shown=arguments.get("progress", True)) as progress:
+        watchers = Watchers((progress.event,), (progress.call,))
         if arguments.get("resume") and directory is not None and is_run(directory):
             return await go_on(
                 directory,
@@ -187,12 +187,12 @@ async def _evolve(
         )
 
 
-def _progress(*, shown: bool) -> Progress:
+def _progress(config: Config, *, shown: bool) -> Progress:
     if not shown:
         return Lines(lambda line: None)
     console = Console(stderr=True)
     write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    return LiveTable(console, "") if console.is_terminal else Lines(write)
+    return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock)
 
 
 def _check_names(arguments: Arguments) -> None:
