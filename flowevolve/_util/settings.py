@@ -25,12 +25,12 @@ class _Told(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise InputError(f"{name}: {self.describe(error)}") from None
+            raise InputError(f"{name}: {self._describe(error)}") from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's mark: not to be called for tables
 
     @classmethod
-    def describe(cls, error: ValidationError) -> str:
+    def _describe(cls, error: ValidationError) -> str:
         """What is wrong with the arguments, in a line."""
         return describe_validation(error, known=list(cls.model_fields))
 

@@ -179,7 +179,7 @@ class Config(Settings):
     """Score seed and best on the task's test split at the end."""
 
     @classmethod
-    def describe(cls, error: ValidationError) -> str:
+    def _describe(cls, error: ValidationError) -> str:
         return misplaced_key(error) or _unknown_key(error) or describe_validation(error)
 
     @model_validator(mode="after")
@@ -248,7 +248,7 @@ def _checked(table: Mapping[str, object], source: str) -> Config:
     try:
         return _suit_vllm(Config.model_validate(table))
     except ValidationError as error:
-        raise InputError(f"{source}: {Config.describe(error)}") from None
+        raise InputError(f"{source}: {Config._describe(error)}") from None
 
 
 def with_overrides(config: Config, overrides: Sequence[str]) -> Config:

@@ -49,8 +49,8 @@ class LLM(LLMSettings):
         super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
 
     @classmethod
-    def describe(cls, error: ValidationError) -> str:
-        return misplaced_key(error) or super().describe(error)
+    def _describe(cls, error: ValidationError) -> str:
+        return misplaced_key(error) or super()._describe(error)
 
 
 class PromptArguments(TypedDict, total=False):
