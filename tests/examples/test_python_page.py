@@ -17,8 +17,8 @@ BLOCKS = [
 ]
 CALL, METRIC, PROGRAM = BLOCKS
 SIMULATED = {
-    r"llm=fe\.LLM\(.*\)": 'llm="simulated"',
-    r"budget=fe\.Budget\(.*\)": 'budget=fe.Budget(proposals=3), clock="virtual", progress=False',
+    r"llm=fe\.LLM\([^()]*\)": 'llm="simulated"',
+    r"budget=fe\.Budget\([^()]*\)": 'budget=fe.Budget(proposals=3), clock="virtual", progress=False',
 }
 LABELS = ("bug", "question", "praise")
 ROWS = [{"text": f"Ticket {number}.", "label": LABELS[number % 3]} for number in range(12)]
@@ -60,7 +60,7 @@ def test_the_metric_gives_feedback() -> None:
 
 
 def test_the_program_calls_both_prompts() -> None:
-    whole = 'train="tickets.jsonl", metric=lambda row, output: 0.5, llm=fe.LLM(),\n    budget=fe.Budget()'
+    whole = 'train="tickets.jsonl", metric=lambda row, output: 0.5, llm=fe.LLM(), budget=fe.Budget()'
     names: dict[str, object] = {"fe": fe}
     exec(simulated(PROGRAM.replace("fe.optimize", "result = fe.optimize").replace("...", whole)), names)
     result = names["result"]
