@@ -205,11 +205,20 @@ def _check_names(arguments: Arguments) -> None:
     if not isinstance(budget, Budget):
         raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
     out = arguments.get("out")
-    if not isinstance(out, str | Path | None):
+    if out == "" or not isinstance(out, str | Path | None):
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")
+    if arguments.get("resume") and out is None:
+        raise InputError("optimize: resume goes on with the run in a directory; give it as out=")
+    settings = arguments.get("settings", {})
+    if not isinstance(settings, Mapping):
+        raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")
+    staleness = arguments.get("staleness")
+    if not isinstance(staleness, str | None) and not callable(getattr(staleness, "decide", None)):
+        raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
     llm = arguments.get("llm")
     if not isinstance(llm, LLM | None) and llm != "simulated":
-        raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({llm!r}), or 'simulated'")
+        name = llm if isinstance(llm, str) else "gpt-5-mini"
+        raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({name!r}), or 'simulated'")
 
 
 def _task(task: Task | str | None, arguments: Arguments) -> Task | str:

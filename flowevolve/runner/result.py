@@ -15,7 +15,7 @@ from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.engine import RunReport, StageReport
 from flowevolve.journal.files import write_whole, writing
 from flowevolve.journal.reading import JOURNAL
-from flowevolve.journal.run_directory import read_result
+from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
@@ -146,6 +146,10 @@ class Result:
         file = Path(path)
         if file.is_dir():
             raise InputError(f"{file}: is a directory; give the path of a file, such as {file / 'saved.json'}")
+        if file.name == RESULT and (file.parent / JOURNAL).is_file():
+            raise InputError(
+                f"{file}: is the run's own; give another name, or load the run with Result.load({str(file.parent)!r})"
+            )
         with writing(file):
             write_whole(file, [json.dumps(self._saved(), indent=2)])
         return file
@@ -253,6 +257,8 @@ class Result:
     @classmethod
     def _checked(cls, saved: Table, place: Path) -> Self:
         """Raises: InputError if what was read from a place is no result."""
+        if place.name == RESULT and "schema" in saved:
+            raise InputError(f"{place}: belongs to a run; load that: Result.load({str(place.parent)!r})")
         try:
             if saved["result"]["schema"] != SCHEMA:
                 raise InputError(f"{place}: not a result of schema {SCHEMA}")

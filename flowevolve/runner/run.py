@@ -152,6 +152,10 @@ def make_plan(
     Raises:
         InputError: if the configuration can't be run.
     """
+    if not isinstance(config, Config):
+        raise InputError(
+            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
+        )
     roles = make_roles(config)
     check_backend(config, roles)
     task = make_task(config) if given.task is None else given.task

@@ -51,6 +51,13 @@ def optimized(task: object, **arguments: object) -> fe.Result:
     return made
 
 
+def ran(config: object) -> fe.Result:
+    async def go() -> fe.Result:
+        return await fe.run(cast("fe.Config", config))
+
+    return fe.clock.run(go, clock="virtual")
+
+
 class Frame:
     """Like a data frame: it has columns and no truth value."""
 
@@ -162,6 +169,19 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: optimized(Steady(), staleness="reflektive"),
         "staleness: unknown staleness policy 'reflektive'; did you mean 'reflective'?",
     ),
+    "staleness, a number": (lambda: optimized(Steady(), staleness=3), "optimize: staleness is 3; give the name of a"),
+    "settings, a list": (lambda: optimized(Steady(), settings=[1]), "optimize: settings is [1]; give the algorithm's"),
+    "resume without a directory": (
+        lambda: optimized(Steady(), resume=True),
+        "optimize: resume goes on with the run in",
+    ),
+    "out, nothing": (lambda: optimized(Steady(), out=""), "optimize: out is ''; give the path of a directory"),
+    "model, the class": (
+        lambda: optimized(Steady(), llm=fe.LLM),
+        "optimize: llm is <class 'flowevolve.runner.optimize",
+    ),
+    "run, a path": (lambda: ran("run.toml"), "run: config is 'run.toml'; give a flowevolve.Config, or"),
+    "run, a dict": (lambda: ran({"budget": {}}), "run: config is {'budget': {}}; give a flowevolve.Config, or"),
     "flows, none": (lambda: optimized(Steady(), max_in_flight=0), "optimize: algorithm.max_in_flight"),
 }
 

@@ -203,6 +203,16 @@ def test_what_is_no_result_is_told_in_a_line(text: str | None, problem: str, tmp
         fe.Result.load(file)
 
 
+def test_the_file_of_a_run_is_neither_loaded_alone_nor_written_over(tmp_path: Path) -> None:
+    result = evolved(tmp_path / "run")
+    before = (tmp_path / "run" / "result.json").read_text()
+    with pytest.raises(fe.InputError, match=r"belongs to a run; load that: Result\.load\('.*run'\)"):
+        fe.Result.load(tmp_path / "run" / "result.json")
+    with pytest.raises(fe.InputError, match="is the run's own; give another name"):
+        result.save(tmp_path / "run" / "result.json")
+    assert (tmp_path / "run" / "result.json").read_text() == before
+
+
 def test_a_result_is_not_saved_over_a_directory(result: fe.Result, tmp_path: Path) -> None:
     with pytest.raises(fe.InputError, match="is a directory; give the path of a file"):
         result.save(tmp_path)
