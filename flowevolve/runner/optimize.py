@@ -209,13 +209,13 @@ def _check_names(arguments: Arguments) -> None:
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")
     if arguments.get("resume") and out is None:
         raise InputError("optimize: resume goes on with the run in a directory; give it as out=")
-    settings = arguments.get("settings", {})
+    settings: object = arguments.get("settings", {})
     if not isinstance(settings, Mapping):
         raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")
     staleness = arguments.get("staleness")
     if not isinstance(staleness, str | None) and not callable(getattr(staleness, "decide", None)):
         raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
-    llm = arguments.get("llm")
+    llm: object = arguments.get("llm")
     if not isinstance(llm, LLM | None) and llm != "simulated":
         name = llm if isinstance(llm, str) else "gpt-5-mini"
         raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({name!r}), or 'simulated'")
