@@ -146,7 +146,7 @@ class Measured(Protocol):
     """A task whose rollouts don't follow from LLM replies alone, so that they can't be computed again from these.
 
     If ``measured`` is set, an interrupted run keeps its rollouts. ``worst`` is the score of a failed rollout; it is 0
-    for other tasks.
+    for other tasks, whose scores are in [0, 1].
     """
 
     measured: bool

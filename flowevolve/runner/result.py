@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -86,7 +86,7 @@ class Result:
     traffic: TrafficStats = field(default_factory=TrafficStats)
     """Endpoints, rate limits and hedging."""
     directory: Path | None = None
-    """The run directory, if it has one."""
+    """The run directory, if it has one; not kept in files and pickles."""
 
     @property
     def report(self) -> RunReport:
@@ -164,9 +164,8 @@ class Result:
         place = Path(path)
         if place.is_dir():
             table = read_result(place)
-            return cls._checked(
-                {"result": table, "candidates": [each.to_json() for each in in_directory(place)]}, place
-            )
+            saved = {"result": table, "candidates": [each.to_json() for each in in_directory(place)]}
+            return replace(cls._checked(saved, place), directory=place)
         try:
             saved = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -87,6 +87,7 @@ def test_a_result_is_the_same_in_a_pickle_a_file_and_a_run_directory(tmp_path: P
     assert same(pickle.loads(pickle.dumps(result)), result)
     assert same(fe.Result.load(result.save(tmp_path / "saved.json")), result)
     assert same(fe.Result.load(str(tmp_path / "run")), result)
+    assert fe.Result.load(str(tmp_path / "run")).directory == result.directory == tmp_path / "run"
     again = pickle.loads(pickle.dumps(fe.Result.load(tmp_path / "saved.json")))
     assert same(fe.Result.load(again.save(str(tmp_path / "again.json"))), result)
     with pytest.raises(fe.InputError, match=r"result\.report: is not kept in files and pickles"):
