@@ -115,7 +115,7 @@ class Rollouts:
         return rollout
 
     async def _checked(self, candidate: Candidate, example: Example, model: ChatModel) -> Rollout:
-        return check_rollout(await self._task.rollout(candidate.artifact, example, model), example)
+        return check_rollout(await self._task.rollout(candidate.artifact, example, model), example, self._task)
 
     @property
     def _worst(self) -> float:

@@ -203,6 +203,7 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
     """The first fault in one line: where it is, what is wrong, and what was given. ``known`` has the known keys."""
     first = error.errors()[0]
     place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
+    said = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place}: unknown key; {did_you_mean(str(first['loc'][-1]), known)}"
     if first["type"] == "missing":
@@ -210,4 +211,4 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
     given = first.get("input")
     shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
     more = f"; and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-    return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}{shown}{more}"
+    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}{more}"

@@ -4,16 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import describe_validation
 
 
-class Settings(BaseModel):
+class _Told(BaseModel):
+    """Says in a line what is wrong with the arguments of its constructor.
+
+    What is wrong with a table that is validated is told by whoever reads it, who knows where it stands.
+    """
+
+    def __init__(self, /, *given: object, **settings: object) -> None:
+        """Raises: InputError naming the setting that is wrong."""
+        name = type(self).__name__
+        if given:
+            first = next(iter(type(self).model_fields), "name")
+            raise InputError(f"{name}: takes settings by name, such as {name}({first}=…), and was given {given[0]!r}")
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise InputError(f"{name}: {self._describe(error)}") from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's mark: not to be called for tables
+
+    @classmethod
+    def _describe(cls, error: ValidationError) -> str:
+        """What is wrong with the arguments, in a line."""
+        return describe_validation(error, known=list(cls.model_fields))
+
+
+class Settings(_Told):
     """A table in which an unknown key is an error. Its validator is built at the first use, not at import."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class OpenSettings(BaseModel):
+class OpenSettings(_Told):
     """A table that names something, such as a policy, and also holds the settings of that."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)

@@ -79,7 +79,7 @@ def run_command(
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
-        show(go, settings.clock, directory, metrics_port)
+        show(go, settings, directory, metrics_port)
 
 
 def _start(named: str | None) -> list[str]:
@@ -101,7 +101,7 @@ def resume_command(
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
     from flowevolve.cli.runs import show, title
-    from flowevolve.config.run import parse_recorded
+    from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.resume import resume
     from flowevolve.telemetry.logs import configure_logs
@@ -114,7 +114,7 @@ def resume_command(
     async def go(watchers: Watchers, side_task: SideTask) -> Result:
         return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
 
-    show(go, settings.clock, directory, metrics_port)
+    show(go, with_overrides(settings, overrides or ()), directory, metrics_port)
 
 
 @app.command("replay")

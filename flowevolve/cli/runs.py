@@ -30,7 +30,7 @@ from flowevolve.runner.run import Watchers
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.telemetry.logs import log_event
 from flowevolve.telemetry.metrics import Metrics
-from flowevolve.telemetry.progress import Lines, LiveTable, Progress
+from flowevolve.telemetry.progress import LiveTable, Progress, lines
 from flowevolve.telemetry.summary import summarize
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 from flowevolve.vllm.server import ServerChange
@@ -51,21 +51,24 @@ def load(config: Path, overrides: Sequence[str]) -> Config:
 
 def show(
     go: Callable[[Watchers, SideTask], Awaitable[Result]],
-    clock_name: clock.Clock,
+    config: Config,
     directory: Path,
     metrics_port: int | None,
 ) -> None:
     """Carry out a run, showing how it goes and what it came to."""
-    progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(print_plain)
-
+    progress: Progress = (
+        LiveTable(console, "", config.budget) if console.is_terminal else lines(print_plain, config.clock)
+    )
     metrics, traffic = Metrics(), TrafficMetrics()
     metrics.registry.register(traffic)
     if metrics_port is not None:
         _serve_metrics(metrics, metrics_port)
 
-    watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,), (traffic.watch,))
+    watchers = Watchers(
+        (progress.event, log_event, metrics.event), (metrics.call, progress.call), (_tell_server,), (traffic.watch,)
+    )
     with progress:
-        result = clock.run(until_interrupted, partial(go, watchers), clock=clock_name)
+        result = clock.run(until_interrupted, partial(go, watchers), clock=config.clock)
     if result is None:
         known = (directory / JOURNAL).is_file()
         print_plain(

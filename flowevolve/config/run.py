@@ -178,6 +178,10 @@ class Config(Settings):
     held_out: bool = False
     """Score seed and best on the task's test split at the end."""
 
+    @classmethod
+    def _describe(cls, error: ValidationError) -> str:
+        return misplaced_key(error) or _unknown_key(error) or describe_validation(error)
+
     @model_validator(mode="after")
     def _checks(self) -> Config:
         if self.clock == "virtual" and self.llm.backend in REAL_BACKENDS:
@@ -244,8 +248,7 @@ def _checked(table: Mapping[str, object], source: str) -> Config:
     try:
         return _suit_vllm(Config.model_validate(table))
     except ValidationError as error:
-        what = misplaced_key(error) or _unknown_key(error) or describe_validation(error)
-        raise InputError(f"{source}: {what}") from None
+        raise InputError(f"{source}: {Config._describe(error)}") from None
 
 
 def with_overrides(config: Config, overrides: Sequence[str]) -> Config:

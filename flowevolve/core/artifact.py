@@ -34,6 +34,11 @@ class Artifact(Mapping[str, str]):
     kind: ArtifactKind
 
     def __init__(self, components: Mapping[str, str], kind: ArtifactKind = "prompt") -> None:
+        if not isinstance(components, Mapping):
+            raise InputError(
+                f"an artifact is made of texts by name, not of a {type(components).__name__}: "
+                'Artifact({"prompt": "…"})'
+            )
         if not components:
             raise InputError("an artifact needs at least one component: give a mapping of name to text")
         for name, text in components.items():

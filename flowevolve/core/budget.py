@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.settings import Settings
 from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
@@ -47,10 +48,8 @@ class OverBudgetError(FlowevolveError):
         self.alone = alone
 
 
-class Budget(BaseModel):
+class Budget(Settings):
     """Limits of a run; a limit left out does not bound it. Times add up: ``Budget(hours=1, minutes=30)``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     hours: float | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
+from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
@@ -24,6 +25,18 @@ class Example:
 
     id: str
     data: Mapping[str, JSON]
+
+    def __post_init__(self) -> None:
+        """Raises: InputError if the id is no text, or the data has no columns."""
+        if not isinstance(self.id, str):
+            raise InputError(
+                f"an example's id is {self.id!r} ({type(self.id).__name__}); ids are texts, such as {str(self.id)!r}"
+            )
+        if not isinstance(self.data, Mapping):
+            raise InputError(
+                f"example {self.id!r}: its data is a {type(self.data).__name__}; give a mapping, such as "
+                'Example("1", {"question": "…"})'
+            )
 
 
 @payload
@@ -82,9 +95,26 @@ class Dataset:
     val: Sequence[Example]
     test: Sequence[Example] = field(default=())
 
+    def __post_init__(self) -> None:
+        """Raises: InputError if a split is no sequence of examples."""
+        for split in ("train", "val", "test"):
+            _check_split(split, getattr(self, split))
+
     def __iter__(self) -> Iterator[Example]:
         """All examples of all splits."""
         return chain(self.train, self.val, self.test)
+
+
+def _check_split(split: str, examples: object) -> None:
+    remedy = (
+        'give a list of Example("1", {"question": "…"}); of rows, '
+        "flowevolve.optimize(prompt=…, train=…, metric=…) makes one itself"
+    )
+    if not isinstance(examples, Sequence) or isinstance(examples, str):
+        raise InputError(f"Dataset: {split} is a {type(examples).__name__}; {remedy}")
+    for number, example in enumerate(examples):
+        if not isinstance(example, Example):
+            raise InputError(f"Dataset: {split}[{number}] is a {type(example).__name__}; {remedy}")
 
 
 class ChatModel(Protocol):
@@ -116,7 +146,7 @@ class Measured(Protocol):
     """A task whose rollouts don't follow from LLM replies alone, so that they can't be computed again from these.
 
     If ``measured`` is set, an interrupted run keeps its rollouts. ``worst`` is the score of a failed rollout; it is 0
-    for other tasks.
+    for other tasks, whose scores are in [0, 1].
     """
 
     measured: bool

@@ -103,6 +103,12 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         return Exported(out, tables["candidates"].rows, tables["calls"].rows)
 
 
+def candidate_rows(recorded: RecordedRun) -> Iterator[dict[str, Any]]:
+    """The rows of table ``candidates`` as the run has recorded them up to now."""
+    last = recorded.last_event()
+    return _Run(recorded, upto=-1 if last is None else last[0]).candidates()
+
+
 class _Run:
     """What a run had recorded up to one event."""
 

@@ -205,7 +205,10 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{file}: not there; the run has not ended, or was killed before it could write one") from None
+        raise InputError(
+            f"{file}: not there; the run has not ended, or was killed before it could write one. To go on with it: "
+            f"flowevolve resume {path}, or in Python resume=True with out={str(path)!r}"
+        ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: can't be read: {error}") from error
     if not isinstance(result, dict) or result.get("schema") != 1:

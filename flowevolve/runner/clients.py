@@ -26,7 +26,7 @@ from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.admission import Fixed
 from flowevolve.runner.assemble import make_admission, make_order, make_traffic, open_probe
 from flowevolve.runner.attribution import Attribution
-from flowevolve.runner.result import ModelCounts
+from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import open_server
 from flowevolve.vllm.server import ServerListener
 

@@ -20,7 +20,7 @@ from flowevolve.core.task import Example, Measured, Task
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.client import LLMClient
-from flowevolve.runner.result import HeldOut
+from flowevolve.runner.result_parts import HeldOut
 from flowevolve.tasks.rollout_checks import check_rollout
 
 HELD_OUT = "held_out"
@@ -75,7 +75,7 @@ async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatF
     scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
         made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
-        value = check_rollout(made, example).score.value
+        value = check_rollout(made, example, task).score.value
     except FlowevolveError:
         raise
     except Exception:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run

@@ -17,10 +17,10 @@ from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import describe_validation, did_you_mean
+from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
-from flowevolve.config.run import misplaced_key, parse_config
+from flowevolve.config.run import Config, misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
@@ -29,9 +29,10 @@ from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, Watchers, run
+from flowevolve.runner.task_checks import check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
-from flowevolve.telemetry.progress import Lines, LiveTable, Progress
+from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 
 
 class LLM(LLMSettings):
@@ -45,11 +46,11 @@ class LLM(LLMSettings):
     """
 
     def __init__(self, model: str, **settings: object) -> None:
-        try:
-            super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
-        except ValidationError as error:
-            known = list(LLMSettings.model_fields)
-            raise InputError(f"LLM: {misplaced_key(error) or describe_validation(error, known=known)}") from None
+        super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
+
+    @classmethod
+    def _describe(cls, error: ValidationError) -> str:
+        return misplaced_key(error) or super()._describe(error)
 
 
 class PromptArguments(TypedDict, total=False):
@@ -99,17 +100,23 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
         FlowevolveError: if the run failed.
     """
+    if _in_a_loop():
+        raise InputError(
+            "optimize: blocks, and an event loop runs here, as in a notebook: "
+            "result = await flowevolve.optimize_async(...)"
+        )
+    result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=arguments.get("clock", "real"))
+    if result is None:
+        raise KeyboardInterrupt
+    return result
+
+
+def _in_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        clock = arguments.get("clock", "real")
-        result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=clock)
-        if result is None:
-            raise KeyboardInterrupt from None
-        return result
-    raise InputError(
-        "optimize: blocks, and an event loop runs here, as in a notebook: result = await flowevolve.optimize_async(...)"
-    )
+        return False
+    return True
 
 
 async def optimize_async(
@@ -158,8 +165,8 @@ async def _evolve(
     )
     out = arguments.get("out")
     directory = None if out is None else Path(out)
-    with _progress(shown=arguments.get("progress", True)) as progress:
-        watchers = Watchers((progress.event,))
+    with _progress(config, shown=arguments.get("progress", True)) as progress:
+        watchers = Watchers((progress.event,), (progress.call,))
         if arguments.get("resume") and directory is not None and is_run(directory):
             return await go_on(
                 directory,
@@ -180,12 +187,12 @@ async def _evolve(
         )
 
 
-def _progress(*, shown: bool) -> Progress:
+def _progress(config: Config, *, shown: bool) -> Progress:
     if not shown:
         return Lines(lambda line: None)
     console = Console(stderr=True)
     write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    return LiveTable(console, "") if console.is_terminal else Lines(write)
+    return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock)
 
 
 def _check_names(arguments: Arguments) -> None:
@@ -198,11 +205,20 @@ def _check_names(arguments: Arguments) -> None:
     if not isinstance(budget, Budget):
         raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")
     out = arguments.get("out")
-    if not isinstance(out, str | Path | None):
+    if out == "" or not isinstance(out, str | Path | None):
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")
-    llm = arguments.get("llm")
+    if arguments.get("resume") and out is None:
+        raise InputError("optimize: resume goes on with the run in a directory; give it as out=")
+    settings: object = arguments.get("settings", {})
+    if not isinstance(settings, Mapping):
+        raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")
+    staleness = arguments.get("staleness")
+    if not isinstance(staleness, str | None) and not callable(getattr(staleness, "decide", None)):
+        raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
+    llm: object = arguments.get("llm")
     if not isinstance(llm, LLM | None) and llm != "simulated":
-        raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({llm!r}), or 'simulated'")
+        name = llm if isinstance(llm, str) else "gpt-5-mini"
+        raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({name!r}), or 'simulated'")
 
 
 def _task(task: Task | str | None, arguments: Arguments) -> Task | str:
@@ -241,12 +257,5 @@ def _checked_task(task: Task | str | None) -> Task | str:
     """Raises: InputError if it is neither a task nor a name."""
     if isinstance(task, str | None):
         return task or "house_style"
-    if isinstance(task, type):
-        raise InputError(f"optimize: task is the class {task.__name__}; give an instance: {task.__name__}()")
-    for name in ("name", "data", "seed", "rollout"):
-        if not hasattr(task, name):
-            raise InputError(
-                f"optimize: task is a {type(task).__name__} and has no {name!r}; give a flowevolve.Task, the name of "
-                "one, or prompt=, train= and metric="
-            )
+    check_task(task, "optimize")
     return task

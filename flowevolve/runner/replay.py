@@ -86,11 +86,11 @@ class Replayed:
 
 
 async def replay(
-    directory: Path,
+    directory: Path | str,
     *,
     changes: Sequence[str] = (),
     slots: int | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
     watchers: Watchers | None = None,
@@ -109,6 +109,7 @@ async def replay(
         raise InputError("replay: runs on the virtual clock; call it with flowevolve.clock.run(…, clock='virtual')")
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: the server needs at least 1 slot")
+    directory = Path(directory)
     past = await in_thread(_read, directory)
     given = ProvidedObjects(task, staleness)
     _check_given(directory, past.given, given, changes)
@@ -121,7 +122,7 @@ async def replay(
     def about() -> dict[str, object]:
         return {"of": str(directory), "slots": slots, **asdict(_replies(server, past.record))}
 
-    keep = None if out is None else partial(_ReplayDirectory, out, config.model_dump(mode="json"), about)
+    keep = None if out is None else partial(_ReplayDirectory, Path(out), config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
     result = await run_plan(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)

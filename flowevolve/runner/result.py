@@ -2,74 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from flowevolve._util.intervals import Interval
+from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
-from flowevolve.engine.engine import RunReport
+from flowevolve.core.stop_reasons import StopReason
+from flowevolve.engine.engine import RunReport, StageReport
+from flowevolve.journal.files import write_whole, writing
+from flowevolve.journal.reading import JOURNAL
+from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
+from flowevolve.runner import result_view as view
+from flowevolve.runner.candidates import (
+    FoundCandidate,
+    Step,
+    in_directory,
+    in_pool,
+    lineage,
+    read_candidate,
+    table_row,
+)
+from flowevolve.runner.result_parts import (
+    Best,
+    HeldOut,
+    ModelCounts,
+    Table,
+    read_by_model,
+    read_server,
+    read_totals,
+    read_traffic,
+    totals_to_json,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
-    """The best confirmed candidate. ``score`` is its mean over the validation set."""
+class Loaded:
+    """What a result is made of that was loaded, or unpickled: the table of its ``result.json``, and its candidates."""
 
-    id: str
-    score: float
-    components: Mapping[str, str]
-    artifact: Artifact
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """What else was measured of it: means over the cases of a problem."""
-    name: str = ""
-    """What the writer of a program calls its last change, and says of it; empty where nothing was said."""
-    idea: str = ""
-    interval: Interval | None = None
-    """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
-    too high on average; what it is worth is said by `HeldOut`.
-    """
+    table: Table
+    candidates: Sequence[FoundCandidate]
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Mean scores on the test split, which evolution never saw."""
-
-    examples: int
-    seed_score: float
-    best_score: float
-    best_interval: Interval
-    """95 %, by resampling examples."""
-    gain_interval: Interval
-    """That of the best candidate's score less the seed's, example by example."""
-
-    def to_json(self) -> dict[str, object]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCounts:
-    """One model's part in a run. ``accepted`` counts confirmed candidates that it had a part in making."""
-
-    totals: Totals
-    accepted: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """One finished run."""
+    """One finished run. It can be pickled and saved to a file: what `load` brings back has all but ``report``."""
 
     algorithm: str
     mode: str
     task: str
     backend: str
     simulated: bool
+    stop_reason: StopReason
+    wall_seconds: float
+    """How long it took, by the event loop's clock."""
+    proposals: int
+    accepted: int
     seed_score: float | None
     best: Best | None
-    report: RunReport
+    source: RunReport | Loaded
+    """Where the rest comes from."""
     llm: Totals
     mean_in_flight: float
     cancelled: int = 0
@@ -82,11 +85,100 @@ class Result:
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     traffic: TrafficStats = field(default_factory=TrafficStats)
     """Endpoints, rate limits and hedging."""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    directory: Path | None = None
+    """The run directory, if it has one; not kept in files and pickles."""
+
+    @property
+    def report(self) -> RunReport:
+        """What the engine says of the run, its pool among it.
+
+        Raises:
+            InputError: if the result was loaded or unpickled.
+        """
+        if isinstance(self.source, Loaded):
+            raise InputError(
+                "result.report: is not kept in files and pickles; its figures are in result.to_json(), its candidates "
+                "in result.candidates"
+            )
+        return self.source
+
+    @cached_property
+    def candidates(self) -> Sequence[FoundCandidate]:
+        """All candidates, oldest first. Without a run directory those that were turned down before they got into the
+        pool are missing: nothing of them is kept in memory.
+        """
+        if isinstance(self.source, Loaded):
+            return self.source.candidates
+        if self.directory is not None and (self.directory / JOURNAL).is_file():
+            return tuple(in_directory(self.directory))
+        return tuple(in_pool(self.source.pool))
+
+    def lineage(self, candidate_id: str | None = None) -> list[Step]:
+        """The way from the seed to a candidate, by default to the best.
+
+        Raises:
+            InputError: if there is no such candidate.
+        """
+        if candidate_id is None:
+            if self.best is None:
+                raise InputError("lineage: no candidate was confirmed; give the id of one of result.candidates")
+            candidate_id = self.best.id
+        return lineage(self.candidates, candidate_id)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The candidates as a data frame of pandas, one a row, with a column for each component.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - an extra of few
+        except ImportError:
+            raise InputError("result.to_pandas: needs pandas: pip install pandas") from None
+        return pd.DataFrame([table_row(each) for each in self.candidates])
+
+    def save(self, path: Path | str) -> Path:
+        """Write the result and its candidates to a file, as JSON, and return its path.
+
+        Raises:
+            InputError: if it can't be written.
+        """
+        file = Path(path)
+        if file.is_dir():
+            raise InputError(f"{file}: is a directory; give the path of a file, such as {file / 'saved.json'}")
+        if file.name == RESULT and (file.parent / JOURNAL).is_file():
+            raise InputError(
+                f"{file}: is the run's own; give another name, or load the run with Result.load({str(file.parent)!r})"
+            )
+        with writing(file):
+            write_whole(file, [json.dumps(self._saved(), indent=2)])
+        return file
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """The result that was saved to a file, or that of the run in a directory.
+
+        Raises:
+            InputError: if there is none, or the run has not ended.
+        """
+        place = Path(path)
+        if place.is_dir():
+            table = read_result(place)
+            saved = {"result": table, "candidates": [each.to_json() for each in in_directory(place)]}
+            return replace(cls._checked(saved, place), directory=place)
+        try:
+            saved = json.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"{place}: no such file or run directory") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{place}: can't be read: {error}") from None
+        return cls._checked(saved, place)
 
     def to_json(self) -> dict[str, object]:
         """The contents of ``result.json``."""
-        report, stages = self.report, self.report.stages
+        if isinstance(self.source, Loaded):
+            return dict(self.source.table)
+        report = self.source
         return {
             "schema": SCHEMA,
             "algorithm": self.algorithm,
@@ -94,36 +186,26 @@ class Result:
             "task": self.task,
             "backend": self.backend,
             "simulated": self.simulated,
-            "stop_reason": report.stop_reason,
+            "stop_reason": self.stop_reason,
             "error": None if report.error is None else str(report.error),
-            "wall_seconds": round(report.wall_seconds, 3),
+            "wall_seconds": round(self.wall_seconds, 3),
             "seed_score": self.seed_score,
-            "best": None
-            if self.best is None
-            else {
-                "id": self.best.id,
-                "score": self.best.score,
-                "interval": None if self.best.interval is None else list(self.best.interval),
-                "metrics": dict(self.best.metrics),
-                "characters": sum(map(len, self.best.components.values())),
-                **{key: said for key, said in (("name", self.best.name), ("idea", self.best.idea)) if said},
-                "components": dict(self.best.components),
-            },
+            "best": None if self.best is None else self.best.to_json(),
             "frontier": [{"id": each.id, "score": each.score, "metrics": dict(each.metrics)} for each in self.frontier],
             "held_out": None if self.held_out is None else self.held_out.to_json(),
             "pool_version": report.pool.version,
-            "proposals": report.spent.proposals,
-            "accepted": report.accepted,
+            "proposals": self.proposals,
+            "accepted": self.accepted,
             "rollouts": report.spent.rollouts,
             "overshoot": report.overshoot,
             "flow_limit": None if report.flow_limit is None else asdict(report.flow_limit),
             "held_items": report.held,
             "llm": {
-                **_calls(self.llm),
+                **totals_to_json(self.llm),
                 "cancelled": self.cancelled,
                 "mean_in_flight": round(self.mean_in_flight, 3),
                 "by_model": {
-                    name: {**_calls(counts.totals), "accepted": counts.accepted}
+                    name: {**totals_to_json(counts.totals), "accepted": counts.accepted}
                     for name, counts in self.by_model.items()
                 },
                 **asdict(self.traffic),
@@ -133,34 +215,95 @@ class Result:
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),
             "replies": report.replies.to_json(),
-            "stages": {
-                name: {
-                    "items_in": stage.counts.items_in,
-                    "items_out": stage.counts.items_out,
-                    "discarded": stage.counts.discarded,
-                    "discard_reasons": dict(stage.counts.reasons),
-                    "rollouts": stage.counts.rollouts,
-                    "tokens": stage.counts.tokens,
-                    "busy_seconds": round(stage.counts.busy_seconds, 3),
-                    "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
-                    "workers": stage.workers,
-                }
-                for name, stage in stages.items()
-            },
+            "stages": {name: _stage_to_json(stage) for name, stage in report.stages.items()},
         }
 
+    def __repr__(self) -> str:
+        simulated = " (simulated)" if self.simulated else ""
+        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason}"
+        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}, {done}>"
 
-def _calls(totals: Totals) -> dict[str, object]:
+    def _way(self) -> str:
+        """From the seed's score to the best one."""
+        best = self.best
+        return view.scores(self.seed_score, *((None, None) if best is None else (best.score, best.interval)))
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        best, way = self.best, self._way()
+        rows = [
+            ("run", f"{self.algorithm} ({self.mode}) on {self.task}, {self.backend}"),
+            ("score", way if best is None else f"{way} ({best.id})"),
+        ]
+        if self.held_out is not None:
+            held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
+            rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
+        tokens = self.llm.usage.prompt_tokens + self.llm.usage.completion_tokens
+        dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
+        rows += [
+            ("proposals", f"{self.proposals}, accepted {self.accepted}"),
+            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
+            ("stopped by", f"{self.stop_reason} after {self.wall_seconds:.1f} s"),
+        ]
+        return view.html(rows, {} if best is None else best.components)
+
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], Result], tuple[dict[str, object]]]:
+        return Result._read, (self._saved(),)
+
+    def _saved(self) -> dict[str, object]:
+        return {"result": self.to_json(), "candidates": [each.to_json() for each in self.candidates]}
+
+    @classmethod
+    def _checked(cls, saved: Table, place: Path) -> Self:
+        """Raises: InputError if what was read from a place is no result."""
+        if place.name == RESULT and "schema" in saved:
+            raise InputError(f"{place}: belongs to a run; load that: Result.load({str(place.parent)!r})")
+        try:
+            if saved["result"]["schema"] != SCHEMA:
+                raise InputError(f"{place}: not a result of schema {SCHEMA}")
+            return cls._read(saved)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{place}: not a saved result; Result.save writes one ({error!r})") from None
+
+    @classmethod
+    def _read(cls, saved: Mapping[str, Any]) -> Self:
+        """Raises: KeyError, TypeError, ValueError if something is missing."""
+        table, candidates = saved["result"], [read_candidate(each) for each in saved["candidates"]]
+        texts = {each.id: each.artifact for each in candidates}
+        best, llm, held_out = table["best"], table["llm"], table.get("held_out")
+        return cls(
+            algorithm=table["algorithm"],
+            mode=table["mode"],
+            task=table["task"],
+            backend=table["backend"],
+            simulated=table["simulated"],
+            stop_reason=StopReason(table["stop_reason"]),
+            wall_seconds=table["wall_seconds"],
+            proposals=table["proposals"],
+            accepted=table["accepted"],
+            seed_score=table["seed_score"],
+            best=None if best is None else Best.read(best, texts.get(best["id"]) or Artifact(best["components"])),
+            source=Loaded(table, candidates),
+            llm=read_totals(llm),
+            mean_in_flight=llm["mean_in_flight"],
+            cancelled=llm.get("cancelled", 0),
+            held_out=None if held_out is None else HeldOut.read(held_out),
+            frontier=[Best.read(each, texts[each["id"]]) for each in table.get("frontier", ()) if each["id"] in texts],
+            server=read_server(table.get("server")),
+            by_model=read_by_model(llm),
+            traffic=read_traffic(llm),
+        )
+
+
+def _stage_to_json(stage: StageReport) -> dict[str, object]:
     return {
-        "requests": totals.requests,
-        "failed": totals.failed,
-        "retries": totals.retries,
-        "prompt_tokens": totals.usage.prompt_tokens,
-        "completion_tokens": totals.usage.completion_tokens,
-        "cached_tokens": totals.usage.cached_tokens,
-        "usage_estimated": totals.estimated,
-        "cut_while_thinking": totals.cut_while_thinking,
-        "cost_usd": totals.dollars,
-        "cached_calls": totals.cached_calls,
-        "cached_calls_tokens": totals.cached_calls_tokens,
+        "items_in": stage.counts.items_in,
+        "items_out": stage.counts.items_out,
+        "discarded": stage.counts.discarded,
+        "discard_reasons": dict(stage.counts.reasons),
+        "rollouts": stage.counts.rollouts,
+        "tokens": stage.counts.tokens,
+        "busy_seconds": round(stage.counts.busy_seconds, 3),
+        "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
+        "workers": stage.workers,
     }

@@ -61,7 +61,7 @@ MODEL = "model"
 
 
 async def resume(
-    directory: Path,
+    directory: Path | str,
     *,
     config: Config | None = None,
     changes: Sequence[str] = (),
@@ -83,6 +83,7 @@ async def resume(
             not one it can go on with.
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
+    directory = Path(directory)
     lock = claim(directory)
     request = _ResumeRequest(
         directory, lock, config, changes, ProvidedObjects(task, staleness), watchers or Watchers(), side_task, plan

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
@@ -18,10 +18,8 @@ from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
-from flowevolve.core.named import Named
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -50,7 +48,9 @@ from flowevolve.runner.assemble import (
 )
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
-from flowevolve.runner.result import Best, Result
+from flowevolve.runner.result import Result
+from flowevolve.runner.result_parts import Best
+from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -102,7 +102,7 @@ async def run(
     *,
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     events: bool = False,
     watchers: Watchers | None = None,
     side_task: SideTask | None = None,
@@ -117,7 +117,9 @@ async def run(
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
+    keep = (
+        None if out is None else partial(RunDirectory, Path(out), table, events=events, sync=sync, given=given.names())
+    )
     return await run_plan(plan, keep, watchers or Watchers(), side_task)
 
 
@@ -150,11 +152,15 @@ def make_plan(
     Raises:
         InputError: if the configuration can't be run.
     """
+    if not isinstance(config, Config):
+        raise InputError(
+            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
+        )
     roles = make_roles(config)
     check_backend(config, roles)
     task = make_task(config) if given.task is None else given.task
-    if not isinstance(task.seed(), Artifact):
-        raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
+    check_task(task, "run")
+    check_parts(task)
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     made = algorithm(config, task)
@@ -194,7 +200,7 @@ async def open_run(
     *,
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     watchers: Watchers | None = None,
 ) -> AsyncIterator[Engine]:
     """A run in a loop of one's own: the engine, which runs beside the block.
@@ -208,7 +214,7 @@ async def open_run(
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, out, table, sync=sync, given=given.names())
+    keep = None if out is None else partial(RunDirectory, Path(out), table, sync=sync, given=given.names())
     async with _opened(plan, keep, watchers or Watchers(), None) as opened:
         async with beside() as tasks:
             for side_task in opened.clients.side_tasks:
@@ -251,10 +257,16 @@ class _Opened:
             task=self.plan.task.name,
             backend=config.llm.backend,
             simulated=config.llm.backend in ("sim", "replay"),
+            stop_reason=report.stop_reason,
+            wall_seconds=report.wall_seconds,
+            proposals=report.spent.proposals,
+            accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else replace(_found(best), interval=_interval(best)),
-            frontier=[_found(each) for each in algorithm.frontier()],
-            report=report,
+            best=None
+            if best is None
+            else Best.of(best, mean_interval(list(best.scores.values())) if best.scores else None),
+            frontier=[Best.of(each) for each in algorithm.frontier()],
+            source=report,
             llm=llm,
             by_model=by_model,
             mean_in_flight=mean_in_flight,
@@ -262,26 +274,12 @@ class _Opened:
             traffic=traffic,
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
+            directory=None if self.keeping is None else self.keeping.path,
         )
         if self.keeping is not None:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         return result
-
-
-def _found(candidate: Candidate) -> Best:
-    # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
-    metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-    said = Named.of(candidate)
-    return Best(
-        candidate.id,
-        candidate.mean_score,
-        candidate.artifact.components,
-        candidate.artifact,
-        metrics,
-        said.name,
-        said.idea,
-    )
 
 
 def _interval(candidate: Candidate) -> Interval | None:

@@ -5,21 +5,29 @@ from __future__ import annotations
 from math import isfinite
 from typing import TypeVar
 
-from flowevolve.core.task import Call, Example, Rollout, Score
+from flowevolve._util.errors import InputError
+from flowevolve.core.task import Call, Example, Measured, Rollout, Score, Task
 
+MARGIN = 1e-6
+"""By so much a score may be out of its range, as a sum of fractions is."""
 T = TypeVar("T")
 
 
-def check_rollout(rollout: object, example: Example) -> Rollout:
-    """Check that a value is a rollout of this example, and return it.
+def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
+    """Check that a value is a rollout of this example of a task, and return it.
 
     Raises:
+        InputError: if its score is not from 0 to 1, unless the task says what its worst score is.
         TypeError: if it is not a rollout, or one of its parts has the wrong type.
         ValueError: if it is the rollout of another example.
     """
     found = _expect(rollout, Rollout, "what rollout() returned")
     score = _expect(found.score, Score, "the rollout's score")
-    isfinite(score.value)  # raises a TypeError if the score is not a number
+    if isfinite(score.value) and not (-MARGIN <= score.value <= 1 + MARGIN or isinstance(task, Measured)):
+        raise InputError(
+            f"task {task.name!r}: example {example.id!r} has the score {score.value:g}; scores are from 0 to 1, so "
+            "divide it by the highest that there can be"
+        )
     texts: dict[str, object] = {"the rollout's output": found.output, "the score's feedback": score.feedback}
     for number, call in enumerate(found.calls):
         name = f"the rollout's calls[{number}]"

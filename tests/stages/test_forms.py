@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from pydantic import ValidationError
 
 import flowevolve as fe
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.baselines.algorithm import BestOfN, OnePlusLambda, SearchConfig
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
@@ -153,7 +153,7 @@ def test_without_it_nothing_is_drawn(name: str) -> None:
 def test_a_weight_of_nothing_is_never_drawn() -> None:
     _, facts = search("one_plus_lambda", {"form": "mixed", "forms": {"edits": 0, "whole": 1, "cross": 0, "fix": 0}})
     assert {each["form"] for each in drawn(facts)} == {"whole"}
-    with pytest.raises(ValidationError, match="one of them is more than 0"):
+    with pytest.raises(InputError, match="one of them is more than 0"):
         FormWeights(edits=0, whole=0)
 
 

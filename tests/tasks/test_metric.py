@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Sequence
 
 import pytest
 from prometheus_client import generate_latest
 from rich.console import Console
 
+from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
-from flowevolve.telemetry.progress import Lines, LiveTable, ProgressFigures
+from flowevolve.telemetry.progress import Lines, LiveTable, ProgressFigures, lines
 from tests.support.some_events import some_changes, some_event
 
 
@@ -57,13 +59,78 @@ def test_plain_lines_tell_what_is_new() -> None:
     assert [line.split("s  ")[1].split()[0] for line in lines] == ["best", "best", "stopping:"]
 
 
-def test_the_live_table_draws() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with LiveTable(console, "run") as progress:
-        for event in EVENTS:
+def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for event in [commit(0, 1, "c0", 0.2), *(proposed(seconds, "reflect") for seconds in range(1, 100, 7))]:
             progress.event(event)
-    output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
-    assert "0.5000 (c2)" in output
+    assert [line.split()[0] for line in told] == ["0.0", "36.0", "71.0"]
+    assert "best 0.2000 (c0)  version 1  proposals 6" in told[1]
+
+
+def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
+    told: list[str] = []
+    with lines(told.append, "virtual") as progress:
+        for event in [commit(0, 1, "c0", 0.2), proposed(9999, "reflect")]:
+            progress.event(event)
+    assert len(told) == 1
+
+
+def drawn(events: Sequence[Event], calls: Sequence[CallRecord] = (), budget: Budget | None = None) -> str:
+    """What a live table shows at the end."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=140)
+    with LiveTable(console, "run", budget) as progress:
+        for call in calls:
+            progress.call(call)
+        for event in events:
+            progress.event(event)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]  # a StringIO
+
+
+def call(started: float, finished: float, error: str | None = None) -> CallRecord:
+    request, scope = ChatRequest("m", (Message("user", "x"),)), CallScope("screen", "1", None, 0, 0)
+    reply = None if error else ChatReply("y", Usage(1000, 70, 1))
+    return CallRecord("task", scope, request, reply, error, 1, started, started, finished)
+
+
+def test_the_live_table_draws() -> None:
+    output = drawn(EVENTS)
+    assert "0.5000 (c2); seed 0.2000" in output
+    assert "budget" not in output
+    assert "requests" not in output
+
+
+def test_the_live_table_says_what_is_used_of_the_budget() -> None:
+    done = some_event(30, "item.done", cost={"proposals": 3, "tokens": 500, "dollars": 0.25})
+    budget = Budget(minutes=2, proposals=12, tokens=1000, target_score=0.9)
+    said = "25% of the time (1.5 min left), 25% of 12 proposals, 50% of 1,000 tokens, until a score of 0.9"
+    assert said in drawn([done], budget=budget)
+
+
+def test_after_a_resume_only_what_is_known_of_the_budget_is_said() -> None:
+    resumed = some_event(30, "run.resumed", proposals=6)
+    budget = Budget(minutes=2, proposals=12, tokens=1000)
+    output = drawn([resumed], [call(0, 1)], budget)
+    assert "25% of the time (1.5 min left), 50% of 12 proposals" in output
+    assert "tokens, " not in output.split("requests")[0]
+    assert "1 (0 failed), about 1 in flight, since the resume" in output
+
+
+def test_the_live_table_tells_of_requests_tokens_and_dollars() -> None:
+    done = some_event(30, "item.done", cost={"tokens": 500, "dollars": 0.25})
+    output = drawn([done], [call(0, 6, "500: out\nof order"), call(0, 10), call(0, 10)])
+    assert "3 (1 failed), about 3 in flight" in output  # 26 seconds of requests in 10
+    assert "2,000 prompt, 140 completion, 0.2500 dollars" in output
+    assert "500: out of order" in output
+
+
+def test_requests_of_long_ago_are_not_in_flight() -> None:
+    assert "about 1 in flight" in drawn(EVENTS, [*(call(0, 10) for _ in range(9)), call(70, 100)])
+
+
+def test_the_live_table_shows_the_last_rollout_that_failed() -> None:
+    failed = some_event(1, "rollout.failed", example="a", reason="the task failed with KeyError")
+    assert "the task failed with KeyError" in drawn([failed])
 
 
 def test_metrics_count_items_and_calls() -> None:

@@ -1,0 +1,140 @@
+"""The candidates of a run as plain data, and how one came of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import did_you_mean
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.named import Named
+from flowevolve.core.pool import Pool, Status
+from flowevolve.journal.export import candidate_rows
+from flowevolve.journal.reading import RecordedRun
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCandidate:
+    """A candidate and what became of it. ``score`` is its mean over the ``examples`` that it was scored on.
+
+    ``born`` is the pool's version that it was made from, ``pool`` the name of the pool that it is in (None: in none).
+    """
+
+    id: str
+    status: Status
+    operator: str
+    parents: tuple[str, ...]
+    born: int
+    pool: str | None
+    score: float | None
+    examples: int
+    name: str
+    """What its writer calls its last change, and says of it; empty where nothing was said."""
+    idea: str
+    artifact: Artifact
+
+    @property
+    def components(self) -> Mapping[str, str]:
+        """Its texts by name."""
+        return self.artifact.components
+
+    def to_json(self) -> dict[str, JSON]:
+        """The fields by name, as `read_candidate` takes them."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "operator": self.operator,
+            "parents": list(self.parents),
+            "born": self.born,
+            "pool": self.pool,
+            "score": self.score,
+            "examples": self.examples,
+            "name": self.name,
+            "idea": self.idea,
+            "kind": self.artifact.kind,
+            "components": dict(self.artifact.components),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A candidate on the way to another one, and the components in which it differs from the one before it."""
+
+    candidate: FoundCandidate
+    changed: tuple[str, ...]
+
+
+def read_candidate(data: Mapping[str, Any]) -> FoundCandidate:
+    """The candidate that `FoundCandidate.to_json` made this of.
+
+    Raises:
+        KeyError, TypeError: if it did not.
+    """
+    rest = {name: data[name] for name in FoundCandidate.__slots__ if name not in ("parents", "artifact")}
+    return FoundCandidate(**rest, parents=tuple(data["parents"]), artifact=Artifact(data["components"], data["kind"]))
+
+
+def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
+    """The candidates that a pool keeps, oldest first. It keeps none that was turned down before it got there."""
+    for where, candidate in pool.candidates():
+        said = Named.of(candidate)
+        yield FoundCandidate(
+            candidate.id,
+            pool.status(candidate.id),
+            candidate.operator,
+            candidate.parents,
+            candidate.born,
+            where,
+            candidate.mean_score if candidate.scores else None,
+            len(candidate.scores),
+            said.name,
+            said.idea,
+            candidate.artifact,
+        )
+
+
+def in_directory(path: Path) -> Iterator[FoundCandidate]:
+    """All candidates that a run directory has a record of, oldest first.
+
+    Raises:
+        InputError: if it is no run directory.
+    """
+    with RecordedRun(path) as recorded:
+        for row in candidate_rows(recorded):
+            said = Named.from_json(row["attributes"])
+            yield read_candidate(
+                {**row, "score": row["mean"], "examples": len(row["scores"]), "name": said.name, "idea": said.idea}
+            )
+
+
+def lineage(candidates: Sequence[FoundCandidate], candidate_id: str) -> list[Step]:
+    """The way from the seed to a candidate, by the first parent of each that is among these candidates.
+
+    Raises:
+        InputError: if there is no such candidate.
+    """
+    known = {each.id: each for each in candidates}
+    if candidate_id not in known:
+        raise InputError(f"lineage: there is no candidate {candidate_id!r}; {did_you_mean(candidate_id, list(known))}")
+    way = [known[candidate_id]]
+    while parents := [known[name] for name in way[-1].parents if name in known]:
+        way.append(parents[0])
+    steps = list[Step]()
+    for candidate in reversed(way):
+        before = steps[-1].candidate.components if steps else candidate.components
+        names = dict.fromkeys([*before, *candidate.components])
+        changed = tuple(name for name in names if before.get(name) != candidate.components.get(name))
+        steps.append(Step(candidate, changed))
+    return steps
+
+
+def table_row(candidate: FoundCandidate) -> dict[str, object]:
+    """A candidate as a row of a table: a column for each text, called after its component."""
+    row = candidate.to_json()
+    texts = row.pop("components")
+    assert isinstance(texts, dict)
+    return {**row, **{name if name not in row else f"text of {name}": text for name, text in texts.items()}}

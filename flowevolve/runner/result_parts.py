@@ -1,0 +1,168 @@
+"""The parts of a result, each with how it is read from the table that ``result.json`` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self, cast
+
+from pydantic import TypeAdapter
+
+from flowevolve._util.intervals import Interval
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Usage
+from flowevolve.core.named import Named
+from flowevolve.core.pool import Candidate
+from flowevolve.llm.client.accounting import Totals
+from flowevolve.llm.client.traffic import TrafficStats
+from flowevolve.llm.scheduling.admission import LoadSummary
+
+Table = Mapping[str, Any]
+"""A table of a ``result.json``: plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best confirmed candidate. ``score`` is its mean over the validation set."""
+
+    id: str
+    score: float
+    components: Mapping[str, str]
+    artifact: Artifact
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What else was measured of it: means over the cases of a problem."""
+    name: str = ""
+    """What the writer of a program calls its last change, and says of it; empty where nothing was said."""
+    idea: str = ""
+    interval: Interval | None = None
+    """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
+    too high on average; what it is worth is said by `HeldOut`.
+    """
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "score": self.score,
+            "interval": None if self.interval is None else list(self.interval),
+            "metrics": dict(self.metrics),
+            "characters": sum(map(len, self.components.values())),
+            **{key: said for key, said in (("name", self.name), ("idea", self.idea)) if said},
+            "components": dict(self.components),
+        }
+
+    @classmethod
+    def of(cls, candidate: Candidate, interval: Interval | None = None) -> Self:
+        """What is said of a candidate."""
+        # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
+        metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+        artifact, said = candidate.artifact, Named.of(candidate)
+        return cls(
+            candidate.id, candidate.mean_score, artifact.components, artifact, metrics, said.name, said.idea, interval
+        )
+
+    @classmethod
+    def read(cls, table: Table, artifact: Artifact) -> Self:
+        """Those of the frontier have fewer keys."""
+        interval = table.get("interval")
+        return cls(
+            table["id"],
+            table["score"],
+            artifact.components,
+            artifact,
+            table["metrics"],
+            table.get("name", ""),
+            table.get("idea", ""),
+            None if interval is None else _interval(interval),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Mean scores on the test split, which evolution never saw."""
+
+    examples: int
+    seed_score: float
+    best_score: float
+    best_interval: Interval
+    """95 %, by resampling examples."""
+    gain_interval: Interval
+    """That of the best candidate's score less the seed's, example by example."""
+
+    def to_json(self) -> dict[str, object]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def read(cls, table: Table) -> Self:
+        best, gain = _interval(table["best_interval"]), _interval(table["gain_interval"])
+        return cls(table["examples"], table["seed_score"], table["best_score"], best, gain)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """One model's part in a run. ``accepted`` counts confirmed candidates that it had a part in making."""
+
+    totals: Totals
+    accepted: int
+
+
+def totals_to_json(totals: Totals) -> dict[str, object]:
+    return {
+        "requests": totals.requests,
+        "failed": totals.failed,
+        "retries": totals.retries,
+        "prompt_tokens": totals.usage.prompt_tokens,
+        "completion_tokens": totals.usage.completion_tokens,
+        "cached_tokens": totals.usage.cached_tokens,
+        "usage_estimated": totals.estimated,
+        "cut_while_thinking": totals.cut_while_thinking,
+        "cost_usd": totals.dollars,
+        "cached_calls": totals.cached_calls,
+        "cached_calls_tokens": totals.cached_calls_tokens,
+    }
+
+
+def read_totals(table: Table) -> Totals:
+    """The sums, but for the latency, which is not written. Older files have fewer of them."""
+    return Totals(
+        table["requests"],
+        table["failed"],
+        table["retries"],
+        Usage(table["prompt_tokens"], table["completion_tokens"], table["cached_tokens"]),
+        dollars=table["cost_usd"],
+        cached_calls=table.get("cached_calls", 0),
+        cached_calls_tokens=table.get("cached_calls_tokens", 0),
+        estimated=table.get("usage_estimated", 0),
+        cut_while_thinking=table.get("cut_while_thinking", 0),
+    )
+
+
+def read_by_model(llm: Table) -> dict[str, ModelCounts]:
+    return {
+        name: ModelCounts(read_totals(counts), counts["accepted"]) for name, counts in llm.get("by_model", {}).items()
+    }
+
+
+def read_traffic(llm: Table) -> TrafficStats:
+    """Raises: ValueError if endpoints, limits or hedging have not their fields."""
+    written = {name: llm[name] for name in TrafficStats.__slots__ if name in llm}
+    return TypeAdapter(TrafficStats).validate_python(written)
+
+
+def read_server(table: Table | None) -> LoadSummary | None:
+    if table is None:
+        return None
+    hits = table["prefix_hit_rate"]
+    return LoadSummary(
+        table["looks"],
+        table["mean_running"],
+        table["mean_waiting"],
+        table["mean_cache_usage"],
+        0.0 if hits is None else 1.0,
+        hits or 0.0,
+        table["restarts"],
+    )
+
+
+def _interval(bounds: list[float]) -> Interval:
+    low, high = bounds
+    return (low, high)

@@ -1,0 +1,28 @@
+"""A result in a line, and in a table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from flowevolve._util.intervals import Interval
+
+
+def scores(seed: float | None, best: float | None, interval: Interval | None) -> str:
+    """The way from the seed's score to the best one."""
+    bounds = f" [{interval[0]:.4f} to {interval[1]:.4f}]" if interval is not None and interval[0] < interval[1] else ""
+    return f"{score(seed)} → {score(best)}{bounds}"
+
+
+def score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def html(rows: Sequence[tuple[str, str]], texts: Mapping[str, str]) -> str:
+    """A table of two columns, and below it texts that can be unfolded. Everything is escaped."""
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(said)}</td></tr>" for name, said in rows)
+    unfolded = "".join(
+        f"<details><summary>best {escape(name)}</summary><pre>{escape(text)}</pre></details>"
+        for name, text in texts.items()
+    )
+    return f"<table>{cells}</table>{unfolded}"

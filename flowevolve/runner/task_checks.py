@@ -1,0 +1,54 @@
+"""What a user gives as a task, checked before anything is paid for."""
+
+from __future__ import annotations
+
+import inspect
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.task import Task
+
+
+def check_task(task: object, where: str) -> None:
+    """``where`` is who was given it, for messages.
+
+    Raises:
+        InputError: if it is no task, or one whose parts could not be used.
+    """
+    if isinstance(task, type):
+        raise InputError(f"{where}: task is the class {task.__name__}; give an instance: {task.__name__}()")
+    for name in ("name", "data", "seed", "rollout"):
+        if not hasattr(task, name):
+            raise InputError(
+                f"{where}: task is a {type(task).__name__} and has no {name!r}; give a flowevolve.Task, the name of "
+                "one, or prompt=, train= and metric="
+            )
+
+
+def check_parts(task: Task) -> None:
+    """Raises: InputError if the task's name, data, rollout or seed is not what `flowevolve.core.task.Task` says."""
+    said = f"task {task.name!r}"
+    name: object = task.name
+    data: object = task.data
+    seed: object = task.seed()
+    if not isinstance(name, str):
+        raise InputError(f"{said}: its name is of type {type(name).__name__}; names are texts")
+    for split in ("train", "val", "test"):
+        if not hasattr(data, split):
+            raise InputError(f"{said}: its data is a {type(data).__name__}; give a Dataset(train=…, val=…)")
+    for split in ("train", "val"):
+        if not getattr(data, split):
+            raise InputError(f"{said}: has no {split} examples; give at least one")
+    rollout = task.rollout
+    if inspect.isroutine(rollout) and not inspect.iscoroutinefunction(inspect.unwrap(rollout)):
+        raise InputError(
+            f"{said}: rollout() is not async; write it as: async def rollout(self, artifact, example, llm)"
+        )
+    if inspect.iscoroutine(seed):
+        seed.close()
+        raise InputError(f"{said}: seed() is async; write it as: def seed(self)")
+    if not isinstance(seed, Artifact):
+        raise InputError(
+            f"{said}: seed() must return an Artifact, returns a {type(seed).__name__}; write it as: "
+            'return Artifact({"prompt": "…"})'
+        )

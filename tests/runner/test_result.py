@@ -1,0 +1,221 @@
+"""What a result shows of itself, and what is left of it in a file, a pickle and a run directory."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import flowevolve as fe
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.runner.candidates import FoundCandidate, lineage
+from flowevolve.runner.result_view import html
+
+
+def evolved(out: Path | None = None) -> fe.Result:
+    budget = fe.Budget(proposals=40)
+    if out is None:
+        return fe.optimize(budget=budget, clock="virtual", progress=False)
+    return fe.optimize(budget=budget, clock="virtual", progress=False, out=out)
+
+
+@pytest.fixture(scope="module")
+def result() -> fe.Result:
+    return evolved()
+
+
+def test_its_repr_is_a_line_with_what_matters(result: fe.Result) -> None:
+    assert result.best is not None
+    assert re.fullmatch(
+        rf"<Result gepa on house_style \(simulated\): {result.seed_score:.4f} → {result.best.score:.4f} "
+        r"\[0\.\d{4} to 0\.\d{4}\], \d+ proposals in \d+\.\d s, stopped by proposals>",
+        repr(result),
+    )
+
+
+def test_a_notebook_shows_a_table_with_the_best_texts_folded(result: fe.Result) -> None:
+    shown = result._repr_html_()
+    assert result.best is not None
+    assert shown.startswith("<table><tr><th>run</th><td>gepa (stream) on house_style, sim</td></tr>")
+    assert "<details><summary>best system_prompt</summary><pre>" in shown
+    assert f"({result.best.id})" in shown
+
+
+def test_what_is_shown_in_html_is_escaped() -> None:
+    assert html([("a<b", "<i>")], {"<c>": "<script>x</script>"}) == (
+        "<table><tr><th>a&lt;b</th><td>&lt;i&gt;</td></tr></table>"
+        "<details><summary>best &lt;c&gt;</summary><pre>&lt;script&gt;x&lt;/script&gt;</pre></details>"
+    )
+
+
+def test_candidates_are_those_of_the_pool(result: fe.Result) -> None:
+    kept = {candidate.id: candidate for _, candidate in result.report.pool.candidates()}
+    assert [each.id for each in result.candidates] == list(kept)
+    seed = result.candidates[0]
+    assert (seed.operator, seed.parents, seed.status, seed.score) == ("seed", (), "confirmed", result.seed_score)
+    assert seed.examples == len(kept[seed.id].scores)
+    assert all(each.components == kept[each.id].artifact.components for each in result.candidates)
+
+
+def test_a_run_directory_has_those_that_were_turned_down_as_well(tmp_path: Path) -> None:
+    result = evolved(tmp_path / "run")
+    by_status = {status: [each for each in result.candidates if each.status == status] for status in ("rejected",)}
+    assert by_status["rejected"]
+    assert all(each.components and each.pool is None for each in by_status["rejected"])
+    confirmed = [each for each in result.candidates if each.status == "confirmed"]
+    assert [each.id for each in confirmed] == [each.id for each in result.report.pool.snapshot().candidates()]
+
+
+def same(loaded: fe.Result, result: fe.Result) -> bool:
+    """Whether two results say the same, apart from the latency, which is not written."""
+    assert list(loaded.candidates) == list(result.candidates)
+    assert loaded.best == result.best
+    assert loaded.lineage() == result.lineage()
+    assert repr(loaded) == repr(result)
+    assert loaded._repr_html_() == result._repr_html_()
+    assert loaded.frontier == result.frontier
+    return json.dumps(loaded.to_json()) == json.dumps(result.to_json())
+
+
+def test_a_result_is_the_same_in_a_pickle_a_file_and_a_run_directory(tmp_path: Path) -> None:
+    result = evolved(tmp_path / "run")
+    assert same(pickle.loads(pickle.dumps(result)), result)
+    assert same(fe.Result.load(result.save(tmp_path / "saved.json")), result)
+    assert same(fe.Result.load(str(tmp_path / "run")), result)
+    assert fe.Result.load(str(tmp_path / "run")).directory == result.directory == tmp_path / "run"
+    again = pickle.loads(pickle.dumps(fe.Result.load(tmp_path / "saved.json")))
+    assert same(fe.Result.load(again.save(str(tmp_path / "again.json"))), result)
+    with pytest.raises(fe.InputError, match=r"result\.report: is not kept in files and pickles"):
+        _ = again.report
+
+
+def test_parts_are_read_as_they_were_written(result: fe.Result) -> None:
+    loaded = pickle.loads(pickle.dumps(result))
+    assert loaded.llm.usage == result.llm.usage
+    assert {name: counts.accepted for name, counts in loaded.by_model.items()} == {
+        name: counts.accepted for name, counts in result.by_model.items()
+    }
+    assert loaded.traffic == result.traffic
+
+
+class Several:
+    """A task with a test split and two components."""
+
+    name = "several"
+    data = Dataset(*([Example(f"{split}{n}", {}) for n in range(6)] for split in ("train", "val", "test")))
+
+    def seed(self) -> fe.Artifact:
+        return fe.Artifact({"first": "x", "second": "y"})
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        output = await llm([fe.Message("system", artifact["first"]), fe.Message("user", artifact["second"])])
+        calls = (Call("first", {"request": "hello"}, output), Call("second", {"request": "hello"}, output))
+        said = "Not met: Do not use any commas."
+        return Rollout(example.id, output, Score(min(1.0, len(artifact["first"]) / 3000), said, passed=False), calls)
+
+
+def test_held_out_scores_are_read_again(tmp_path: Path) -> None:
+    config = fe.Config.model_validate({"budget": {"proposals": 6}, "clock": "virtual", "held_out": True})
+    result = run(config)
+    assert result.held_out is not None
+    loaded = fe.Result.load(result.save(tmp_path / "saved.json"))
+    assert loaded.held_out == result.held_out
+    assert "test examples" in loaded._repr_html_()
+
+
+def run(config: fe.Config) -> fe.Result:
+    async def go() -> fe.Result:
+        return await fe.run(config, task=Several())
+
+    return fe.clock.run(go, clock="virtual")
+
+
+def candidate(name: str, parents: Sequence[str], **texts: str) -> FoundCandidate:
+    return FoundCandidate(name, "confirmed", "reflect", tuple(parents), 1, "main", 0.5, 3, "", "", fe.Artifact(texts))
+
+
+def test_lineage_goes_from_the_seed_to_a_candidate_and_says_what_changed() -> None:
+    candidates = [
+        candidate("c0", (), a="1", b="1"),
+        candidate("c1", ("c0",), a="2", b="1"),
+        candidate("c2", ("c0",), a="1", b="3"),
+        candidate("c3", ("lost", "c1", "c2"), a="2", b="3"),
+    ]
+    assert [(step.candidate.id, step.changed) for step in lineage(candidates, "c3")] == [
+        ("c0", ()),
+        ("c1", ("a",)),
+        ("c3", ("b",)),
+    ]
+    with pytest.raises(fe.InputError, match=re.escape("lineage: there is no candidate 'c33'; did you mean 'c3'?")):
+        lineage(candidates, "c33")
+
+
+def test_the_lineage_of_the_best_is_the_default(result: fe.Result) -> None:
+    assert result.best is not None
+    steps = result.lineage()
+    assert steps[0].candidate.operator == "seed"
+    assert steps[-1].candidate.id == result.best.id
+    assert all(step.changed == ("system_prompt",) for step in steps[1:])
+
+
+def test_candidates_are_a_data_frame(result: fe.Result) -> None:
+    pytest.importorskip("pandas")
+    frame = result.to_pandas()
+    assert list(frame["id"]) == [each.id for each in result.candidates]
+    assert frame["system_prompt"][0] == result.candidates[0].components["system_prompt"]
+    assert {"status", "operator", "score", "parents", "born"} <= set(frame.columns)
+
+
+def test_without_pandas_it_is_said_what_to_install(result: fe.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(fe.InputError, match="pip install pandas"):
+        result.to_pandas()
+
+
+def test_of_a_run_that_has_not_ended_it_is_said_how_to_go_on(tmp_path: Path) -> None:
+    evolved(tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    with pytest.raises(
+        fe.InputError, match=r"the run has not ended.*flowevolve resume .*run, or in Python resume=True"
+    ):
+        fe.Result.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "no such file or run directory"),
+        ("{", "can't be read"),
+        ("[]", "not a saved result"),
+        ('{"result": {"schema": 1}, "candidates": []}', "not a saved result"),
+        ('{"result": {"schema": 9}, "candidates": []}', "not a result of schema 1"),
+    ],
+)
+def test_what_is_no_result_is_told_in_a_line(text: str | None, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "saved.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(fe.InputError, match=re.escape(f"{file}: {problem}")):
+        fe.Result.load(file)
+
+
+def test_the_file_of_a_run_is_neither_loaded_alone_nor_written_over(tmp_path: Path) -> None:
+    result = evolved(tmp_path / "run")
+    before = (tmp_path / "run" / "result.json").read_text()
+    with pytest.raises(fe.InputError, match=r"belongs to a run; load that: Result\.load\('.*run'\)"):
+        fe.Result.load(tmp_path / "run" / "result.json")
+    with pytest.raises(fe.InputError, match="is the run's own; give another name"):
+        result.save(tmp_path / "run" / "result.json")
+    assert (tmp_path / "run" / "result.json").read_text() == before
+
+
+def test_a_result_is_not_saved_over_a_directory(result: fe.Result, tmp_path: Path) -> None:
+    with pytest.raises(fe.InputError, match="is a directory; give the path of a file"):
+        result.save(tmp_path)
+    with pytest.raises(fe.InputError, match="can't be written"):
+        result.save(tmp_path / "missing" / "saved.json")
