@@ -97,7 +97,7 @@ def test_the_loop_that_the_how_to_shows_runs(tmp_path: Path) -> None:
         "anyio.run(main)",
     ]
     (tmp_path / "loop.py").write_text("\n".join(program))
-    (tmp_path / "run.toml").write_text('sim.profile = "fast-demo"\nbudget.proposals = 200\n')
+    (tmp_path / "run.toml").write_text('sim.profile = "instant"\nbudget.proposals = 40\n')
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "loop.py"]
     done = subprocess.run(

@@ -44,14 +44,14 @@ def test_in_a_loop_it_is_awaited() -> None:
         return await fe.optimize_async(
             prompt="p",
             train=ROWS,
-            val=ROWS[:2],
+            val=ROWS[:1],
             metric=length,
             llm="simulated",
-            budget=fe.Budget(rollouts=6),
+            budget=fe.Budget(rollouts=2),
             mode="sync",
         )
 
-    assert asyncio.run(notebook()).report.spent.rollouts <= 6
+    assert asyncio.run(notebook()).report.spent.rollouts <= 2
 
 
 def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:

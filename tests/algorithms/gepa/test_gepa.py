@@ -173,7 +173,7 @@ def test_a_task_without_validation_examples_is_refused() -> None:
     async def go() -> Result:
         return await run(config, task=task)
 
-    with pytest.raises(InputError, match="validation"):
+    with pytest.raises(InputError, match="has no val examples"):
         clock.run(go, clock="virtual")
 
 
