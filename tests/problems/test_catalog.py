@@ -102,7 +102,8 @@ def test_nonsense_is_refused_in_words(name: str, result: JSON) -> None:
     problem = checker(small(name))
     refused = refusal_or_none(problem, result)
     if refused is None:
-        assert name.startswith("autocorrelation"), "only a list of numbers of any length is easily found"
+        easy = ("autocorrelation", "uncertainty")
+        assert name.startswith(easy), "only a list of numbers of any length is easily found"
     else:
         assert refused
         assert "\n" not in refused

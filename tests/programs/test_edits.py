@@ -104,8 +104,10 @@ def test_edits_of_several_files_name_them() -> None:
 
 
 LINES = st.lists(
-    st.sampled_from(["a", "b", "  b", "c = 1", "", "}", "# d"]) | st.text("ab \t", max_size=4), max_size=12
+    st.sampled_from(["a", "b", "  b", "c = 1", "", "}", "# d"]) | st.text("ab \t", max_size=4).map(str.rstrip),
+    max_size=12,
 )
+"""Lines without space at their ends: an edit of nothing but that is none."""
 
 
 @given(LINES, LINES)

@@ -325,10 +325,25 @@ def _dedented(search: str, replace: str) -> str:
 
 
 def _all_dedented(reply: Reply) -> str | None:
-    """None where a line of the program has that indentation already: the edit would be of that line."""
+    """None where without its indentation an edit could be of other lines of the prompt's programs, too."""
     written = _each_edit(_dedented)(reply)
-    searched = [search for search, _ in _EDIT.findall(written or "")]
-    return None if any(f"\n{search}\n" in reply.prompt for search in searched) else written
+    stripped = "\n".join(line.strip() for line in ["", *reply.prompt.split("\n"), ""])
+    searched = ["\n".join(line.strip() for line in search.split("\n")) for search, _ in _EDIT.findall(written or "")]
+    alone = all(
+        _places(stripped, search) == _places(reply.prompt, plain)
+        for search, plain in zip(searched, _plain(reply), strict=True)
+    )
+    return written if alone else None
+
+
+def _plain(reply: Reply) -> list[str]:
+    """The SEARCH texts as they are written."""
+    return [search for search, _ in _EDIT.findall(reply.text)]
+
+
+def _places(text: str, lines: str) -> int:
+    """How often these lines stand in a text, whole."""
+    return len(re.findall(f"(?=\n{re.escape(lines)}\n)", text))
 
 
 def _named(search: str, replace: str) -> str:
