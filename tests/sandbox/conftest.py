@@ -42,7 +42,9 @@ def left_over() -> list[str]:
         with suppress(OSError, KeyError):
             status = _status(pid)
             numbers = status["NSpid"].split()
-            if len(numbers) >= own + 2 and numbers[-1] != "1" and not status["State"].startswith("X"):  # X is gone already
+            if (
+                len(numbers) >= own + 2 and numbers[-1] != "1" and not status["State"].startswith("X")
+            ):  # X is gone already
                 found.append(f"{pid} {status['Name']} {status['State']}")
     return found
 
