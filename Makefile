@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check format bench \
+.PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check docs format bench \
 	bench-page clean
 
 help: ## list these commands
@@ -68,6 +68,14 @@ check: setup ## lint and check types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv-docs/.installed ## build the docs site into site/, strictly (makes .venv-docs, 150 MB)
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+.venv-docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
 
 format: setup ## format the code and mend what can be mended
 	$(BIN)/ruff format .
