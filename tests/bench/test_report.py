@@ -1,45 +1,18 @@
-"""docs/benchmarks.md and the README say what the files in bench/results say."""
+"""docs/benchmarks.md says what the files in bench/results say."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, between, percent, provenance, ranged, table
-from bench.ablations import section as ablations
-from bench.gepa_modes import section as gepa_modes
+from bench._lib.text import between, percent, provenance, ranged, table
 from bench.gpu import section as gpu
-from bench.report.page import BENCHES, PAGE, Bench, page, read
-from bench.throughput import section as throughput
-
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def content_of(name: str) -> Content:
-    content = read(name)
-    assert content is not None
-    return content
+from bench.report.page import BENCHES, PAGE, Bench, page
 
 
 def test_the_page_is_what_the_results_make() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it again: python -m bench.report"
-
-
-@pytest.mark.parametrize(
-    ("name", "figures"),
-    [
-        ("gepa_modes", gepa_modes.figures),
-        ("ablations", ablations.headlines),
-        ("throughput", throughput.figures),
-    ],
-)
-def test_the_readme_has_the_figures_of_the_results(name: str, figures: Callable[[Content], str]) -> None:
-    for line in figures(content_of(name)).splitlines():
-        assert line in README
 
 
 def test_every_result_has_its_place_on_the_page() -> None:
