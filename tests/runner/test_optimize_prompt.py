@@ -48,7 +48,6 @@ def test_in_a_loop_it_is_awaited() -> None:
             metric=length,
             llm="simulated",
             budget=fe.Budget(rollouts=2),
-            settings={"sim": {"profile": "fast-demo"}},
             mode="sync",
         )
 
@@ -117,7 +116,7 @@ async def metric(row, output):
     return 0.5
 result = fe.optimize(
     prompt="p", train=rows, val=rows[:1], metric=metric, llm="simulated",
-    settings={"sim": {"profile": "fast-demo"}}, budget=fe.Budget(minutes=10),
+    budget=fe.Budget(minutes=10),
 )
 print(result.report.stop_reason, result.best.score)
 """
