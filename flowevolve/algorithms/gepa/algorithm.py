@@ -99,6 +99,10 @@ class GEPA(Algorithm[GEPAConfig]):
     """
 
     name = "gepa"
+    suits = (
+        "Prompts of one or more parts, where you have rows and a metric. Begin with this one.\n"
+        "From some hundred metric calls on, with a model that can say what went wrong."
+    )
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
     _step_width: BatchSize | None = None
