@@ -69,7 +69,7 @@ check: setup ## lint and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv-docs/.installed ## build the docs site into site/, strictly (makes .venv-docs, 150 MB)
+docs: .venv-docs/.installed ## build the docs site into site/, strictly (makes .venv-docs, 330 MB)
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
 .venv-docs/.installed: pyproject.toml constraints.txt
