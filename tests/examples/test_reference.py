@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 import flowevolve as fe
 from flowevolve._util.errors import FlowevolveError
@@ -121,6 +123,27 @@ def _error(mistake: Callable[[], object]) -> str:
 def test_the_reference_has_every_public_name() -> None:
     documented = re.findall(r"^::: flowevolve\.(\w+)$", API, re.MULTILINE)
     assert sorted(documented) == sorted(vars(fe)["__all__"])
+
+
+def test_the_reference_of_the_configuration_has_every_setting() -> None:
+    page = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", page))
+    assert {name for name in _settings(fe.Config) if name.split(".")[-1] not in words} == set()
+
+
+def _settings(model: type[BaseModel], section: str = "") -> Iterator[str]:
+    """The names of all settings of a model, those of its sections included."""
+    for name, field in model.model_fields.items():
+        yield f"{section}{name}"
+        for inner in _models(field.annotation):
+            yield from _settings(inner, f"{section}{name}.")
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
 
 
 def test_every_error_is_one_line(errors: list[str]) -> None:
