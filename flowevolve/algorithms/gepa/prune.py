@@ -59,6 +59,13 @@ def without(artifact: Artifact, removed: Iterable[Passage]) -> Artifact:
     return artifact.replace(**texts)
 
 
+class _Attempt(NamedTuple):
+    """What is taken out, and the candidate that was the best as this began."""
+
+    removed: tuple[Passage, ...]
+    best: str | None
+
+
 class Pruning:
     """What to take out of the best candidate next, and when. It is a function of the log.
 
@@ -75,8 +82,8 @@ class Pruning:
         """Flows since the last attempt and the last change of the best candidate."""
         self._last: str | None = None
         """The best candidate as of the latest commit."""
-        self._open: dict[int, tuple[Passage, ...]] = {}
-        """What is being tried, by flow."""
+        self._open: dict[int, _Attempt] = {}
+        """By flow."""
         self._halves: list[tuple[Passage, ...]] = []
         self._kept: set[Passage] = set()
         """What the text was worse without."""
@@ -89,7 +96,7 @@ class Pruning:
         """A flow begins; it takes these passages out, or none if it does something else."""
         self._idle += 1
         if removed:
-            self._open[flow] = tuple(removed)
+            self._open[flow] = _Attempt(tuple(removed), self._last)
             self._halves = [half for half in self._halves if half != tuple(removed)]
 
     def apply(self, update: Update) -> None:
@@ -112,8 +119,12 @@ class Pruning:
             case _:
                 pass
 
-    def _failed(self, removed: tuple[Passage, ...]) -> None:
+    def _failed(self, attempt: _Attempt) -> None:
+        """Nothing is learnt where another candidate became the best meanwhile, which was then the one to beat."""
         self._idle = 0
+        removed = attempt.removed
+        if attempt.best != self._last:
+            return
         if len(removed) == 1:
             self._kept.update(removed)
             return
