@@ -41,6 +41,8 @@ class GEPAConfig(Settings):
     """A group leaves when as much was spent on its edits as this many validations cost."""
     optimism: float = Field(default=0.75, ge=0, le=1)
     """The probability that a parent is the newest group under validation, or else the best candidate."""
+    prune: bool = False
+    """Take lines out of the best candidate when edits no longer make it better, and keep what is better without."""
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)
