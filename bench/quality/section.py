@@ -21,8 +21,8 @@ def answer(content: Content) -> str:
     rows = [row for row in content["rows"] if row["method"] == content["method"]]
     medians = [found for row in rows if (found := row["time_to_sync_held_out"]["median"]) is not None]
     return (
-        f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single worlds, "
-        f"harsh ones included, {min(medians):.2f} to {max(medians):.2f} ({NOT_REACHED:g}: never)"
+        f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single "
+        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f} ({NOT_REACHED:g}: never)"
     )
 
 
