@@ -88,7 +88,7 @@ bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.overhead --quick
 	$(BIN)/python -m bench.throughput --quick
 
-bench-page: setup ## write docs/benchmarks.md from the results in bench/results
+bench-page: setup ## write docs/benchmarks.md and docs/benchmarks/ from the results in bench/results
 	$(BIN)/python -m bench.report
 
 clean: ## remove the environment and caches

@@ -43,9 +43,8 @@ little smaller than `fifo` does. Over three seeds the difference in score is noi
 
 
 def answer(content: Content) -> str:
-    held_out = {name: run["held out"]["median"] for name, run in content["tables"]["staleness"]["runs"].items()}
-    runs = {name: value for name, value in held_out.items() if name.endswith("16x8")}
-    said = ", ".join(f"{value:.2f} with `{name.split()[0]}`" for name, value in runs.items())
+    runs = {name: run["held out"] for name, run in content["tables"]["staleness"]["runs"].items()}
+    said = ", ".join(f"{ranged(runs[name])} with `{name.split()[0]}`" for name in runs if name.endswith("16x8"))
     return f"held-out score after {content['settings']['minutes']:.0f} minutes: {said}"
 
 

@@ -31,8 +31,8 @@ have worked examples. Figures from earlier commits are for the prompts before th
 now, and the simulated models draw other answers, because they draw by the text that they are sent.
 
 Each line links to a page with the settings, the tables and what limits the figures. Ranges in brackets are explained
-there. *Model* says which model answered. More proposals a minute are not yet a better score: for that, see the rows on
-held-out scores and on equal metric calls.
+there. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More proposals a
+minute are not yet a better score: for that, see the rows on held-out scores and on equal metric calls.
 """
 REALITY = """ The first two rows
 make the same comparison with a simulated GPU and with a real vLLM on two CPU cores. On the real server the gain was

@@ -44,8 +44,8 @@ def algorithm_class(name: str) -> type[Algorithm]:
 
 
 def shown(name: str) -> dict[str, object]:
-    """The config that a page shows."""
-    (block,) = re.findall(r"^```toml\n(.*?)^```", parts(name)["How to run it"], re.MULTILINE | re.DOTALL)
+    """The config that a page shows first."""
+    block, *_ = re.findall(r"^```toml\n(.*?)^```", parts(name)["How to run it"], re.MULTILINE | re.DOTALL)
     return tomllib.loads(block)
 
 
