@@ -16,6 +16,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
+from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Racing, Speculation
@@ -185,6 +186,10 @@ class Algorithm(Generic[ConfigT_co]):
     def best(self) -> Candidate | None:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
+
+    def fresh_score(self) -> FreshScore | None:
+        """What the best candidate scored on examples that it was not selected by, if the end of the run chose it so."""
+        return None
 
     def frontier(self) -> Sequence[Candidate]:
         """The candidates to show: those of which none is better in every respect. By default the best one."""

@@ -25,9 +25,10 @@ from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import ARCHIVES, CandidateArchive
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
-from flowevolve.core.context import UpdateContext
+from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Emit, Graph, Stage
+from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage
 from flowevolve.core.policies import BatchSize, NoRacing, ValidationAcceptance
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -54,6 +55,8 @@ from flowevolve.prompts.gepas import gepas_reflection
 from flowevolve.prompts.reflection import reflect_on
 from flowevolve.stages import (
     Evaluate,
+    FinalSelection,
+    FinalSettings,
     Generate,
     GroupCommit,
     Head,
@@ -119,6 +122,9 @@ class GEPA(Algorithm[GEPAConfig]):
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
         self._head = Head(self._archive.best, WAYS) if self.config.group else None
+        self._final = FinalSelection(
+            FinalSettings(self.config.finalists, self.config.final_examples), task.data, validating="evaluate"
+        )
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -137,7 +143,12 @@ class GEPA(Algorithm[GEPAConfig]):
         return self._archive
 
     def best(self) -> Candidate | None:
-        return self._archive.best()
+        """The best by validation, or the winner that was chosen at the end."""
+        chosen = self._final.chosen
+        return self._archive.best() if chosen is None else self._archive[chosen.candidate]
+
+    def fresh_score(self) -> FreshScore | None:
+        return self._final.chosen
 
     def frontier(self) -> Sequence[Candidate]:
         return [self._archive[name] for name in self._archive.weights()]
@@ -152,8 +163,8 @@ class GEPA(Algorithm[GEPAConfig]):
         return Cost(proposals=parts, rollouts=2 * minibatch)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """Room for a validation is kept, without which an edit would come to nothing."""
-        return Cost(rollouts=len(self.task.data.val), evaluations=1)
+        """Room for a validation is kept, without which an edit would come to nothing, and for the final selection."""
+        return Cost(rollouts=len(self.task.data.val), evaluations=1) + self._final.kept(share)
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
@@ -214,8 +225,15 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
+        self._final.apply_event(event)
         if self._head is not None:
             self._head.apply_event(event)
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """Choose the winner; nothing more is evolved."""
+        await self._final.run(Rollouts(self.task), self._archive.best(), context)
+        for emission in NO_EMISSIONS:
+            yield emission
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

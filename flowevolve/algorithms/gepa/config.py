@@ -41,6 +41,12 @@ class GEPAConfig(Settings):
     """A group leaves when as much was spent on its edits as this many validations cost."""
     optimism: float = Field(default=0.75, ge=0, le=1)
     """The probability that a parent is the newest group under validation, or else the best candidate."""
+    finalists: int = Field(default=0, ge=0)
+    """At the end, so many of the best candidates are run on fresh examples, and the winner is chosen by all that is
+    known of them; 0: the best by validation is it.
+    """
+    final_examples: int = Field(default=50, gt=0)
+    """Fresh examples that each of the finalists is run on at most."""
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)
