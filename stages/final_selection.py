@@ -30,7 +30,10 @@ from flowevolve.stages.rollouts import Rollouts
 MOST_SHARE = 0.05
 """The part of a limit, and of the rollouts that the run has made, that final selection takes at most."""
 ROUND = 10
-"""Examples that every finalist is run on before those that are behind are left out; fewer tell too little."""
+"""The fewest examples of a round; fewer tell too little."""
+ROUNDS = 3
+"""In how many rounds the finalists are run at most; after each, those that are behind are left out."""
+Split = Literal["train", "val"]
 Scores = dict[str, list[float]]
 """By the candidate's id, on the fresh examples in the order in which they are run."""
 
@@ -104,43 +107,45 @@ class FinalSelection:
             return
         finalists = _finalists(best, context.pool.snapshot().candidates(), most)
         examples = min(self._settings.examples, room // len(finalists))
-        split: Literal["train", "val"] = "train" if len(self._train) >= ROUND else "val"
+        split: Split = "train" if len(self._train) >= ROUND else "val"
         ids = self._train if split == "train" else self._val
         order = context.random.sample(ids, min(examples, len(ids)))
         if len(order) < ROUND:
             return
-        scores = await self._rounds(finalists, order, split, rollouts, context)
-        if scores is not None:
-            context.decide(FreshScore, lambda: _choice(finalists, scores, split))
+        await self._compare(finalists, order, split, rollouts, context)
 
-    async def _rounds(
+    async def _compare(
         self,
         finalists: Sequence[Candidate],
         order: Sequence[str],
-        split: Literal["train", "val"],
+        split: Split,
         rollouts: Rollouts,
         context: StageContext,
-    ) -> Scores | None:
-        """The finalists' scores; those that were left out have fewer. None if there are none that tell anything."""
+    ) -> None:
+        """Run the finalists, round by round, without those that are behind. Each round chooses anew, so that what ends
+        the run before the last one leaves a choice.
+        """
         scores: Scores = {each.id: [] for each in finalists}
         left = list(finalists)
-        try:
-            context.begin(Cost(evaluations=len(finalists)))
-            for start in range(0, len(order), ROUND):
-                part = order[start : start + ROUND]
+        size = max(ROUND, -(-len(order) // ROUNDS))
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            try:
+                if not start:
+                    context.begin(Cost(evaluations=len(finalists)))
                 with context.reserved(Cost(rollouts=len(part) * len(left))):
                     pass  # there is room for the whole round, or it is not begun
                 ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
-                for each, done in zip(left, ran, strict=True):
-                    scores[each.id] += [rollout.score.value for rollout in done]
-                if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
-                    return None  # scores don't vary between repeats
-                left = _still_open(left, scores)
-                if context.asked_to_stop or len(left) == 1 < len(finalists):
-                    break
-        except OverBudgetError:
-            pass
-        return scores if all(scores.values()) else None
+            except OverBudgetError:
+                return
+            for each, done in zip(left, ran, strict=True):
+                scores[each.id] += [rollout.score.value for rollout in done]
+            if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
+                return  # scores don't vary between repeats
+            context.decide(FreshScore, lambda: _choice(finalists, scores, split))
+            left = _still_open(left, scores)
+            if context.asked_to_stop or len(left) == 1 < len(finalists):
+                return
 
 
 def _text(example: Example) -> str:
@@ -187,7 +192,7 @@ def _still_open(candidates: Sequence[Candidate], scores: Scores) -> list[Candida
     return [each for each in candidates if each is leading or not behind(each)] if lead else list(candidates)
 
 
-def _choice(finalists: Sequence[Candidate], scores: Scores, split: Literal["train", "val"]) -> FreshScore:
+def _choice(finalists: Sequence[Candidate], scores: Scores, split: Split) -> FreshScore:
     winner = _leader(finalists, scores)
     its = scores[winner.id]
     return FreshScore(

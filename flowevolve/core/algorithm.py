@@ -218,6 +218,12 @@ class Algorithm(Generic[ConfigT_co]):
         """
         return Cost()
 
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """What nothing but `finish` may spend, on top of the above: from the first flow on, work that would take rollouts
+        or evaluations of it is not begun. ``share`` as in `estimate_finish`.
+        """
+        return Cost()
+
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many changes of the pool an item has missed that matter to it: by default, all commits.
 

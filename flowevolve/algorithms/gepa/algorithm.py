@@ -163,8 +163,11 @@ class GEPA(Algorithm[GEPAConfig]):
         return Cost(proposals=parts, rollouts=2 * minibatch)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """Room for a validation is kept, without which an edit would come to nothing, and for the final selection."""
-        return Cost(rollouts=len(self.task.data.val), evaluations=1) + self._final.kept(share)
+        """Room for a validation is kept, without which an edit would come to nothing."""
+        return Cost(rollouts=len(self.task.data.val), evaluations=1)
+
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        return self._final.kept(share)
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
