@@ -20,7 +20,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.budget import Cost, OverBudgetError
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
-from flowevolve.core.event_kinds import FlowOpened, ItemDone
+from flowevolve.core.event_kinds import ItemDone, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.pool import Candidate
@@ -54,14 +54,14 @@ class FinalSelection:
 
     def __init__(self, settings: FinalSettings, data: Dataset, validating: str) -> None:
         self._settings = settings
+        self._data = data
         self._validating = validating
-        seen = set(map(_text, data.val))
-        self._train = [example.id for example in data.train if _text(example) not in seen]
-        self._val = [example.id for example in data.val]
         self._spent = Cost()
         self._validated = Cost()
         self.chosen: FreshScore | None = None
-        """None while nothing is chosen, and again once the search goes on."""
+        """None while nothing is chosen, and again once there is another candidate."""
+        self._chosen_by: str | None = None
+        """The item whose work has chosen it."""
 
     def apply_event(self, event: Event) -> None:
         match event.body:
@@ -69,10 +69,10 @@ class FinalSelection:
                 self._spent += cost
                 if stage == self._validating:
                     self._validated += cost
-            case FlowOpened(phase=False):
+            case PoolCommitted():
                 self.chosen = None
-            case OwnEvent(kind=FreshScore.kind, data=data):
-                self.chosen = FreshScore.from_json(data)
+            case OwnEvent(kind=FreshScore.kind, data=data, item=item):
+                self.chosen, self._chosen_by = FreshScore.from_json(data), item
             case _:
                 pass
 
@@ -98,8 +98,8 @@ class FinalSelection:
         )
 
     async def run(self, rollouts: Rollouts, best: Candidate | None, context: StageContext) -> None:
-        """Choose the winner among the best confirmed candidates, unless there is no time or no room for that."""
-        if best is None or not self._settings.finalists or context.asked_to_stop:
+        """Choose the winner among the best confirmed candidates, unless there is no time or no room for that, or it was done."""
+        if best is None or context.asked_to_stop or (self.chosen and self._chosen_by != context.item_id):
             return
         room = int(self._spent.rollouts * MOST_SHARE)
         most = min(self._settings.finalists, room // ROUND)
@@ -107,12 +107,17 @@ class FinalSelection:
             return
         finalists = _finalists(best, context.pool.snapshot().candidates(), most)
         examples = min(self._settings.examples, room // len(finalists))
-        split: Split = "train" if len(self._train) >= ROUND else "val"
-        ids = self._train if split == "train" else self._val
+        ids, split = self._fresh()
         order = context.random.sample(ids, min(examples, len(ids)))
         if len(order) < ROUND:
             return
         await self._compare(finalists, order, split, rollouts, context)
+
+    def _fresh(self) -> tuple[list[str], Split]:
+        """Examples, by their ids, that no candidates were compared on as a whole; or else those of validation."""
+        seen = set(map(_text, self._data.val))
+        fresh = [example.id for example in self._data.train if _text(example) not in seen]
+        return (fresh, "train") if len(fresh) >= ROUND else ([example.id for example in self._data.val], "val")
 
     async def _compare(
         self,

@@ -219,8 +219,8 @@ class Algorithm(Generic[ConfigT_co]):
         return Cost()
 
     def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """What nothing but `finish` may spend, on top of the above: from the first flow on, work that would take rollouts
-        or evaluations of it is not begun. ``share`` as in `estimate_finish`.
+        """What nothing but `finish` may spend, on top of the above: from the first flow on, no work is begun that would
+        take rollouts or evaluations of it. ``share`` is as in `estimate_finish`.
         """
         return Cost()
 

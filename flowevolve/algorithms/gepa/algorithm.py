@@ -234,7 +234,8 @@ class GEPA(Algorithm[GEPAConfig]):
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Choose the winner; nothing more is evolved."""
-        await self._final.run(Rollouts(self.task), self._archive.best(), context)
+        if self.config.finalists:
+            await self._final.run(Rollouts(self.task), self._archive.best(), context)
         for emission in NO_EMISSIONS:
             yield emission
 
