@@ -8,6 +8,7 @@ from flowevolve.stages.final_selection import FinalSelection as FinalSelection, 
 from flowevolve.stages.generate import Generate as Generate
 from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head, Way as Way
 from flowevolve.stages.merging import try_merging as try_merging
+from flowevolve.stages.paired_screen import Noise as Noise, PairedScreen as PairedScreen
 from flowevolve.stages.payloads import (
     Assessed as Assessed,
     Evaluated as Evaluated,

@@ -98,7 +98,7 @@ class FinalSelection:
         )
 
     async def run(self, rollouts: Rollouts, best: Candidate | None, context: StageContext) -> None:
-        """Choose the winner among the best confirmed candidates, unless there is no time or no room for that, or it was done."""
+        """Choose the winner among the best confirmed candidates, unless there is no time or no room, or it was done."""
         if best is None or context.asked_to_stop or (self.chosen and self._chosen_by != context.item_id):
             return
         room = int(self._spent.rollouts * MOST_SHARE)

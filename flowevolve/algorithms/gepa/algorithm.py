@@ -37,6 +37,7 @@ from flowevolve.policies.acceptance import (
     Front,
     Improvement,
     ImprovementOrEqual,
+    Paired,
     StrictImprovement,
 )
 from flowevolve.policies.departure import Balance
@@ -60,6 +61,8 @@ from flowevolve.stages import (
     Generate,
     GroupCommit,
     Head,
+    Noise,
+    PairedScreen,
     Propose,
     Proposed,
     Repair,
@@ -122,6 +125,7 @@ class GEPA(Algorithm[GEPAConfig]):
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
         self._head = Head(self._archive.best, WAYS) if self.config.group else None
+        self._noise = Noise()
         self._final = FinalSelection(
             FinalSettings(self.config.finalists, self.config.final_examples), task.data, validating="evaluate"
         )
@@ -172,7 +176,6 @@ class GEPA(Algorithm[GEPAConfig]):
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
-        acceptance = StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
         generate = Generate(rollouts, config.skip_perfect, speculation)
         grouping = self._grouping()
         after_screen = (*(stage.name for stage in grouping), "evaluate")
@@ -183,7 +186,7 @@ class GEPA(Algorithm[GEPAConfig]):
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", Screen(rollouts, acceptance), *after_screen, repair_to="screen"),
+                self._workers.stage("screen", self._screen(rollouts), *after_screen, repair_to="screen"),
                 *grouping,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 committing("update", Update(self._archive.standing, self._acceptance)),
@@ -209,6 +212,17 @@ class GEPA(Algorithm[GEPAConfig]):
         waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
         return (replace(waiting, departs=Balance(self.config.balance)),)
 
+    def _screen(self, rollouts: Rollouts) -> Screen:
+        config = self.config
+        match config.acceptance:
+            case "strict_improvement":
+                return Screen(rollouts, StrictImprovement())
+            case "improvement_or_equal":
+                return Screen(rollouts, ImprovementOrEqual())
+            case "paired":
+                paired = Paired(config.acceptance_z, config.acceptance_repeats)
+                return PairedScreen(rollouts=rollouts, acceptance=paired, noise=self._noise)
+
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
@@ -229,6 +243,7 @@ class GEPA(Algorithm[GEPAConfig]):
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
         self._final.apply_event(event)
+        self._noise.apply_event(event)
         if self._head is not None:
             self._head.apply_event(event)
 

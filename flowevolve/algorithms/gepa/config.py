@@ -26,7 +26,12 @@ class GEPAConfig(Settings):
     top_k: int = Field(default=5, gt=0)
     """For ``top_k_pareto``: how many of the best are considered."""
     component_selector: Literal["round_robin", "all"] = "round_robin"
-    acceptance: Literal["strict_improvement", "improvement_or_equal"] = "strict_improvement"
+    acceptance: Literal["strict_improvement", "improvement_or_equal", "paired"] = "strict_improvement"
+    """``paired``: a proposal and its parent are run again on the minibatch as long as chance may decide."""
+    acceptance_z: float = Field(default=1.0, gt=0)
+    """For ``paired``: of how many standard errors the difference has to be."""
+    acceptance_repeats: int = Field(default=3, gt=0)
+    """For ``paired``: how often both are run again at most."""
     validation: Literal["everything", "improvement", "front"] | None = None
     """Which validated candidates enter the pool. Unset: ``everything``, as published, unless evaluation speculates or
     races by the mean score; then ``improvement``, as in FlashEvolve.
