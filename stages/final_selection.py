@@ -31,6 +31,8 @@ MOST_SHARE = 0.05
 """The part of a limit, and of the rollouts that the run has made, that final selection takes at most."""
 ROUND = 10
 """The fewest examples of a round; fewer tell too little."""
+LEAST = 2
+"""The fewest finalists that there has to be room for."""
 ROUNDS = 3
 """In how many rounds the finalists are run at most; after each, those that are behind are left out."""
 Split = Literal["train", "val"]
@@ -40,7 +42,7 @@ Scores = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class FinalSettings:
-    """At most so many ``finalists`` are run, on at most so many ``examples`` each; below 1 finalist none is."""
+    """At most so many ``finalists`` are run, on at most so many ``examples`` each; below 2 finalists none is."""
 
     finalists: int
     examples: int
@@ -79,7 +81,7 @@ class FinalSelection:
     def kept(self, share: Callable[[Cost], float]) -> Cost:
         """What of the budget is kept for it: nothing where less than one round has room in its part of the limits."""
         finalists, most = self._settings.finalists, self._settings.examples
-        if not finalists:
+        if finalists < LEAST:
             return Cost()
         taken = share(self._price(finalists, most))
         examples = most if taken <= MOST_SHARE else int(most * MOST_SHARE / taken)
@@ -103,7 +105,7 @@ class FinalSelection:
             return
         room = int(self._spent.rollouts * MOST_SHARE)
         most = min(self._settings.finalists, room // ROUND)
-        if not most:
+        if most < LEAST:
             return
         finalists = _finalists(best, context.pool.snapshot().candidates(), most)
         examples = min(self._settings.examples, room // len(finalists))

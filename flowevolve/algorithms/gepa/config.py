@@ -48,7 +48,7 @@ class GEPAConfig(Settings):
     """The probability that a parent is the newest group under validation, or else the best candidate."""
     finalists: int = Field(default=0, ge=0)
     """At the end, so many of the best candidates are run on fresh examples, and the winner is chosen by all that is
-    known of them; 0: the best by validation is it.
+    known of them; below 2: the best by validation is it.
     """
     final_examples: int = Field(default=50, gt=0)
     """Fresh examples that each of the finalists is run on at most."""
