@@ -12,7 +12,7 @@ import flowevolve as fe
 from flowevolve.runner.result import Result
 from flowevolve.telemetry.summary import summarize
 
-ROLLOUTS = 500
+ROLLOUTS = 700
 
 
 @pytest.fixture(scope="module")
