@@ -5,6 +5,7 @@
                   repair ──────────────┘   (stale proposals)
 
 With ``group`` there is a stage between screen and evaluate, which merges edits (`flowevolve.stages.group_commit`).
+With ``prune`` some flows go from select by a stage ``prune`` to evaluate (`flowevolve.algorithms.gepa.prune`).
 A repaired proposal is screened before it is evaluated, wherever it went stale: its patch has not been run on anything.
 """
 
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.gepa.config import GEPAConfig
+from flowevolve.algorithms.gepa.prune import Pruning
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import ARCHIVES, CandidateArchive
@@ -129,6 +131,9 @@ class GEPA(Algorithm[GEPAConfig]):
         self._final = FinalSelection(
             FinalSettings(self.config.finalists, self.config.final_examples), task.data, validating="evaluate"
         )
+        # One attempt for as many edits as cost a validation.
+        every = math.ceil(len(task.data.val) / (2 * self.config.minibatch))
+        self._pruning = Pruning(task.seed(), self._archive.best, every) if self.config.prune else None
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -137,10 +142,13 @@ class GEPA(Algorithm[GEPAConfig]):
             RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
             self._head,
+            self._pruning,
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
         if self._head is not None:
             self.archives = (*self.archives, self._head)
+        if self._pruning is not None:
+            self.archives = (*self.archives, self._pruning)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -177,17 +185,18 @@ class GEPA(Algorithm[GEPAConfig]):
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
         generate = Generate(rollouts, config.skip_perfect, speculation)
-        grouping = self._grouping()
+        grouping, pruning = self._grouping(), self._prune(rollouts)
         after_screen = (*(stage.name for stage in grouping), "evaluate")
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
-                Stage("select", self._select, ("generate", "screen")),
+                Stage("select", self._select, ("generate", "screen", *(stage.name for stage in pruning))),
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", self._screen(rollouts), *after_screen, repair_to="screen"),
                 *grouping,
+                *pruning,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 committing("update", Update(self._archive.standing, self._acceptance)),
             ),
@@ -223,6 +232,10 @@ class GEPA(Algorithm[GEPAConfig]):
                 paired = Paired(config.acceptance_z, config.acceptance_repeats)
                 return PairedScreen(rollouts=rollouts, acceptance=paired, noise=self._noise)
 
+    def _prune(self, rollouts: Rollouts) -> tuple[Stage, ...]:
+        """From the best candidate without some lines to one that is worth a validation of its own."""
+        return () if self._pruning is None else (Stage("prune", Screen(rollouts, ImprovementOrEqual()), ("evaluate",)),)
+
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
@@ -246,6 +259,8 @@ class GEPA(Algorithm[GEPAConfig]):
         self._noise.apply_event(event)
         if self._head is not None:
             self._head.apply_event(event)
+        if self._pruning is not None:
+            self._pruning.apply_event(event)
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Choose the winner; nothing more is evolved."""

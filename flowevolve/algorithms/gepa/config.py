@@ -52,6 +52,8 @@ class GEPAConfig(Settings):
     """
     final_examples: int = Field(default=50, gt=0)
     """Fresh examples that each of the finalists is run on at most."""
+    prune: bool = False
+    """Take lines out of the best candidate when edits no longer make it better, and keep what is better without."""
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)
