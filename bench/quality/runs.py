@@ -242,7 +242,7 @@ def evolve(
 
 
 def held_out(world: World, prompt: str, seed: int) -> float:
-    """The expected score of a prompt on the rows held out, which no selection has seen: the mean of six replies to each.
+    """The expected score of a prompt on the rows held out, which no selection has seen, from six replies to each.
 
     With two, chance alone moved it by 0.008 (standard deviation), as much as the last steps of a run near the ceiling.
     """
