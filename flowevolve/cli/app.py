@@ -1,30 +1,30 @@
-"""Evolve prompts and programs with LLMs, as a stream.
-
-Exit codes: 0 done, 2 bad config or input, 3 backend unreachable, 4 task broken, 130 interrupted.
-"""
+"""Evolve prompts and programs with LLMs, as a stream. Begin with `flowevolve init`, which writes what a run needs."""
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
 from contextlib import nullcontext
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, runtime_checkable
 
 import anyio
 import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
 from flowevolve.cli.prompts import prompts_app
+from flowevolve.cli.reports import compare_command, report_command, status_command
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
-from flowevolve.cli.terminal import console, plain_console, print_plain
+from flowevolve.cli.terminal import console, drop_output, flush_output, print_error, print_plain, show_logs
+from flowevolve.core.stop_reasons import INTERRUPTED
 
 if TYPE_CHECKING:
     from flowevolve.runner.clients import SideTask
@@ -34,13 +34,34 @@ if TYPE_CHECKING:
 
 LAST_PORT = 65535
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 the run could not be recorded (a full disk), or a bug; 2 the configuration, the data or an "
+    "argument is wrong; 3 the LLM's server can't be reached or refuses; 4 the task's own code failed; 130 interrupted."
+)
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__, epilog=EXIT_CODES)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_plain(f"flowevolve {version('flowevolve')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+    ] = False,
+) -> None:
+    """What comes before a command."""
+
 
 ConfigPath = Annotated[
     Path,
     typer.Argument(
         metavar="CONFIG",
-        help="a TOML file, see docs/reference/config.md; or a problem folder, see docs/how-to/openevolve.md",
+        help="a TOML file, such as `flowevolve init` writes; or a problem's folder of OpenEvolve, ShinkaEvolve or LEVI",
     ),
 ]
 Overrides = Annotated[
@@ -49,7 +70,10 @@ Overrides = Annotated[
 MetricsPort = Annotated[
     int | None, typer.Option(min=0, max=LAST_PORT, help="serve Prometheus metrics on this loopback port")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log what happens on standard error")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="print one JSON object at the end and nothing else; progress goes to stderr")
+]
 
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]
 
@@ -64,22 +88,24 @@ def run_command(
     out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
     metrics_port: MetricsPort = None,
+    as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
-    from flowevolve.cli.runs import fresh_directory, load, show, title
+    from flowevolve.cli.runs import failure_as_json, fresh_directory, load, output, show, title
     from flowevolve.runner.run import run
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
-    settings = load(config, [*(overrides or ()), *_start(start)])
-    with fresh_directory(config) if out is None else nullcontext(out) as directory:
-        console.print(title(settings), highlight=False)
+    show_logs(verbose=verbose)
+    told = output(as_json=as_json)
+    with failure_as_json(told, out):
+        settings = load(config, [*(overrides or ()), *_start(start)], told.say)
+    with fresh_directory(config) if out is None else nullcontext(out) as directory, failure_as_json(told, directory):
+        told.say(title(settings))
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
-        show(go, settings, directory, metrics_port)
+        show(go, settings, directory, metrics_port, told)
 
 
 def _start(named: str | None) -> list[str]:
@@ -97,24 +123,26 @@ def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a killed or stopped run")],
     overrides: Overrides = None,
     metrics_port: MetricsPort = None,
+    as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
-    from flowevolve.cli.runs import show, title
+    from flowevolve.cli.runs import failure_as_json, output, show, title
     from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.resume import resume
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
-    with RecordedRun(directory) as recorded:
-        settings = parse_recorded(recorded.config, f"{directory}/config.toml")
-    console.print(f"going on with {directory}: {title(settings)}", highlight=False, soft_wrap=True)
+    show_logs(verbose=verbose)
+    told = output(as_json=as_json)
+    with failure_as_json(told, directory):
+        with RecordedRun(directory) as recorded:
+            settings = parse_recorded(recorded.config, f"{directory}/config.toml")
+        told.say(f"going on with {directory}: {title(settings)}")
 
-    async def go(watchers: Watchers, side_task: SideTask) -> Result:
-        return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
+        async def go(watchers: Watchers, side_task: SideTask) -> Result:
+            return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
 
-    show(go, with_overrides(settings, overrides or ()), directory, metrics_port)
+        show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
 
 
 @app.command("replay")
@@ -126,14 +154,13 @@ def replay_command(
     verbose: Verbose = False,
 ) -> None:
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
-    from flowevolve.core.stop_reasons import INTERRUPTED
     from flowevolve.runner.interrupts import until_interrupted
     from flowevolve.runner.replay import replay
     from flowevolve.runner.run import Watchers
     from flowevolve.telemetry.comparison import compare
-    from flowevolve.telemetry.logs import configure_logs, log_event
+    from flowevolve.telemetry.logs import log_event
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
+    show_logs(verbose=verbose)
 
     async def go(side_task: SideTask) -> Replayed:
         watchers = Watchers(events=(log_event,))
@@ -152,13 +179,12 @@ def replay_command(
 
 
 @app.command("check")
-def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
+def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verbose = False) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
     from flowevolve.cli.runs import describe_backend, load
     from flowevolve.runner.run import check
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs()
+    show_logs(verbose=verbose)
     settings = load(config, overrides or ())
 
     async def go() -> None:
@@ -168,15 +194,6 @@ def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
 
     clock.run(go, clock=settings.clock)
     console.print(f"{config}: fine; {describe_backend(settings)}", highlight=False)
-
-
-@app.command("report")
-def report_command(directory: RunPath) -> None:
-    """Print the summary of a finished run."""
-    from flowevolve.journal.run_directory import read_result
-    from flowevolve.telemetry.summary import summarize
-
-    console.print(summarize(read_result(directory)))
 
 
 class TableFormat(StrEnum):
@@ -243,6 +260,10 @@ def sim_command(
         raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
+app.command("init")(init_command)
+app.command("report")(report_command)
+app.command("status")(status_command)
+app.command("compare")(compare_command)
 app.command("serve")(serve_command)
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(prompts_app, name="prompts")
@@ -250,11 +271,47 @@ app.command("list")(list_command)
 app.add_typer(new_app, name="new")
 
 
+@runtime_checkable
+class _Misuse(Protocol):
+    """What the parser of the command line raises where that is wrong."""
+
+    exit_code: int
+
+    def format_message(self) -> str: ...
+
+
 def main() -> NoReturn:
     """Entry point: errors a user can meet become one line and an exit code."""
+    code = _exit_code()
+    flush_output()
+    sys.exit(code)
+
+
+def _exit_code() -> int:
     try:
-        app()
+        return app(prog_name="flowevolve", standalone_mode=False) or 0
     except FlowevolveError as error:
-        plain_console(stderr=True).print(f"error: {error}", highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
-    sys.exit(0)
+        print_error(f"error: {error}")
+        return error.exit_code
+    except typer.Abort:
+        print_error("interrupted")
+        return INTERRUPTED.exit_code
+    except BrokenPipeError:
+        drop_output(sys.stdout)
+        return 0
+    except Exception as error:
+        if not isinstance(error, _Misuse):
+            raise
+        _explain(error)
+        return error.exit_code
+
+
+def _explain(error: _Misuse) -> None:
+    """Say in one line what is wrong with the command line, and where to look."""
+    said = error.format_message().strip().rstrip(".")
+    if "\n" in said or not said:  # a command without its arguments, whose help is shown
+        print_error(said)
+        return
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", "flowevolve")
+    print_error(f"error: {said[:1].lower()}{said[1:]}; see: {command} --help")

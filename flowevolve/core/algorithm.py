@@ -165,6 +165,8 @@ class Algorithm(Generic[ConfigT_co]):
     """
 
     name: ClassVar[str]
+    description: ClassVar[str] = ""
+    """Which problem, budget and model it suits, in a sentence or two, for lists."""
     config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
     staleness: str = "guarded"

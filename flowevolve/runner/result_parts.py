@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self, cast
 
@@ -63,7 +63,6 @@ class Best:
     @classmethod
     def read(cls, table: Table, artifact: Artifact) -> Self:
         """Those of the frontier have fewer keys."""
-        interval = table.get("interval")
         return cls(
             table["id"],
             table["score"],
@@ -72,7 +71,7 @@ class Best:
             table["metrics"],
             table.get("name", ""),
             table.get("idea", ""),
-            None if interval is None else _interval(interval),
+            read_interval(table.get("interval")),
         )
 
 
@@ -121,6 +120,10 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
     }
 
 
+def read_interval(bounds: Sequence[float] | None) -> Interval | None:
+    return None if bounds is None else _interval(bounds)
+
+
 def read_totals(table: Table) -> Totals:
     """The sums, but for the latency, which is not written. Older files have fewer of them."""
     return Totals(
@@ -163,6 +166,6 @@ def read_server(table: Table | None) -> LoadSummary | None:
     )
 
 
-def _interval(bounds: list[float]) -> Interval:
+def _interval(bounds: Sequence[float]) -> Interval:
     low, high = bounds
     return (low, high)

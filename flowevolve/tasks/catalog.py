@@ -64,32 +64,32 @@ class DataSource(BaseModel):
 
 
 def house_style() -> Task:
-    """The small instruction-following set that ships with the package."""
+    """Answers in a house style: a small set that ships with the package, for trying things."""
     return house_style_task()
 
 
 def instructions(data: DataSource, seed_prompt: str = SEED_PROMPT, strict: bool = False) -> Task:
-    """IFEval or IFBench rows."""
+    """Instructions whose keeping can be checked: rows of IFEval or IFBench."""
     return InstructionFollowing(data.load(), seed_prompt=seed_prompt, strict=strict)
 
 
 def multihop(data: DataSource, metric: Literal["f1", "em"] = "f1") -> Task:
-    """HotpotQA rows."""
+    """Questions over several paragraphs: rows of HotpotQA."""
     return MultiHopQA(data.load(), metric=metric)
 
 
 def math(data: DataSource, seed_prompt: str = MATH_SEED) -> Task:
-    """AIME rows."""
+    """Problems with a number as their answer: rows of AIME, or of your own."""
     return MathAnswer(data.load(), seed_prompt=seed_prompt)
 
 
 def finer(data: DataSource, seed_prompt: str = TAGS_SEED) -> Task:
-    """FiNER rows, as in ACE's files or with one question in each row."""
+    """Tags of numbers in financial reports: rows of FiNER, as in ACE's files or with one question in each row."""
     return Finer(data.load(), seed_prompt=seed_prompt)
 
 
 def formula(data: DataSource, seed_prompt: str = NUMBER_SEED) -> Task:
-    """XBRL Formula rows."""
+    """Questions that a formula over financial figures answers: rows of XBRL Formula."""
     return Formula(data.load(), seed_prompt=seed_prompt)
 
 
@@ -100,7 +100,7 @@ def classification(
     labels: tuple[str, ...] | None = None,
     seed_prompt: str | None = None,
 ) -> Task:
-    """Rows with texts and a label."""
+    """Texts with a label: rows of your own, whose columns ``text_fields`` and ``label_field`` name."""
     return Classification(
         data.load(), text_fields=text_fields, label_field=label_field, labels=labels, seed_prompt=seed_prompt
     )

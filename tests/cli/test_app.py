@@ -178,7 +178,7 @@ def test_a_run_that_is_refused_leaves_no_directory(config: Path) -> None:
 def test_a_port_that_can_not_be_is_refused(arguments: tuple[str, ...], config: Path) -> None:
     done = flowevolve(*arguments, cwd=config.parent)
     assert done.returncode == 2
-    assert "Invalid value for" in done.stderr
+    assert "invalid value for" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -61,6 +61,10 @@ class ACE(Algorithm[ACEConfig]):
     """
 
     name = "ace"
+    description = (
+        "Grows a playbook of short notes beside the prompt instead of rewriting it. Suits domains with many facts "
+        "and rules to learn, hundreds of rows, and a model that takes long prompts."
+    )
     config_type = ACEConfig
     roles = ("task", "reflection", "embedding")
     staleness = "reflective"

@@ -72,6 +72,10 @@ class OnePlusLambda(Algorithm[SearchConfig]):
     """
 
     name = "one_plus_lambda"
+    description = (
+        "Improves programs: always changes the best one so far. Simple and hard to beat; the first to try for a "
+        "program, with some hundreds of evaluations and any model that writes code; needs the sandbox."
+    )
     config_type = SearchConfig
     roles: ClassVar = (ROLE,)
     staleness = "full"
@@ -164,6 +168,10 @@ class BestOfN(OnePlusLambda):
     """Every child is one of the seed; the best of them wins."""
 
     name = "best_of_n"
+    description = (
+        "Improves programs: always changes the seed, and keeps the best. A baseline that says what the model does "
+        "without any search; needs the sandbox."
+    )
 
     def parent(self) -> Candidate | None:
         return self._best.seed

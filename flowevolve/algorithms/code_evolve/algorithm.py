@@ -56,6 +56,10 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
     """
 
     name = "code_evolve"
+    description = (
+        "Improves programs on several islands, and with them the instructions by which they are written. Suits "
+        "hard searches with hundreds of evaluations or more, and several models; needs the sandbox."
+    )
     config_type = CodeEvolveConfig
     roles: ClassVar[Sequence[str]] = (CODE, META)
     staleness = "full"

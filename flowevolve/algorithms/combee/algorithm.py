@@ -32,6 +32,10 @@ class Combee(GEPA):
     """
 
     name = "combee"
+    description = (
+        "Improves prompts as GEPA does, but makes one rewrite of many reflections. Suits a server that takes 40 "
+        "calls at a time, and many rows; it needs more calls for each step."
+    )
     config_type = CombeeConfig
     default_workers: ClassVar[Mapping[str, Workers]] = {
         **{name: workers for name, workers in DEFAULT_WORKERS.items() if name != "propose"},

@@ -53,6 +53,10 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     """
 
     name = "context_evolve"
+    description = (
+        "Improves programs, with agents that sum up what a long search has found out. Suits programs and "
+        "histories too long to show, and a capable model; needs the sandbox."
+    )
     config_type = ContextEvolveConfig
     roles: ClassVar = (CODE, AGENT)
     staleness = "full"

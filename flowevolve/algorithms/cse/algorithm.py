@@ -81,6 +81,10 @@ class CSE(Algorithm[CSEConfig]):
     """
 
     name = "cse"
+    description = (
+        "Improves programs from different first plans, changes what a diagnosis finds weak and remembers what "
+        "helped. Suits few evaluations, 30 or so, and speeding up correct code; needs the sandbox."
+    )
     config_type = CSEConfig
     roles: ClassVar[Sequence[str]] = (CODE, AGENT, "embedding")
     staleness = "reflective"

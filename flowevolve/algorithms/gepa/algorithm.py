@@ -99,6 +99,10 @@ class GEPA(Algorithm[GEPAConfig]):
     """
 
     name = "gepa"
+    description = (
+        "Improves prompts: reads what went wrong on a few examples and rewrites one text. The first to try for "
+        "prompts, with 20 or more rows and any model, from a few hundred calls on."
+    )
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
     _step_width: BatchSize | None = None

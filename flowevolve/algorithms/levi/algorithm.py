@@ -66,6 +66,10 @@ class LEVI(Algorithm[LEVIConfig]):
     """
 
     name = "levi"
+    description = (
+        "Improves programs or prompts, with small models for small changes and a large one for leaps. Suits a "
+        "tight budget in dollars and scores by instance; for programs it needs the sandbox."
+    )
     config_type = LEVIConfig
     roles: ClassVar[Sequence[str]] = ("task", LARGE, SMALL)
     staleness = "full"

@@ -39,6 +39,10 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
     """
 
     name = "meta_harness"
+    description = (
+        "Writes the code around a model: what it remembers of examples, and what it is shown of them. Suits "
+        "labelled texts, a strong model as the writer, and some tens of trials; needs the sandbox."
+    )
     config_type: ClassVar[type[BaseModel]] = MetaHarnessConfig
     roles: ClassVar[Sequence[str]] = ("task", ROLE)
     staleness = "full"
