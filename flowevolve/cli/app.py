@@ -16,6 +16,7 @@ import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.outputs import LastingOutput, drop_output
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -23,7 +24,7 @@ from flowevolve.cli.prompts import prompts_app
 from flowevolve.cli.reports import compare_command, report_command, status_command
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
-from flowevolve.cli.terminal import console, drop_output, flush_output, print_error, print_plain, show_logs
+from flowevolve.cli.terminal import console, print_error, print_plain, show_logs
 from flowevolve.core.stop_reasons import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ AsJson = Annotated[
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]
 
 
-@app.command("run")
 def run_command(
     config: ConfigPath,
     overrides: Overrides = None,
@@ -118,7 +118,6 @@ def _start(named: str | None) -> list[str]:
     return [f"start.run={json.dumps(directory)}", *([f"start.version={version}"] if version else [])]
 
 
-@app.command("resume")
 def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a killed or stopped run")],
     overrides: Overrides = None,
@@ -145,7 +144,6 @@ def resume_command(
         show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
 
 
-@app.command("replay")
 def replay_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a run, ended or going on")],
     overrides: Overrides = None,
@@ -178,7 +176,6 @@ def replay_command(
     raise typer.Exit(replayed.result.report.stop_reason.exit_code)
 
 
-@app.command("check")
 def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verbose = False) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
     from flowevolve.cli.runs import describe_backend, load
@@ -201,7 +198,6 @@ class TableFormat(StrEnum):
     parquet = "parquet"
 
 
-@app.command("export")
 def export_command(
     directory: RunPath,
     table_format: Annotated[TableFormat, typer.Option("--format", help="of the tables")] = TableFormat.jsonl,
@@ -214,7 +210,6 @@ def export_command(
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
 
 
-@app.command("compact")
 def compact_command(directory: RunPath) -> None:
     """Drop the texts of a run's calls for good: they can't be read or replayed any more. All counts stay."""
     from flowevolve.journal.compact import compact
@@ -226,7 +221,6 @@ def compact_command(directory: RunPath) -> None:
     )
 
 
-@app.command("sim")
 def sim_command(
     profile: Annotated[str, typer.Option(help="how fast the server is")] = "qwen3-8b-h100",
     world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
@@ -261,14 +255,21 @@ def sim_command(
 
 
 app.command("init")(init_command)
-app.command("report")(report_command)
+app.command("check")(check_command)
+app.command("run")(run_command)
+app.command("resume")(resume_command)
 app.command("status")(status_command)
+app.command("report")(report_command)
 app.command("compare")(compare_command)
+app.command("export")(export_command)
+app.command("compact")(compact_command)
+app.command("replay")(replay_command)
+app.command("list")(list_command)
+app.add_typer(prompts_app, name="prompts")
+app.add_typer(new_app, name="new")
+app.command("sim")(sim_command)
 app.command("serve")(serve_command)
 app.add_typer(sandbox_app, name="sandbox")
-app.add_typer(prompts_app, name="prompts")
-app.command("list")(list_command)
-app.add_typer(new_app, name="new")
 
 
 @runtime_checkable
@@ -283,7 +284,7 @@ class _Misuse(Protocol):
 def main() -> NoReturn:
     """Entry point: errors a user can meet become one line and an exit code."""
     code = _exit_code()
-    flush_output()
+    LastingOutput(sys.stdout).flush()
     sys.exit(code)
 
 
@@ -299,6 +300,10 @@ def _exit_code() -> int:
     except BrokenPipeError:
         drop_output(sys.stdout)
         return 0
+    except SystemExit as ended:  # so rich ends where the reader of a help has gone
+        if isinstance(ended.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:
         if not isinstance(error, _Misuse):
             raise
@@ -309,9 +314,11 @@ def _exit_code() -> int:
 def _explain(error: _Misuse) -> None:
     """Say in one line what is wrong with the command line, and where to look."""
     said = error.format_message().strip().rstrip(".")
-    if "\n" in said or not said:  # a command without its arguments, whose help is shown
-        print_error(said)
+    if not said or "\n" in said:  # a command without its arguments, whose help is shown
+        if said:
+            print_error(said)
         return
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "flowevolve")
-    print_error(f"error: {said[:1].lower()}{said[1:]}; see: {command} --help")
+    mark = "" if said.endswith("?") else ";"
+    print_error(f"error: {said[:1].lower()}{said[1:]}{mark} see: {command} --help")

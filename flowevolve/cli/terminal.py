@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from io import UnsupportedOperation
-from typing import IO
 
 from rich.cells import cell_len
 from rich.console import Console
+
+from flowevolve._util.outputs import drop_output
 
 
 class LastingConsole(Console):
@@ -55,25 +53,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_len(cell))
-
-
-def drop_output(output: IO[str]) -> None:
-    """Let what is written to an output whose reader has gone go nowhere, from now on."""
-    try:
-        number = output.fileno()
-    except UnsupportedOperation:
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
-
-
-def flush_output() -> None:
-    """Write what is left of standard output, if anybody still reads it."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop_output(sys.stdout)
 
 
 def show_logs(*, verbose: bool) -> None:

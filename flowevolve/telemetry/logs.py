@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from flowevolve._util.logger import logger
+from flowevolve._util.outputs import LastingOutput
 from flowevolve.core.events import Event
 
 _LEVELS: Mapping[str, int] = {
@@ -50,7 +51,7 @@ def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> No
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(LastingOutput(sys.stderr)),  # type: ignore[arg-type]  # it needs no more
     )
 
 
