@@ -313,7 +313,7 @@ def _exit_code() -> int:
 
 def _explain(error: _Misuse) -> None:
     """Say in one line what is wrong with the command line, and where to look."""
-    said = error.format_message().strip().rstrip(".")
+    said = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
     if not said or "\n" in said:  # a command without its arguments, whose help is shown
         if said:
             print_error(said)

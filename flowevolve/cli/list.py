@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flowevolve._util.errors import InputError
 from flowevolve.cli.terminal import aligned, print_plain
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def list_command(
     ] = None,
 ) -> None:
     """List what can be named in a config. Of what other packages bring it says which, and what is wrong with it."""
+    if graph is None and overrides:
+        raise InputError("list: --set says how the graph of an algorithm is to be drawn; name one with --graph")
     if graph is not None:
         lines: Iterable[str] = _graph_lines(graph, overrides or ())
     elif what is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +13,17 @@ from flowevolve.cli.terminal import aligned, console, print_error, print_json, p
 
 if TYPE_CHECKING:
     from flowevolve._util.intervals import Interval
-    from flowevolve.runner.overview import BestFound, Overview
+    from flowevolve.runner.overview import BestFound, Overview, State
 
 RUNS = Path("runs")
+_UNFINISHED: Mapping[State, str] = {
+    "running": "is still running",
+    "interrupted": "was stopped or killed",
+    "failed": "has failed",
+    "not begun": "has not begun",
+    "finished": "is just ending",
+}
+"""How it is said of a run without a result what became of it."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
 
@@ -35,6 +43,8 @@ def report_command(
             print_json({"directory": str(directory), "state": overview.state, **result})
         else:
             console.print(summarize(result))
+            if overview.hint:
+                print_plain(f"to go on: {overview.hint}")
         return
     best = find_best(overview)
     if as_json:
@@ -62,8 +72,10 @@ def status_command(
         overviews = list(_readable([path for folder in folders for path in run_directories(folder)]))
     if as_json:
         print_json([each.to_json() for each in overviews])
-    else:
+    elif overviews:
         _print_rows([_status_row(each) for each in overviews])
+    else:
+        print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
 
 
 def compare_command(
@@ -146,8 +158,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    state = "is still running" if overview.state == "running" else f"is {overview.state}, not finished"
-    print_plain(f"unfinished: this run {state}" + (f"; to go on: {overview.hint}" if overview.hint else ""))
+    hint = f"; to go on: {overview.hint}" if overview.hint else ""
+    print_plain(f"unfinished: this run {_UNFINISHED[overview.state]}{hint}")
     config, llm = overview.config, overview.llm
     head = Table(show_header=False, box=None, pad_edge=False)
     head.add_row("run", f"{config.algorithm.name} ({config.algorithm.mode}) on {overview.task}, {config.llm.backend}")

@@ -148,20 +148,20 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
 
 @contextmanager
 def fresh_directory(config: Path) -> Iterator[Path]:
-    """A new directory under runs/, which no run that begins in the same second gets; it goes if it stays empty."""
+    """A new directory under runs/, which no run that begins in the same second gets. If they stay empty, both go."""
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     first = Path("runs") / f"{config.resolve().stem}-{stamp}"
     with writing(first):
-        first.parent.mkdir(exist_ok=True)
         for directory in chain([first], (first.with_name(f"{first.name}-{number}") for number in count(2))):
             with suppress(FileExistsError):
-                directory.mkdir()
+                directory.mkdir(parents=True)
                 break
     try:
         yield directory
     finally:
         with suppress(OSError):
             directory.rmdir()
+            directory.parent.rmdir()
 
 
 def title(config: Config) -> str:

@@ -26,7 +26,9 @@ def _group() -> None:
 
 @sandbox_app.command("run")
 def sandbox_run_command(
-    file: Annotated[Path, typer.Argument(help="a Python program, or with --command one in any language")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="a Python program, or with --command one in any language")
+    ],
     timeout: Annotated[float, typer.Option(help="seconds it may take")] = 10.0,
     memory: Annotated[int, typer.Option(metavar="MB", help="memory it may use")] = 512,
     call: Annotated[str | None, typer.Option(help="a function of it; what that returns is the result")] = None,

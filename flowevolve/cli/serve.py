@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def serve_command(
-    model: Annotated[str, typer.Argument(help="a folder, or a name at Hugging Face; also the name it is served under")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="a folder, or a name at Hugging Face; also the name it is served under"),
+    ],
     flags: Annotated[list[str] | None, typer.Argument(metavar="-- FLAGS", help="of vllm serve, after a --")] = None,
     executable: Annotated[str, typer.Option(help="the vllm command, or the environment it is in")] = "vllm",
     host: Annotated[str, typer.Option()] = "127.0.0.1",

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Literal
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import did_you_mean
+from flowevolve._util.registry import did_you_mean, validated
 from flowevolve.core.budget import Budget
 from flowevolve.runner.registries import ALGORITHMS
 from flowevolve.tasks.metric import ANSWERS, MetricTask
@@ -107,7 +107,7 @@ def read_budget(said: str) -> tuple[str, str]:
         raise InputError(
             "--budget: dollars need the model's prices; begin with another limit, then follow the comments in run.toml"
         )
-    Budget.model_validate({unit: float(amount) if "." in amount else int(amount)})
+    validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "--budget")
     return unit, amount
 
 
@@ -152,7 +152,7 @@ def _needs_nothing(arguments: ast.arguments) -> bool:
 def _prompt_files(folder: Path, wish: Wish) -> dict[str, str]:
     if wish.rows is None:
         prompt = wish.prompt or SAMPLE_PROMPT
-        return {TASK: _filled("sample_task.py.txt", prompt=repr(prompt))}
+        return {TASK: _filled("sample_task.py.txt", prompt=json.dumps(prompt, ensure_ascii=False))}
     check_rows(wish)
     shown, answer = _columns(wish)
     place = str(wish.rows.resolve().relative_to(folder.resolve())) if _is_in(wish.rows, folder) else wish.rows.name

@@ -188,7 +188,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         figures.best,
         figures.best_score,
         None,
-        figures.proposals,
+        figures.spent.proposals,
         figures.accepted,
         figures.spent.rollouts,
         figures.version,
