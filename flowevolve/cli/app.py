@@ -69,7 +69,8 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
 ]
 MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=LAST_PORT, help="serve Prometheus metrics on this loopback port")
+    int | None,
+    typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="serve Prometheus metrics on this loopback port"),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log what happens on standard error")]
 AsJson = Annotated[
@@ -85,7 +86,9 @@ def run_command(
     start: Annotated[
         str | None, typer.Option("--from", metavar="DIR[@VERSION]", help="start from the pool of another run")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="the run directory; by default a new one under runs/")
+    ] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
     metrics_port: MetricsPort = None,
     as_json: AsJson = False,
@@ -147,8 +150,10 @@ def resume_command(
 def replay_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a run, ended or going on")],
     overrides: Overrides = None,
-    slots: Annotated[int | None, typer.Option(help="how many requests the server works on at once")] = None,
-    out: Annotated[Path | None, typer.Option(help="leave a run directory here; by default none")] = None,
+    slots: Annotated[
+        int | None, typer.Option(metavar="N", help="how many requests the server works on at once")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="leave a run directory here; by default none")] = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
@@ -200,8 +205,12 @@ class TableFormat(StrEnum):
 
 def export_command(
     directory: RunPath,
-    table_format: Annotated[TableFormat, typer.Option("--format", help="of the tables")] = TableFormat.jsonl,
-    out: Annotated[Path | None, typer.Option(help="where to; by default export/ in the run directory")] = None,
+    table_format: Annotated[
+        TableFormat, typer.Option("--format", metavar="FORMAT", help="of the tables: jsonl or parquet")
+    ] = TableFormat.jsonl,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="where to; by default export/ in the run directory")
+    ] = None,
 ) -> None:
     """Write a run's candidates, scores, lineage, calls and best artifact to files; the run may be going on."""
     from flowevolve.journal.export import export
@@ -222,13 +231,19 @@ def compact_command(directory: RunPath) -> None:
 
 
 def sim_command(
-    profile: Annotated[str, typer.Option(help="how fast the server is")] = "qwen3-8b-h100",
-    world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
-    preset: Annotated[str, typer.Option(help="how hard the world is")] = "normal",
-    model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
-    fault_rate: Annotated[float, typer.Option(help="the share of requests that go wrong on purpose")] = 0.0,
-    host: Annotated[str, typer.Option()] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="how fast the server is: see flowevolve list profiles")
+    ] = "qwen3-8b-h100",
+    world: Annotated[
+        str, typer.Option(metavar="NAME", help="what its model knows: see flowevolve list worlds")
+    ] = "rules",
+    preset: Annotated[str, typer.Option(metavar="NAME", help="how hard the world is")] = "normal",
+    model: Annotated[str, typer.Option(metavar="NAME", help="the name it serves the model under")] = "simulated",
+    fault_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="the share of requests that go wrong on purpose")
+    ] = 0.0,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="0: any free one")] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
     from flowevolve.config.run import parse_config

@@ -27,18 +27,31 @@ class Evolves(StrEnum):
 
 def init_command(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="where to; nothing there is overwritten")] = Path(),
-    kind: Annotated[Evolves | None, typer.Option(help="what is to get better; by default a prompt")] = None,
-    rows: Annotated[Path | None, typer.Option(help="a prompt's rows: .csv, .jsonl or .parquet")] = None,
-    shown: Annotated[
-        str | None, typer.Option("--input", help='what the model is shown of a row, such as "{question}"')
+    kind: Annotated[
+        Evolves | None, typer.Option(metavar="KIND", help="what is to get better: prompt (the default) or program")
     ] = None,
-    answer: Annotated[str | None, typer.Option(help="the column with the right answer")] = None,
-    prompt: Annotated[str | None, typer.Option(help="the prompt to begin with")] = None,
-    program: Annotated[Path | None, typer.Option(help="the program to begin with, a Python file")] = None,
-    model: Annotated[str | None, typer.Option(help="the model's name; without one it is simulated")] = None,
-    url: Annotated[str | None, typer.Option(help="its server, if it is not OpenAI's: http://localhost:8000/v1")] = None,
-    budget: Annotated[str | None, typer.Option(help='such as "10 minutes" or "200 proposals"')] = None,
-    algorithm: Annotated[str | None, typer.Option(help="by default the first to try for what is to get better")] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="a prompt's rows: .csv, .jsonl or .parquet")] = None,
+    shown: Annotated[
+        str | None,
+        typer.Option("--input", metavar="TEMPLATE", help='what the model is shown of a row, such as "{question}"'),
+    ] = None,
+    answer: Annotated[str | None, typer.Option(metavar="COLUMN", help="the column with the right answer")] = None,
+    prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="the prompt to begin with")] = None,
+    program: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the program to begin with, a Python file")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the model's name; without one it is simulated")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="its server, if it is not OpenAI's: http://localhost:8000/v1")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help='such as "10 minutes" or "200 proposals"')
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="by default the first to try for what is to get better")
+    ] = None,
 ) -> None:
     """Write a configuration with comments, and the task that it names, ready to run. Asks what flags don't say."""
     from flowevolve.cli.starter import BUDGET, CONFIG, Wish, write_starter

@@ -43,7 +43,9 @@ LISTINGS: Mapping[Listing, str] = {
 
 
 def list_command(
-    what: Annotated[Listing | None, typer.Argument(help="what to list; without it, what there is to list")] = None,
+    what: Annotated[
+        Listing | None, typer.Argument(metavar="WHAT", help=f"{', '.join(Listing)}; without it, what these are")
+    ] = None,
     graph: Annotated[str | None, typer.Option(metavar="NAME", help="print an algorithm's stage graph")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="with --graph: a setting, such as a task")

@@ -124,6 +124,42 @@ def test_the_live_table_tells_of_requests_tokens_and_dollars() -> None:
     assert "500: out of order" in output
 
 
+def waiting_events() -> list[Event]:
+    sent = [some_event(n, "item.sent", item=f"1/{n}", stage="evaluate" if n else "screen") for n in range(4)]
+    return [*sent, some_event(4, "item.taken", item="1/3", stage="evaluate")]
+
+
+def test_the_live_table_says_what_waits_where() -> None:
+    assert "evaluate 2, screen 1" in drawn(waiting_events())
+    assert "waiting" not in drawn(EVENTS)
+
+
+def test_the_live_table_shows_the_last_server_that_failed() -> None:
+    assert "killed by signal 9" in drawn([some_event(1, "server.died", url="x", detail="killed by\nsignal 9")])
+
+
+def test_plain_lines_tell_all_that_the_table_does() -> None:
+    told: list[str] = []
+    with lines(told.append, "real", Budget(minutes=2, tokens=1000)) as progress:
+        for each in [call(0, 5), call(0, 10, "500: out\nof order")]:
+            progress.call(each)
+        done = some_event(30, "item.done", cost={"proposals": 1, "tokens": 500, "dollars": 0.25})
+        for event in [*waiting_events(), proposed(5, "reflect"), done, proposed(61, "reflect")]:
+            progress.event(event)
+    first, second = told
+    for said in (
+        "proposals 1 (2.0/min)",
+        "used 25% of the time (1.5 min left), 50% of 1,000 tokens",
+        "in flight 2",
+        "tokens 1,070",
+        "dollars 0.2500",
+        "waiting evaluate 2, screen 1",
+    ):
+        assert said in first
+    assert first.endswith("last failure: 500: out of order")
+    assert "last failure" not in second
+
+
 def test_requests_of_long_ago_are_not_in_flight() -> None:
     assert "about 1 in flight" in drawn(EVENTS, [*(call(0, 10) for _ in range(9)), call(70, 100)])
 
