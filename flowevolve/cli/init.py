@@ -70,10 +70,13 @@ def init_command(
         print_plain(f"written: {path}")
     if told.model is None:
         print_plain(
-            "the model is simulated" + (", and knows nothing of your rows: scores mean nothing" if rows else "")
+            "the model is simulated" + (", and knows nothing of your rows: scores mean nothing" if told.rows else "")
         )
-    there = "" if folder == Path() else f"cd {folder} && "
-    print_plain(f"next: {there}flowevolve run {CONFIG}")
+    elif told.url is None:
+        print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")
+    steps = [] if folder == Path() else [f"cd {folder}"]
+    steps += [] if told.model is None else [f"flowevolve check {CONFIG}"]
+    print_plain(f"next: {' && '.join([*steps, f'flowevolve run {CONFIG}'])}")
 
 
 def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:

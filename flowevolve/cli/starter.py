@@ -23,7 +23,7 @@ from flowevolve.tasks.rows import given_rows
 
 Kind = Literal["prompt", "program"]
 
-CONFIG, TASK, PROGRAM, SCORING = "run.toml", "my_task.py", "program.py", "scoring.py"
+CONFIG, TASK, PROGRAM, SCORING = "run.toml", "my_task.py", "program.py", "my_scoring.py"
 BUDGET, PROMPT = "10 minutes", "Answer the question. Say nothing but the answer."
 SAMPLE_PROMPT = "You write for our company."
 ALGORITHMS_FOR: Mapping[Kind, tuple[str, ...]] = {
@@ -230,12 +230,12 @@ def _task_section(wish: Wish) -> str:
     sample = wish.program is None
     place = PROGRAM if wish.program is None else wish.program.name
     lines = [
-        "# A program, called in the sandbox; what it returns is scored by `score` in scoring.py.",
+        "# A program, called in the sandbox; what it returns is scored by `score` in my_scoring.py.",
         "[task]",
         'name = "program"',
         f"program = {json.dumps(place)}",
         f"entry = {json.dumps('solve' if wish.program is None else program_entry(wish.program))}",
-        'evaluator = "scoring:score"',
+        'evaluator = "my_scoring:score"',
         'statement = "'
         + (
             "Compute the sine of x, for x from 0 to 3, without the math module."

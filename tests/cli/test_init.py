@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with rows, whose modules are imported anew."""
     (tmp_path / "rows.csv").write_text(ROWS)
     monkeypatch.setenv("OPENAI_API_KEY", "")
-    for module in ("my_task", "scoring"):
+    for module in ("my_task", "my_scoring"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     return tmp_path
 

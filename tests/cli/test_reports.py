@@ -24,10 +24,14 @@ output = 2.0
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run that has ended (runs/done), and one as a kill would leave it (runs/cut)."""
+    """A folder with a run that has ended after it was gone on with (runs/done), and one as a kill would leave it then
+    (runs/cut).
+    """
     folder = tmp_path_factory.mktemp("reports")
     (folder / "run.toml").write_text(CONFIG)
-    assert flowevolve("run", "run.toml", "--out", "runs/done", cwd=folder).returncode == 0
+    begun = flowevolve("run", "run.toml", "--out", "runs/done", "--set", "budget.proposals=6", cwd=folder)
+    assert begun.returncode == 0
+    assert flowevolve("resume", "runs/done", "--set", "budget.proposals=12", cwd=folder).returncode == 0
     copytree(folder / "runs" / "done", folder / "runs" / "cut")
     (folder / "runs" / "cut" / "result.json").unlink()
     return folder
@@ -64,7 +68,8 @@ def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
 def test_the_journal_of_an_unfinished_run_tells_what_the_result_does(made: Path) -> None:
     cut, ended = printed("compare", "runs/cut", "runs/done", cwd=made)
     differing = {name for name in cut if cut[name] != ended[name]}
-    assert differing <= {"directory", "state", "stop_reason", "wall_seconds"}
+    assert differing <= {"directory", "state", "stop_reason", "wall_seconds", "llm"}
+    assert cut["llm"] == pytest.approx(ended["llm"])  # dollars are added up in another order
     assert (cut["stop_reason"], ended["stop_reason"]) == (None, "proposals")
     assert isinstance(ended["best"], Mapping)
     assert ended["best"]["interval"]
