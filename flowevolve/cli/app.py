@@ -177,7 +177,7 @@ def replay_command(
     scores = not replayed.replies.stand_ins
     console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
     if out is not None:
-        console.print(f"written to {out}", highlight=False, soft_wrap=True)
+        print_plain(f"written to {out}")
     raise typer.Exit(replayed.result.report.stop_reason.exit_code)
 
 
@@ -192,10 +192,10 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     async def go() -> None:
         task = await check(settings)
         data = task.data
-        console.print(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
+        print_plain(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
     clock.run(go, clock=settings.clock)
-    console.print(f"{config}: fine; {describe_backend(settings)}", highlight=False)
+    print_plain(f"{config}: fine; {describe_backend(settings)}")
 
 
 class TableFormat(StrEnum):
@@ -256,9 +256,7 @@ def sim_command(
     async def go() -> None:
         backend = make_sim(settings, make_roles(settings))
         async with serve(backend, host=host, port=port) as url:
-            console.print(
-                f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
-            )
+            print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     return

@@ -183,7 +183,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         _task(recorded, config),
         None,
         None,
-        figures.seconds,
+        recorded.seconds(),
         figures.seed_score,
         figures.best,
         figures.best_score,

@@ -10,6 +10,7 @@ from shutil import copytree
 import pytest
 
 from flowevolve.journal.lock import Lock
+from flowevolve.journal.reading import RecordedRun
 from tests.support.command import flowevolve
 
 CONFIG = """
@@ -136,3 +137,12 @@ def test_run_as_json_prints_one_object_and_nothing_else(made: Path) -> None:
     assert failed == {"directory": "told", "state": "failed"}
     more = flowevolve("resume", "told", "--json", "--set", "budget.proposals=4", cwd=made)
     assert json.loads(more.stdout)["proposals"] == 4
+
+
+def test_the_time_of_a_run_goes_on_with_its_calls(made: Path) -> None:
+    """The validation of the seed may take long, and there is no event before it has ended."""
+    with RecordedRun(made / "runs" / "cut") as recorded:
+        last = recorded.last_event()
+        assert last is not None
+        ends = [call.finished for call in recorded.calls()]
+        assert recorded.seconds() == max(last[1], *ends) > 0
