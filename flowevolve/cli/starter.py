@@ -227,45 +227,27 @@ def _task_section(wish: Wish) -> str:
         return (
             f'# The function `task` in {TASK} makes the task: prompt, rows and metric.\n[task]\nname = "my_task:task"'
         )
-    sample = wish.program is None
-    place = PROGRAM if wish.program is None else wish.program.name
+    place, entry, statement = PROGRAM, "solve", "Compute the sine of x, for x from 0 to 3, without the math module."
+    cases = ["cases = [{ x = 0.5 }, { x = 1.5 }, { x = 2.5 }]    # arguments by name, a case each"]
+    if wish.program is not None:
+        place, entry, cases = wish.program.name, program_entry(wish.program), []
+        statement = "Say here what the function is to do, and what makes it good."
     lines = [
-        "# A program, called in the sandbox; what it returns is scored by `score` in my_scoring.py.",
+        f"# A program, called in the sandbox; what it returns is scored by `score` in {SCORING}.",
         "[task]",
         'name = "program"',
         f"program = {json.dumps(place)}",
-        f"entry = {json.dumps('solve' if wish.program is None else program_entry(wish.program))}",
+        f"entry = {json.dumps(entry)}",
         'evaluator = "my_scoring:score"',
-        'statement = "'
-        + (
-            "Compute the sine of x, for x from 0 to 3, without the math module."
-            if sample
-            else "Say here what the function is to do, and what makes it good."
-        )
-        + '"',
+        f"statement = {json.dumps(statement)}",
+        *cases,
     ]
-    if sample:
-        lines.append("cases = [{ x = 0.5 }, { x = 1.5 }, { x = 2.5 }]    # arguments by name, a case each")
     return "\n".join(lines)
 
 
 def _llm_section(wish: Wish) -> str:
     if wish.model is None:
-        world = "rules" if wish.kind == "prompt" else "code"
-        knows = (
-            "nothing of your rows: scores mean nothing until a real one takes its place"
-            if wish.rows is not None
-            else "nothing of what programs are for"
-            if wish.kind == "program"
-            else "the sample's style, and nothing else"
-        )
-        return (
-            f"# A simulated model, which needs no key and knows {knows}.\n"
-            f'[llm]\nbackend = "sim"\n# A real one: remove the line above, clock and [sim], and say\n'
-            '# backend = "openai"\n# model = "gpt-5-mini"                        # the key is in OPENAI_API_KEY\n'
-            '# base_url = "http://localhost:8000/v1"       # a server of your own\n\n'
-            f'[sim]\nworld = "{world}"'
-        )
+        return _simulated_section(wish)
     lines = ["# Any server with OpenAI's API.", "[llm]", 'backend = "openai"', f"model = {json.dumps(wish.model)}"]
     if wish.url is None:
         lines.append("# OpenAI's own server, with the key in OPENAI_API_KEY; for another one:")
@@ -273,6 +255,27 @@ def _llm_section(wish: Wish) -> str:
     else:
         lines.append(f"base_url = {json.dumps(wish.url)}")
     lines.append('# api_key_env = "MY_KEY"    # the environment variable with the key, if it is another')
+    return "\n".join(lines)
+
+
+def _simulated_section(wish: Wish) -> str:
+    world, knows = "rules", "the sample's style, and nothing else"
+    if wish.kind == "program":
+        world, knows = "code", "nothing of what programs are for"
+    elif wish.rows is not None:
+        knows = "nothing of your rows: scores mean nothing until a real one takes its place"
+    lines = [
+        f"# A simulated model, which needs no key and knows {knows}.",
+        "[llm]",
+        'backend = "sim"',
+        "# A real one: remove the line above, clock and [sim], and say",
+        '# backend = "openai"',
+        '# model = "gpt-5-mini"                        # the key is in OPENAI_API_KEY',
+        '# base_url = "http://localhost:8000/v1"       # a server of your own',
+        "",
+        "[sim]",
+        f'world = "{world}"',
+    ]
     return "\n".join(lines)
 
 
