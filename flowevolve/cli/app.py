@@ -162,7 +162,7 @@ def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
     settings = load(config, overrides or ())
 
     async def go() -> None:
-        task = await check(settings)
+        task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
         data = task.data
         console.print(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
@@ -225,7 +225,9 @@ def sim_command(
     from flowevolve.sim.server import serve
 
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
-    settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
+    settings = parse_config(
+        {"sim": sections, "llm": {"backend": "sim", "model": model}, "budget": {"seconds": 1}}, "sim"
+    )
 
     async def go() -> None:
         backend = make_sim(settings, make_roles(settings))

@@ -99,6 +99,18 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         2,
         "llm.api_key_file: there is no such file",
     ),
+    "model without a backend": (("llm.model=m",), 2, "backend is missing, though model is given: set it to 'openai'"),
+    "address without a backend": (("llm.roles.task.base_url=http://h/v1",), 2, "though roles.task.base_url is given"),
+    "variable of a key that is not set": (
+        (*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "llm.api_key_env=NOT_SET_ANYWHERE"),
+        2,
+        "the environment variable NOT_SET_ANYWHERE, which is to hold the key for http://127.0.0.1:9/v1, is not set",
+    ),
+    "address of one function": (
+        (*OPENAI, "llm.model=m", "llm.base_url=http://h/v1/chat/completions"),
+        2,
+        "llm.base_url: is the address of one function of the API: leave /chat/completions out",
+    ),
     "bandit without models": (("llm.roles.task.bandit=ucb",), 2, "at least two models"),
     "unreachable server": ((*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
     "override without a value": (("seed",), 2, "key.of.setting=value"),

@@ -9,13 +9,14 @@ and costs nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import anyio
 
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.logger import logger
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.event_kinds import UsageEstimated
@@ -165,8 +166,10 @@ class LLMClient:
         """How many calls may be in flight at present."""
         return self._scheduler.limit
 
-    async def check(self) -> None:
+    async def check(self, note: Callable[[str], None] | None = None) -> None:
         """Check that every backend can be reached and serves its roles' models. This uses no tokens.
+
+        ``note`` is told what can't be known before the first call, a line each; by default it is logged.
 
         Raises:
             BackendUnreachableError: if a backend gives no useful answer; there is no second try.
@@ -175,7 +178,7 @@ class LLMClient:
         members = [(name, member) for name, role in self._roles.items() for member in role.members]
         for backend in self._backends.values():
             asked = [(name, member) for name, member in members if member.transport is backend.transport]
-            await check_models(backend.transport, backend.where, asked)
+            await check_models(backend.transport, backend.where, asked, note or _log_note)
 
     def retries(self, role: str) -> int:
         """How often this role is asked once more for a reply that can't be read."""
@@ -336,6 +339,10 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
+
+
+def _log_note(said: str) -> None:
+    logger().warning("models.unknown", note=said)
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:

@@ -17,8 +17,9 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address, check_redirect
 from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
+from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -96,9 +97,13 @@ class OpenAITransport(ServerTransport):
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
-        with _failures(wire.MODELS_SECONDS):
-            answer = await self._client.get(MODELS, cast_to=Response, options={"headers": self._headers})
-        return wire.model_names(answer.content)
+
+        async def get(path: str) -> bytes:
+            with _failures(wire.MODELS_SECONDS):
+                answer = await self._client.get(path, cast_to=Response, options={"headers": self._headers})
+            return answer.content
+
+        return await list_models(self._address, get)
 
     async def aclose(self) -> None:
         """Close all connections."""
