@@ -320,6 +320,7 @@ async def _opened(
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
+            most_in_vain=config.stopping.fruitless,
             templates=plan.templates,
             seed=config.seed,
             drain_seconds=config.drain_seconds,

@@ -29,7 +29,7 @@ from flowevolve.core.model import (
     WrongAddressError,
 )
 from flowevolve.llm.client.accounting import Account, Price
-from flowevolve.llm.client.client import MAX_UNANSWERED_IN_A_ROW, LLMClient
+from flowevolve.llm.client.client import FAILURES_BEFORE_GIVING_UP, MAX_UNANSWERED_IN_A_ROW, LLMClient
 from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
@@ -581,6 +581,28 @@ def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping
         assert rig.scheduler.stats().in_flight == 0
 
     anyio.run(main, backend_options=jumping_clock)
+
+
+@pytest.mark.parametrize("error", [RejectedError("HTTP 400: no"), ServerError("HTTP 500: broken")])
+async def test_a_role_of_which_every_call_fails_ends_the_run(error: LLMError) -> None:
+    rig = Rig(Scripted("fine"), Scripted(error))
+    await rig.ask("r0")
+    for _ in range(FAILURES_BEFORE_GIVING_UP - 1):
+        with pytest.raises(type(error)):
+            await rig.ask("r1")
+    with pytest.raises(
+        BackendRefusedError, match=rf"^http://fake/v1: each of the first 10 calls of role 'r1' .*{error}"
+    ):
+        await rig.ask("r1")
+
+
+async def test_a_role_that_was_answered_once_may_fail_as_often_as_it_likes() -> None:
+    transport = Scripted("fine", *[RejectedError("HTTP 400: no")] * (FAILURES_BEFORE_GIVING_UP + 5))
+    rig = Rig(transport)
+    await rig.ask()
+    for _ in range(FAILURES_BEFORE_GIVING_UP + 5):
+        with pytest.raises(RejectedError):
+            await rig.ask()
 
 
 # Checking before a run
