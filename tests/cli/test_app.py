@@ -64,7 +64,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "unknown data format": (("task.name=math", "task.data.path=run.toml"), 2, "unknown kind of file"),
     "empty data": (("task.name=math", "task.data.path=empty.jsonl"), 2, "holds no rows"),
     "bad json line": (("task.name=math", "task.data.path=broken.jsonl"), 2, "broken.jsonl: line 2"),
-    "row without a field": (("task.name=math", "task.data.path=rows.jsonl"), 2, "'problem' is missing"),
+    "row without a field": (
+        ("task.name=math", "task.data.path=rows.jsonl"),
+        2,
+        "'problem' is missing; its columns are key",
+    ),
     "unknown constraint": (("task.name=instructions", "task.data.path=unknown.jsonl"), 2, "made:up"),
     "too few rows": ((*INSTRUCTIONS, "task.data.sizes={train=50,val=50}"), 2, "ask for 100 rows"),
     "empty split": ((*INSTRUCTIONS, "task.data.sizes={train=2}"), 2, "'val' would be empty"),
