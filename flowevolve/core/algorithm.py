@@ -16,6 +16,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
+from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Racing, Speculation
@@ -186,6 +187,10 @@ class Algorithm(Generic[ConfigT_co]):
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
+    def fresh_score(self) -> FreshScore | None:
+        """What the best candidate scored on examples that it was not selected by, if the end of the run chose it so."""
+        return None
+
     def frontier(self) -> Sequence[Candidate]:
         """The candidates to show: those of which none is better in every respect. By default the best one."""
         best = self.best()
@@ -210,6 +215,12 @@ class Algorithm(Generic[ConfigT_co]):
         """What `finish` is expected to spend. As long as flows are opened, that much of the budget is kept for it.
 
         ``share`` gives, for a cost, the largest of its shares of the limits: 0.1 is a tenth of the nearest limit.
+        """
+        return Cost()
+
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """What nothing but `finish` may spend, on top of the above: from the first flow on, no work is begun that would
+        take rollouts or evaluations of it. ``share`` is as in `estimate_finish`.
         """
         return Cost()
 
