@@ -37,7 +37,8 @@ LAST_PORT = 65535
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run could not be recorded (a full disk), or a bug; 2 the configuration, the data or an "
-    "argument is wrong; 3 the LLM's server can't be reached or refuses; 4 the task's own code failed; 130 interrupted."
+    "argument is wrong; 3 the LLM's server can't be reached or refuses; 4 the task's own code failed; 5 nothing came "
+    "of the work; 130 interrupted."
 )
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__, epilog=EXIT_CODES)
@@ -190,7 +191,7 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     settings = load(config, overrides or ())
 
     async def go() -> None:
-        task = await check(settings)
+        task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
         data = task.data
         print_plain(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
@@ -251,7 +252,9 @@ def sim_command(
     from flowevolve.sim.server import serve
 
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
-    settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
+    settings = parse_config(
+        {"sim": sections, "llm": {"backend": "sim", "model": model}, "budget": {"seconds": 1}}, "sim"
+    )
 
     async def go() -> None:
         backend = make_sim(settings, make_roles(settings))

@@ -11,13 +11,14 @@ from flowevolve._util.outputs import LastingOutput
 from flowevolve.core.events import Event
 
 _LEVELS: Mapping[str, int] = {
-    "run.failed": logging.ERROR,
     "run.drain_ended": logging.WARNING,
-    "rollout.failed": logging.WARNING,
     "server.died": logging.WARNING,
     "server.gave_up": logging.WARNING,
     "memory.unavailable": logging.WARNING,
     "usage.estimated": logging.WARNING,
+    "run.fruitless": logging.INFO,  # what shows the progress says so
+    "run.failed": logging.INFO,  # who started it says so
+    "rollout.failed": logging.INFO,
     "reply.unparsable": logging.INFO,
     "reply.partly_read": logging.INFO,
     "reply.missing": logging.INFO,

@@ -20,8 +20,8 @@ from rich.text import Text
 from flowevolve._util.clock import Clock
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.discard_reasons import UNCHANGED
 from flowevolve.core.event_kinds import (
-    CandidateProposed,
     FlowClosed,
     FlowOpened,
     ItemDone,
@@ -31,12 +31,14 @@ from flowevolve.core.event_kinds import (
     PhaseEnded,
     PoolCommitted,
     RepairJudged,
+    RunFruitless,
     RunResumed,
     RunStopping,
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
 from flowevolve.engine.counters import accepts
+from flowevolve.engine.fruitless import top_reasons
 
 LINE_SECONDS = 30.0
 """The longest time, by the run's clock, without a line where nothing better is found, as long as anything happens."""
@@ -92,7 +94,7 @@ class ProgressFigures:
 
     seconds: float = 0.0
     version: int = 0
-    proposals: int = 0
+    unchanged: int = 0
     accepted: int = 0
     open_flows: int = 0
     repaired: int = 0
@@ -100,6 +102,8 @@ class ProgressFigures:
     best: str | None = None
     best_score: float | None = None
     seed_score: float | None = None
+    in_vain: str | None = None
+    """Why nothing came of the first flows."""
     stopping: str | None = None
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost, since the last resume."""
@@ -124,8 +128,6 @@ class ProgressFigures:
                 self.open_flows += 1
             case FlowClosed():
                 self.open_flows -= 1
-            case CandidateProposed(operator=operator, adopted=False):
-                self.proposals += operator not in ("seed", "repair", "migrate", "meta")
             case ItemSent(item=item, stage=stage):
                 self._waiting[item] = stage
             case ItemTaken(item=item) | ItemHeld(item=item):
@@ -133,16 +135,24 @@ class ProgressFigures:
             case ItemDone(item=item, reason=reason):
                 self._waiting.pop(item, None)
                 self.stale += reason == "stale"
+                self.unchanged += reason == UNCHANGED
             case RepairJudged(verdict=verdict):
                 self.repaired += verdict == "orthogonal"
             case PoolCommitted() as commit:
                 self._commit(commit)
             case RunResumed() as before:
-                self.version, self.proposals, self.accepted = before.version, before.proposals, before.accepted
+                self.version, self.unchanged, self.accepted = before.version, before.unchanged, before.accepted
                 self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
                 self.spent, self.resumed = Cost(proposals=before.proposals), True
+            case RunFruitless(reasons=reasons):
+                self.in_vain = top_reasons(reasons)
             case RunStopping(reason=reason):
                 self.stopping = reason
+
+    @property
+    def proposals(self) -> int:
+        """Those of work that has ended."""
+        return self.spent.proposals
 
     def _commit(self, commit: PoolCommitted) -> None:
         self.version, self.best, self.best_score = commit.version, commit.best, commit.best_score
@@ -206,7 +216,9 @@ class Lines(Progress):
         super().event(event)
         figures = self._figures
         better = isinstance(event.body, PoolCommitted) and figures.best != before
-        if isinstance(event.body, RunStopping):
+        if isinstance(event.body, RunFruitless):
+            self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
+        elif isinstance(event.body, RunStopping):
             self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {figures.open_flows} flows to finish")
         elif better or figures.seconds - self._written >= self._pause:
             self._written = figures.seconds
@@ -267,15 +279,19 @@ class LiveTable(Progress):
         table.add_row("best", f"{_score(figures.best_score)} ({figures.best}); seed {_score(figures.seed_score)}")
         if budget := self._used():
             table.add_row("budget", budget)
+        unchanged = f"; {figures.unchanged} replies changed nothing" if figures.unchanged else ""
         table.add_row(
             "proposals",
-            f"{figures.proposals} ({figures.rate()}), accepted {figures.accepted}, pool version {figures.version}",
+            f"{figures.proposals} ({figures.rate()}), accepted {figures.accepted}, "
+            f"pool version {figures.version}{unchanged}",
         )
         for row in self._requests():
             table.add_row(*row)
         if waits := self._waits():
             table.add_row("waiting", waits)
         table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")
+        if figures.in_vain and not figures.proposals:
+            table.add_row("in vain", Text(figures.in_vain))
         if self._failure:
             table.add_row("last failure", Text(self._failure))
         return table
