@@ -143,8 +143,9 @@ def test_plain_lines_tell_all_that_the_table_does() -> None:
     with lines(told.append, "real", Budget(minutes=2, tokens=1000)) as progress:
         for each in [call(0, 5), call(0, 10, "500: out\nof order")]:
             progress.call(each)
+        rewritten = some_event(5, "candidate.proposed", operator="reflect")
         done = some_event(30, "item.done", cost={"proposals": 1, "tokens": 500, "dollars": 0.25})
-        for event in [*waiting_events(), proposed(5, "reflect"), done, proposed(61, "reflect")]:
+        for event in [*waiting_events(), rewritten, done, some_event(61, "flow.open")]:
             progress.event(event)
     first, second = told
     for said in (
