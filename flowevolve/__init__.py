@@ -10,7 +10,8 @@ _NAMES = {
     "_util": "clock",
     "_util.clock": "in_thread",
     "_util.errors": (
-        "BackendRefusedError BackendUnreachableError EngineError FlowevolveError InputError TaskFailedError"
+        "BackendRefusedError BackendUnreachableError EngineError FlowevolveError FruitlessError InputError "
+        "TaskFailedError"
     ),
     "_util.json_types": "JSON",
     "_util.secrets": "read_key",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         BackendUnreachableError as BackendUnreachableError,
         EngineError as EngineError,
         FlowevolveError as FlowevolveError,
+        FruitlessError as FruitlessError,
         InputError as InputError,
         TaskFailedError as TaskFailedError,
     )

@@ -13,7 +13,7 @@ from flowevolve.core.policies import Decision, Staleness
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Let everything through (*Full Async*)."""
+    """Let everything through (Full Async)."""
 
     def decide(self, facts: Staleness) -> Decision:
         return "continue"
@@ -21,7 +21,7 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Discard an item when its gap exceeds ``max_gap``, or what it derives from was revoked (*Guarded Async*).
+    """Discard an item when its gap exceeds ``max_gap``, or what it derives from was revoked (Guarded Async).
 
     Raises:
         InputError: if ``max_gap`` is below 0.
@@ -38,7 +38,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Reflective:
-    """Have a stale item judged and repaired (*Reflective Async*).
+    """Have a stale item judged and repaired (Reflective Async).
 
     Items that can't be repaired where they are (nothing proposed yet) continue: what comes of them is looked at later.
     An item is repaired at most ``max_repairs`` times and then continues, so that a fast pool can't keep it from being

@@ -11,6 +11,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.event_kinds import ProgramNotNew, ReplyPartlyRead, ReplyUnparsable
 from flowevolve.core.graph import Discard
 from flowevolve.core.model import Reason, UnparsableReplyError
@@ -58,6 +59,8 @@ async def write_program(
 ) -> Candidate:
     """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
 
+    The budget pays for a proposal for every reply but one that changes nothing, and for every run of a command.
+
     ``mend`` makes of the program that was read the one that is proposed. ``writing`` says what is taken of a reply, and
     which programs are turned down as they are too much like others (the event ``program.not_new`` says which). If it
     has a command that writes programs, that is run in place of the call; it finds ``others`` as files.
@@ -71,15 +74,15 @@ async def write_program(
     call = _Call(parent, form, context, role, operator, temperature, writing, others)
     write = call.program if writing.proposer is None else partial(call.by_command, writing.proposer)
     for left in reversed(range(writing.tries)):
-        if left == writing.tries - 1:
-            artifact, named = await write(prompt, lambda: context.begin(_PROPOSAL))
-        else:
-            with context.reserved(_PROPOSAL):
-                artifact, named = await write(prompt, lambda: context.spend(_PROPOSAL))
-        if mend is not None:
-            artifact = mend(artifact)
-        if any(artifact == each.artifact for each in (parent, *parents)):
-            raise Discard("unchanged")
+        with context.reserved(_PROPOSAL):
+            artifact, named = await write(prompt)
+            if mend is not None:
+                artifact = mend(artifact)
+            unchanged = any(artifact == each.artifact for each in (parent, *parents))
+            if not unchanged or writing.proposer is not None:
+                context.spend(_PROPOSAL)
+        if unchanged:
+            raise Discard(UNCHANGED)
         looked = Looked() if writing.novelty is None else await writing.novelty.look(artifact, parent, context)
         if looked.like is None:
             noted = {**(attributes or {}), **named.to_json(), **looked.attributes}
@@ -102,14 +105,12 @@ class _Call:
     writing: Writing
     others: Sequence[Candidate]
 
-    async def program(self, prompt: Prompt, pay: Callable[[], None]) -> tuple[Artifact, Named]:
-        """The program that one reply makes, and what the reply calls it; it is paid for as soon as there is a reply."""
+    async def program(self, prompt: Prompt) -> tuple[Artifact, Named]:
+        """The program that one reply makes, and what the reply calls it."""
         replies: list[str] = []
         parent, context = self.parent, self.context
 
         def read(reply: str) -> ReadProgram:
-            if not replies:
-                pay()
             replies.append(reply)
             return read_child(read_description(reply)[1], parent.artifact, self.form, all_edits=self.writing.all_edits)
 
@@ -124,16 +125,16 @@ class _Call:
                 temperature=self.temperature,
             )
         except UnparsableReplyError as error:
-            raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
+            if error.reason is Reason.NO_OP:
+                raise Discard(UNCHANGED) from error
+            context.spend(_PROPOSAL)
+            raise Discard(UNREADABLE) from error
         if child.left_out:
             _tell(context, child, Asker(self.role, self.operator, parent.id), replies[-1])
         return parent.artifact.replace(**child.files), _named(read_description(replies[-1])[0])
 
-    async def by_command(
-        self, proposer: CommandProposer, prompt: Prompt, pay: Callable[[], None]
-    ) -> tuple[Artifact, Named]:
-        """The program that the command makes of the parent, which is paid for before that is run."""
-        pay()
+    async def by_command(self, proposer: CommandProposer, prompt: Prompt) -> tuple[Artifact, Named]:
+        """The program that the command makes of the parent."""
         parent, context = self.parent, self.context
         wrote = await proposer.write(parent, self.others, prompt, context)
         try:
@@ -150,7 +151,8 @@ class _Call:
                 example=example_of(wrote.output),
             )
             context.log(refused.kind, **refused.to_json())
-            raise Discard("unparsable reply") from error
+            context.spend(_PROPOSAL)
+            raise Discard(UNREADABLE) from error
         return parent.artifact.replace(**wrote.files), _named(read_printed(wrote.output))
 
     def turn_down(self, like: Like, *, again: bool) -> None:

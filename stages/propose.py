@@ -10,6 +10,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import UnparsableReplyError
@@ -31,10 +32,10 @@ class Propose:
         rolled = item.expect(Rolled)
         selected = rolled.selected
         texts = await reflect_all(rolled, context, self.write)
-        context.begin(Cost(proposals=1))
         artifact = rewritten(selected, texts)
         if artifact == selected.parent.artifact:
-            raise Discard("unchanged")
+            raise Discard(UNCHANGED)
+        context.begin(Cost(proposals=1))
         candidate = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
         yield Emit(
@@ -86,7 +87,8 @@ async def reflect(
     """
     examples = reflection_examples(component, rollouts)
     if not examples:
-        raise Discard(f"no trace of component {component!r}")
+        named = dict.fromkeys(repr(call.component) for rollout in rollouts for call in rollout.calls)
+        raise Discard(f"{NO_TRACE} {component!r}: the rollouts name {', '.join(named) or 'none'}")
     text = parent.artifact[component]
     prompt = write(context.templates, component, parent.artifact, examples)
     model = context.chat_model(component, parent.id, role="reflection")
@@ -95,4 +97,4 @@ async def reflect(
     try:
         return await read_reply(context, model, prompt, read, asker)
     except UnparsableReplyError as error:
-        raise Discard("unparsable reply") from error
+        raise Discard(UNREADABLE) from error

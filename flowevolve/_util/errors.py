@@ -35,6 +35,12 @@ class TaskFailedError(FlowevolveError):
     exit_code = 4
 
 
+class FruitlessError(FlowevolveError):
+    """Nothing came of the work of a run, from its first flow on: replies that can't be read, or that change nothing."""
+
+    exit_code = 5
+
+
 class StorageError(FlowevolveError):
     """The record of a run could not be written, because a disk is full or a file system is gone, for example."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -29,6 +29,8 @@ class Listed:
     name: str
     package: str | None = None
     problem: str | None = None
+    about: str = ""
+    """What it is, in a sentence or two: its ``description``, or the beginning of its docstring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,19 @@ class Registry(Generic[T_co]):
     contract: type | None = None
     reserved: Sequence[str] = ()
     """Built-in names whose objects are made elsewhere."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What built-in names are, where their objects don't say it themselves."""
 
     def names(self) -> list[str]:
         """Every name known without importing anything."""
         return sorted({*self.reserved, *self.builtin, *(plugin.name for plugin in installed(self.group))})
 
     def listing(self) -> list[Listed]:
-        """Every name, built-in ones first. Plug-ins are imported to find out what is wrong with them."""
+        """Every name, built-in ones first. All are imported, to ask what they are and find out what is wrong."""
         plugins = installed(self.group)
         named = [plugin.name for plugin in plugins]
         shipped = [*self.reserved, *self.builtin]
-        listed = [Listed(name) for name in shipped]
+        listed = [Listed(name, about=self._about(name)) for name in shipped]
         for plugin in plugins:
             if plugin.name in shipped:
                 problem: str | None = f"the name is taken by what ships; name it {plugin.target!r}"
@@ -63,8 +67,15 @@ class Registry(Generic[T_co]):
                 problem = f"other packages bring the name, too; name it {plugin.target!r}"
             else:
                 problem = self._problem(plugin)
-            listed.append(Listed(plugin.name, plugin.package, problem))
+            listed.append(Listed(plugin.name, plugin.package, problem, "" if problem else _said_of(plugin.load())))
         return listed
+
+    def _about(self, name: str) -> str:
+        """What a built-in name is."""
+        if name in self.about or name not in self.builtin:
+            return self.about.get(name, "")
+        shipped = self.builtin[name]
+        return _said_of(imported(shipped) if isinstance(shipped, str) else shipped)
 
     def find(self, name: str, where: str) -> Callable[..., T_co]:
         """The factory of this name. ``where`` is the config key that named it, for messages.
@@ -147,6 +158,12 @@ class Registry(Generic[T_co]):
         if not callable(found):
             raise LoadError(f"it is of type {type(found).__name__}, not a class or a function")
         return cast("Callable[..., T_co]", found)  # what it makes is seen only when it is called
+
+
+def _said_of(found: object) -> str:
+    """What an object says of itself: its ``description``, or else the first paragraph of its docstring."""
+    said = getattr(found, "description", None) or (inspect.getdoc(found) or "").partition("\n\n")[0]
+    return "" if said.startswith("Raises:") else " ".join(said.replace("`", "").split())
 
 
 def _missing(made: object, contract: type | None) -> list[str]:

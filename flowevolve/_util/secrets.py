@@ -44,13 +44,26 @@ def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
     """
     if variable is not None or file is not None:
         return read_key(variable or OPENAI_VARIABLE, file)
-    address = urlsplit(url)
-    if address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}"):
+    if _is_openais(url):
         return read_key(OPENAI_VARIABLE, None)
+    address = urlsplit(url)
     if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
         mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
         logger().warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
     return None
+
+
+def missing_key(url: str, variable: str | None, file: Path | None) -> str | None:
+    """The environment variable that is to hold the key for the server at ``url``, if it is not set (see `key_for`)."""
+    if file is not None:
+        return None
+    expected = variable or (OPENAI_VARIABLE if _is_openais(url) else None)
+    return expected if expected is not None and not os.environ.get(expected, "").strip() else None
+
+
+def _is_openais(url: str) -> bool:
+    address = urlsplit(url)
+    return address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}")
 
 
 def read_key(variable: str, file: Path | None) -> str | None:

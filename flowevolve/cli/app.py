@@ -1,30 +1,31 @@
-"""Evolve prompts and programs with LLMs, as a stream.
-
-Exit codes: 0 done, 2 bad config or input, 3 backend unreachable, 4 task broken, 130 interrupted.
-"""
+"""Evolve prompts and programs with LLMs, as a stream. Begin with `flowevolve init`, which writes what a run needs."""
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
 from contextlib import nullcontext
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, runtime_checkable
 
 import anyio
 import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.outputs import LastingOutput, drop_output
+from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
 from flowevolve.cli.prompts import prompts_app
+from flowevolve.cli.reports import compare_command, report_command, status_command
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
-from flowevolve.cli.terminal import console, plain_console, print_plain
+from flowevolve.cli.terminal import console, print_error, print_plain, show_logs
+from flowevolve.core.stop_reasons import INTERRUPTED
 
 if TYPE_CHECKING:
     from flowevolve.runner.clients import SideTask
@@ -34,52 +35,81 @@ if TYPE_CHECKING:
 
 LAST_PORT = 65535
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 the run could not be recorded (a full disk), or a bug; 2 the configuration, the data or an "
+    "argument is wrong; 3 the LLM's server can't be reached or refuses; 4 the task's own code failed; 5 nothing came "
+    "of the work; 130 interrupted."
+)
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__, epilog=EXIT_CODES)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_plain(f"flowevolve {version('flowevolve')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+    ] = False,
+) -> None:
+    """What comes before a command."""
+
 
 ConfigPath = Annotated[
     Path,
     typer.Argument(
         metavar="CONFIG",
-        help="a TOML file, see docs/reference/config.md; or a problem folder, see docs/how-to/openevolve.md",
+        help="a TOML file, such as `flowevolve init` writes; or a problem's folder of OpenEvolve, ShinkaEvolve or LEVI",
     ),
 ]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
 ]
 MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=LAST_PORT, help="serve Prometheus metrics on this loopback port")
+    int | None,
+    typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="serve Prometheus metrics on this loopback port"),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log what happens on standard error")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="print one JSON object at the end and nothing else; progress goes to stderr")
+]
 
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]
 
 
-@app.command("run")
 def run_command(
     config: ConfigPath,
     overrides: Overrides = None,
     start: Annotated[
         str | None, typer.Option("--from", metavar="DIR[@VERSION]", help="start from the pool of another run")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="the run directory; by default a new one under runs/")
+    ] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
     metrics_port: MetricsPort = None,
+    as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
-    from flowevolve.cli.runs import fresh_directory, load, show, title
+    from flowevolve.cli.runs import failure_as_json, fresh_directory, load, output, show, title
     from flowevolve.runner.run import run
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
-    settings = load(config, [*(overrides or ()), *_start(start)])
-    with fresh_directory(config) if out is None else nullcontext(out) as directory:
-        console.print(title(settings), highlight=False)
+    show_logs(verbose=verbose)
+    told = output(as_json=as_json)
+    with failure_as_json(told, out):
+        settings = load(config, [*(overrides or ()), *_start(start)], told.say)
+    with fresh_directory(config) if out is None else nullcontext(out) as directory, failure_as_json(told, directory):
+        told.say(title(settings))
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
-        show(go, settings, directory, metrics_port)
+        show(go, settings, directory, metrics_port, told)
 
 
 def _start(named: str | None) -> list[str]:
@@ -92,48 +122,49 @@ def _start(named: str | None) -> list[str]:
     return [f"start.run={json.dumps(directory)}", *([f"start.version={version}"] if version else [])]
 
 
-@app.command("resume")
 def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a killed or stopped run")],
     overrides: Overrides = None,
     metrics_port: MetricsPort = None,
+    as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
-    from flowevolve.cli.runs import show, title
+    from flowevolve.cli.runs import failure_as_json, output, show, title
     from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.resume import resume
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
-    with RecordedRun(directory) as recorded:
-        settings = parse_recorded(recorded.config, f"{directory}/config.toml")
-    console.print(f"going on with {directory}: {title(settings)}", highlight=False, soft_wrap=True)
+    show_logs(verbose=verbose)
+    told = output(as_json=as_json)
+    with failure_as_json(told, directory):
+        with RecordedRun(directory) as recorded:
+            settings = parse_recorded(recorded.config, f"{directory}/config.toml")
+        told.say(f"going on with {directory}: {title(settings)}")
 
-    async def go(watchers: Watchers, side_task: SideTask) -> Result:
-        return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
+        async def go(watchers: Watchers, side_task: SideTask) -> Result:
+            return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
 
-    show(go, with_overrides(settings, overrides or ()), directory, metrics_port)
+        show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
 
 
-@app.command("replay")
 def replay_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a run, ended or going on")],
     overrides: Overrides = None,
-    slots: Annotated[int | None, typer.Option(help="how many requests the server works on at once")] = None,
-    out: Annotated[Path | None, typer.Option(help="leave a run directory here; by default none")] = None,
+    slots: Annotated[
+        int | None, typer.Option(metavar="N", help="how many requests the server works on at once")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="leave a run directory here; by default none")] = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
-    from flowevolve.core.stop_reasons import INTERRUPTED
     from flowevolve.runner.interrupts import until_interrupted
     from flowevolve.runner.replay import replay
     from flowevolve.runner.run import Watchers
     from flowevolve.telemetry.comparison import compare
-    from flowevolve.telemetry.logs import configure_logs, log_event
+    from flowevolve.telemetry.logs import log_event
 
-    configure_logs(logging.INFO if verbose else logging.WARNING)
+    show_logs(verbose=verbose)
 
     async def go(side_task: SideTask) -> Replayed:
         watchers = Watchers(events=(log_event,))
@@ -147,36 +178,25 @@ def replay_command(
     scores = not replayed.replies.stand_ins
     console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
     if out is not None:
-        console.print(f"written to {out}", highlight=False, soft_wrap=True)
+        print_plain(f"written to {out}")
     raise typer.Exit(replayed.result.report.stop_reason.exit_code)
 
 
-@app.command("check")
-def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
+def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verbose = False) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
     from flowevolve.cli.runs import describe_backend, load
     from flowevolve.runner.run import check
-    from flowevolve.telemetry.logs import configure_logs
 
-    configure_logs()
+    show_logs(verbose=verbose)
     settings = load(config, overrides or ())
 
     async def go() -> None:
-        task = await check(settings)
+        task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
         data = task.data
-        console.print(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
+        print_plain(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
     clock.run(go, clock=settings.clock)
-    console.print(f"{config}: fine; {describe_backend(settings)}", highlight=False)
-
-
-@app.command("report")
-def report_command(directory: RunPath) -> None:
-    """Print the summary of a finished run."""
-    from flowevolve.journal.run_directory import read_result
-    from flowevolve.telemetry.summary import summarize
-
-    console.print(summarize(read_result(directory)))
+    print_plain(f"{config}: fine; {describe_backend(settings)}")
 
 
 class TableFormat(StrEnum):
@@ -184,11 +204,14 @@ class TableFormat(StrEnum):
     parquet = "parquet"
 
 
-@app.command("export")
 def export_command(
     directory: RunPath,
-    table_format: Annotated[TableFormat, typer.Option("--format", help="of the tables")] = TableFormat.jsonl,
-    out: Annotated[Path | None, typer.Option(help="where to; by default export/ in the run directory")] = None,
+    table_format: Annotated[
+        TableFormat, typer.Option("--format", metavar="FORMAT", help="of the tables: jsonl or parquet")
+    ] = TableFormat.jsonl,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="where to; by default export/ in the run directory")
+    ] = None,
 ) -> None:
     """Write a run's candidates, scores, lineage, calls and best artifact to files; the run may be going on."""
     from flowevolve.journal.export import export
@@ -197,7 +220,6 @@ def export_command(
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
 
 
-@app.command("compact")
 def compact_command(directory: RunPath) -> None:
     """Drop the texts of a run's calls for good: they can't be read or replayed any more. All counts stay."""
     from flowevolve.journal.compact import compact
@@ -209,15 +231,20 @@ def compact_command(directory: RunPath) -> None:
     )
 
 
-@app.command("sim")
 def sim_command(
-    profile: Annotated[str, typer.Option(help="how fast the server is")] = "qwen3-8b-h100",
-    world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
-    preset: Annotated[str, typer.Option(help="how hard the world is")] = "normal",
-    model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
-    fault_rate: Annotated[float, typer.Option(help="the share of requests that go wrong on purpose")] = 0.0,
-    host: Annotated[str, typer.Option()] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="how fast the server is: see flowevolve list profiles")
+    ] = "qwen3-8b-h100",
+    world: Annotated[
+        str, typer.Option(metavar="NAME", help="what its model knows: see flowevolve list worlds")
+    ] = "rules",
+    preset: Annotated[str, typer.Option(metavar="NAME", help="how hard the world is")] = "normal",
+    model: Annotated[str, typer.Option(metavar="NAME", help="the name it serves the model under")] = "simulated",
+    fault_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="the share of requests that go wrong on purpose")
+    ] = 0.0,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="0: any free one")] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
     from flowevolve.config.run import parse_config
@@ -225,14 +252,14 @@ def sim_command(
     from flowevolve.sim.server import serve
 
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
-    settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
+    settings = parse_config(
+        {"sim": sections, "llm": {"backend": "sim", "model": model}, "budget": {"seconds": 1}}, "sim"
+    )
 
     async def go() -> None:
         backend = make_sim(settings, make_roles(settings))
         async with serve(backend, host=host, port=port) as url:
-            console.print(
-                f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
-            )
+            print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     return
@@ -243,20 +270,71 @@ def sim_command(
         raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
+app.command("init")(init_command)
+app.command("check")(check_command)
+app.command("run")(run_command)
+app.command("resume")(resume_command)
+app.command("status")(status_command)
+app.command("report")(report_command)
+app.command("compare")(compare_command)
+app.command("export")(export_command)
+app.command("compact")(compact_command)
+app.command("replay")(replay_command)
+app.command("list")(list_command)
+app.add_typer(prompts_app, name="prompts")
+app.add_typer(new_app, name="new")
+app.command("sim")(sim_command)
 app.command("serve")(serve_command)
 app.add_typer(sandbox_app, name="sandbox")
-app.add_typer(prompts_app, name="prompts")
-app.command("list")(list_command)
-app.add_typer(new_app, name="new")
+
+
+@runtime_checkable
+class _Misuse(Protocol):
+    """What the parser of the command line raises where that is wrong."""
+
+    exit_code: int
+
+    def format_message(self) -> str: ...
 
 
 def main() -> NoReturn:
     """Entry point: errors a user can meet become one line and an exit code."""
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # so that a task beside the configuration is found, as with python -m flowevolve
+    code = _exit_code()
+    LastingOutput(sys.stdout).flush()
+    sys.exit(code)
+
+
+def _exit_code() -> int:
     try:
-        app()
+        return app(prog_name="flowevolve", standalone_mode=False) or 0
     except FlowevolveError as error:
-        plain_console(stderr=True).print(f"error: {error}", highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
-    sys.exit(0)
+        print_error(f"error: {error}")
+        return error.exit_code
+    except typer.Abort:
+        print_error("interrupted")
+        return INTERRUPTED.exit_code
+    except BrokenPipeError:
+        drop_output(sys.stdout)
+        return 0
+    except SystemExit as ended:  # so rich ends where the reader of a help has gone
+        if isinstance(ended.__context__, BrokenPipeError):
+            return 0
+        raise
+    except Exception as error:
+        if not isinstance(error, _Misuse):
+            raise
+        _explain(error)
+        return error.exit_code
+
+
+def _explain(error: _Misuse) -> None:
+    """Say in one line what is wrong with the command line, and where to look."""
+    said = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
+    if not said or "\n" in said:  # a command without its arguments, whose help is shown
+        if said:
+            print_error(said)
+        return
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", "flowevolve")
+    mark = "" if said.endswith("?") else ";"
+    print_error(f"error: {said[:1].lower()}{said[1:]}{mark} see: {command} --help")

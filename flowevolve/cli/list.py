@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowevolve.cli.terminal import print_plain
+from flowevolve._util.errors import InputError
+from flowevolve.cli.terminal import aligned, print_plain
 
 if TYPE_CHECKING:
-    from flowevolve._util.registry import Listed
+    from flowevolve._util.registry import Registry
+
+
+_WIDTH = 116
 
 
 class Listing(StrEnum):
@@ -25,55 +30,82 @@ class Listing(StrEnum):
     worlds = "worlds"
 
 
+LISTINGS: Mapping[Listing, str] = {
+    Listing.algorithms: "how to search",
+    Listing.archives: "where algorithms keep candidates",
+    Listing.backends: "what answers calls of an LLM",
+    Listing.policies: "how a run decides: on staleness, racing, workers, order, admission",
+    Listing.problems: "what programs can be evolved for",
+    Listing.profiles: "how fast a simulated server is",
+    Listing.tasks: "what prompts can be evolved for",
+    Listing.worlds: "what a simulated model knows",
+}
+
+
 def list_command(
-    what: Annotated[Listing, typer.Argument(help="what can be named in a config")],
+    what: Annotated[
+        Listing | None, typer.Argument(metavar="WHAT", help=f"{', '.join(Listing)}; without it, what these are")
+    ] = None,
     graph: Annotated[str | None, typer.Option(metavar="NAME", help="print an algorithm's stage graph")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="with --graph: a setting, such as a task")
     ] = None,
 ) -> None:
     """List what can be named in a config. Of what other packages bring it says which, and what is wrong with it."""
-    lines = _lines(what) if graph is None else _graph_lines(graph, overrides or ())
+    if graph is None and overrides:
+        raise InputError("list: --set says how the graph of an algorithm is to be drawn; name one with --graph")
+    if graph is not None:
+        lines: Iterable[str] = _graph_lines(graph, overrides or ())
+    elif what is None:
+        lines = aligned([(f"flowevolve list {each}", about) for each, about in LISTINGS.items()])
+    else:
+        lines = _lines(what)
     for line in lines:
         print_plain(line)
 
 
-def _lines(what: Listing) -> list[str]:
+def _lines(what: Listing) -> Iterator[str]:
     from flowevolve.archives.base import ARCHIVES
     from flowevolve.config.backends import BACKENDS
     from flowevolve.problems.catalog import PROBLEMS
     from flowevolve.runner import registries
-    from flowevolve.sim.profiles import PROFILES
-    from flowevolve.sim.worlds.catalog import WORLDS
+    from flowevolve.sim.profiles import ABOUT_PROFILES, PROFILES
+    from flowevolve.sim.worlds.catalog import ABOUT_WORLDS, WORLDS
     from flowevolve.sim.worlds.rules.params import PRESETS
 
     match what:
         case Listing.algorithms:
-            return [_line(listed) for listed in registries.ALGORITHMS.listing()]
+            yield from _entries(registries.ALGORITHMS)
         case Listing.archives:
-            return [_line(listed) for listed in ARCHIVES.listing()]
+            yield from _entries(ARCHIVES)
         case Listing.backends:
-            return [_line(listed) for listed in BACKENDS.listing()]
+            yield from _entries(BACKENDS)
         case Listing.policies:
-            return [
-                f"{key}: {_line(listed)}"
-                for key, registry in registries.POLICIES.items()
-                for listed in registry.listing()
-            ]
+            for key, registry in registries.POLICIES.items():
+                yield from _entries(registry, f"{key}: ")
         case Listing.problems:
-            return [_line(listed) for listed in PROBLEMS.listing()]
+            yield from _entries(PROBLEMS)
         case Listing.profiles:
-            return list(PROFILES)
+            for name in PROFILES:
+                yield from _entry(name, ABOUT_PROFILES[name])
         case Listing.tasks:
-            return [_line(listed) for listed in registries.TASKS.listing()]
+            yield from _entries(registries.TASKS)
         case Listing.worlds:
-            return [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS]
+            for name in WORLDS:
+                yield from _entry(f"{name} (presets: {', '.join(PRESETS)})", ABOUT_WORLDS[name])
 
 
-def _line(listed: Listed) -> str:
-    origin = "" if listed.package is None else f"  (of {listed.package})"
-    problem = "" if listed.problem is None else f"  can't be used: {listed.problem}"
-    return f"{listed.name}{origin}{problem}"
+def _entries(registry: Registry[object], where: str = "") -> Iterator[str]:
+    for listed in registry.listing():
+        origin = "" if listed.package is None else f"  (of {listed.package})"
+        problem = "" if listed.problem is None else f"  can't be used: {listed.problem}"
+        yield from _entry(f"{where}{listed.name}{origin}{problem}", listed.about)
+
+
+def _entry(name: str, about: str) -> Iterator[str]:
+    """A name, and below it what it is."""
+    yield name
+    yield from wrap(about, _WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _graph_lines(name: str, overrides: Sequence[str]) -> list[str]:

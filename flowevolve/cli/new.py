@@ -11,7 +11,7 @@ from flowevolve.cli.terminal import print_plain
 
 new_app = typer.Typer(no_args_is_help=True, help="Write a small working package to start from.")
 
-Name = Annotated[str, typer.Argument(help="what a config will name it by, such as hill_climb")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="what a config will name it by, such as hill_climb")]
 Folder = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="where to; by default a folder NAME here")]
 
 

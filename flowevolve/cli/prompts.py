@@ -34,8 +34,10 @@ class ReplyKind(StrEnum):
 
 @prompts_app.command("show")
 def show_command(
-    algorithm: Annotated[str, typer.Argument(help="its name, as `flowevolve list algorithms` has it")],
-    role: Annotated[str | None, typer.Option(help="only what is sent to this role")] = None,
+    algorithm: Annotated[
+        str, typer.Argument(metavar="ALGORITHM", help="its name, as `flowevolve list algorithms` has it")
+    ],
+    role: Annotated[str | None, typer.Option(metavar="NAME", help="only what is sent to this role")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="your configuration; by default an example's")
     ] = None,
@@ -66,7 +68,9 @@ def show_command(
 
 @prompts_app.command("read")
 def read_command(
-    kind: Annotated[ReplyKind, typer.Argument(help="what the replies were asked for")],
+    kind: Annotated[
+        ReplyKind, typer.Argument(metavar="KIND", help=f"what the replies were asked for: {', '.join(ReplyKind)}")
+    ],
     rows: Annotated[
         str, typer.Option("--jsonl", metavar="FILE", help='rows {"reply", "parent"?, "language"?}; - is standard input')
     ],

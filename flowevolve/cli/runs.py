@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import chain, count
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import typer
 from prometheus_client import start_http_server
+from rich.console import Console
 
 from flowevolve._util import clock
-from flowevolve._util.errors import InputError
-from flowevolve.cli.terminal import console, print_plain
+from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve.cli.terminal import console, plain_console, print_json, print_plain
 from flowevolve.config.backends import SHIPPED_BACKENDS
 from flowevolve.config.roles import model_names
 from flowevolve.config.run import Config, load_config
@@ -24,6 +26,7 @@ from flowevolve.journal.reading import JOURNAL
 from flowevolve.runner.assemble import endpoints, make_roles, problem_notes
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.overview import read_overview
 from flowevolve.runner.problem_folder import load_folder
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers
@@ -36,8 +39,37 @@ from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 from flowevolve.vllm.server import ServerChange
 
 
-def load(config: Path, overrides: Sequence[str]) -> Config:
-    """A config file, or a problem folder: what is to be known of the problem is printed."""
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the commands that carry out a run tell how it goes, and how its result is told in the end."""
+
+    console: Console
+    as_json: bool
+
+    def say(self, line: str) -> None:
+        """Print a line as it is, without wrapping or colouring it."""
+        self.console.print(line, highlight=False, soft_wrap=True)
+
+
+def output(*, as_json: bool = False) -> Output:
+    """With ``as_json`` standard output is for one JSON object, and all else goes to standard error."""
+    return Output(plain_console(stderr=True) if as_json else console, as_json)
+
+
+@contextmanager
+def failure_as_json(told: Output, directory: Path | None) -> Iterator[None]:
+    """What goes wrong is told in the JSON object, too, if one is to be printed."""
+    try:
+        yield
+    except FlowevolveError as error:
+        if told.as_json:
+            named = None if directory is None else str(directory)
+            print_json({"directory": named, "state": "failed", "exit_code": error.exit_code, "error": str(error)})
+        raise
+
+
+def load(config: Path, overrides: Sequence[str], say: Callable[[str], None] = print_plain) -> Config:
+    """A config file, or a problem folder: what is to be known of the problem is said."""
     if config.is_dir():
         found = load_folder(config, overrides)
         settings, notes = found.config, found.notes
@@ -45,7 +77,7 @@ def load(config: Path, overrides: Sequence[str]) -> Config:
         settings = load_config(config, overrides)
         notes = tuple(problem_notes(settings))
     for note in notes:
-        print_plain(f"note: {note}")
+        say(f"note: {note}")
     return settings
 
 
@@ -54,32 +86,57 @@ def show(
     config: Config,
     directory: Path,
     metrics_port: int | None,
+    told: Output,
 ) -> None:
     """Carry out a run, showing how it goes and what it came to."""
     progress: Progress = (
-        LiveTable(console, "", config.budget) if console.is_terminal else lines(print_plain, config.clock)
+        LiveTable(told.console, "", config.budget)
+        if told.console.is_terminal
+        else lines(told.say, config.clock, config.budget)
     )
     metrics, traffic = Metrics(), TrafficMetrics()
     metrics.registry.register(traffic)
     if metrics_port is not None:
         _serve_metrics(metrics, metrics_port)
 
+    def tell_server(change: ServerChange) -> None:
+        told.say(f"{change.url}: {change.detail}")
+
     watchers = Watchers(
-        (progress.event, log_event, metrics.event), (metrics.call, progress.call), (_tell_server,), (traffic.watch,)
+        (progress.event, log_event, metrics.event), (metrics.call, progress.call), (tell_server,), (traffic.watch,)
     )
     with progress:
         result = clock.run(until_interrupted, partial(go, watchers), clock=config.clock)
-    if result is None:
+    code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
+    if told.as_json:
+        print_json(_as_json(result, directory, code))
+    elif result is None:
         known = (directory / JOURNAL).is_file()
-        print_plain(
+        told.say(
             f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
         )
-        raise typer.Exit(INTERRUPTED.exit_code)
-    console.print(summarize(result.to_json()))
-    console.print(f"written to {directory}", highlight=False, soft_wrap=True)
-    if result.report.stop_reason.exit_code:
-        print_plain(f"to go on: flowevolve resume {directory}")
-        raise typer.Exit(result.report.stop_reason.exit_code)
+    else:
+        console.print(summarize(result.to_json()))
+        told.say(f"written to {directory}")
+        if code:
+            told.say(f"to go on: flowevolve resume {directory}")
+    if code:
+        raise typer.Exit(code)
+
+
+def _as_json(result: Result | None, directory: Path, code: int) -> dict[str, object]:
+    """What ``--json`` prints of a run that has ended; ``result`` is None if it was cut off."""
+    if result is None:
+        known = (directory / JOURNAL).is_file()
+        found = read_overview(directory).to_json() if known else {"error": None}
+        return {
+            **found,
+            "directory": str(directory),
+            "state": "interrupted" if known else "not begun",
+            "exit_code": code,
+        }
+    state = "interrupted" if result.stop_reason.leaves_work else "finished"
+    return {"directory": str(directory), "state": state, "exit_code": code, **result.to_json()}
 
 
 def _serve_metrics(metrics: Metrics, port: int) -> None:
@@ -91,20 +148,20 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
 
 @contextmanager
 def fresh_directory(config: Path) -> Iterator[Path]:
-    """A new directory under runs/, which no run that begins in the same second gets; it goes if it stays empty."""
+    """A new directory under runs/, which no run that begins in the same second gets. If they stay empty, both go."""
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     first = Path("runs") / f"{config.resolve().stem}-{stamp}"
     with writing(first):
-        first.parent.mkdir(exist_ok=True)
         for directory in chain([first], (first.with_name(f"{first.name}-{number}") for number in count(2))):
             with suppress(FileExistsError):
-                directory.mkdir()
+                directory.mkdir(parents=True)
                 break
     try:
         yield directory
     finally:
         with suppress(OSError):
             directory.rmdir()
+            directory.parent.rmdir()
 
 
 def title(config: Config) -> str:
@@ -124,7 +181,3 @@ def describe_backend(config: Config) -> str:
         return f"{', '.join(model_names(roles))} on {config.llm.backend}"
     urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
-
-
-def _tell_server(change: ServerChange) -> None:
-    print_plain(f"{change.url}: {change.detail}")

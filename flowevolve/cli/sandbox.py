@@ -26,13 +26,21 @@ def _group() -> None:
 
 @sandbox_app.command("run")
 def sandbox_run_command(
-    file: Annotated[Path, typer.Argument(help="a Python program, or with --command one in any language")],
-    timeout: Annotated[float, typer.Option(help="seconds it may take")] = 10.0,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="a Python program, or with --command one in any language")
+    ],
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="seconds it may take")] = 10.0,
     memory: Annotated[int, typer.Option(metavar="MB", help="memory it may use")] = 512,
-    call: Annotated[str | None, typer.Option(help="a function of it; what that returns is the result")] = None,
+    call: Annotated[
+        str | None, typer.Option(metavar="NAME", help="a function of it; what that returns is the result")
+    ] = None,
     arguments: Annotated[str, typer.Option(metavar="JSON", help="an object or a list, for the function")] = "[]",
-    command: Annotated[str | None, typer.Option(help="what runs the file, such as 'bash' or 'node'")] = None,
-    isolation: Annotated[str, typer.Option(help="bubblewrap, or limits: then nothing hides your files")] = "bubblewrap",
+    command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="what runs the file, such as 'bash' or 'node'")
+    ] = None,
+    isolation: Annotated[
+        str, typer.Option(metavar="HOW", help="bubblewrap, or limits: then nothing hides your files")
+    ] = "bubblewrap",
 ) -> None:
     """Run FILE in a sandbox and print one line of JSON: status, times, memory, output and result."""
     from flowevolve._util.registry import validated

@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 
 def serve_command(
-    model: Annotated[str, typer.Argument(help="a folder, or a name at Hugging Face; also the name it is served under")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="a folder, or a name at Hugging Face; also the name it is served under"),
+    ],
     flags: Annotated[list[str] | None, typer.Argument(metavar="-- FLAGS", help="of vllm serve, after a --")] = None,
-    executable: Annotated[str, typer.Option(help="the vllm command, or the environment it is in")] = "vllm",
-    host: Annotated[str, typer.Option()] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="of the first replica; 0: any free ones")] = 8000,
-    replicas: Annotated[int, typer.Option(help="how many servers of the model")] = 1,
+    executable: Annotated[
+        str, typer.Option(metavar="PATH", help="the vllm command, or the environment it is in")
+    ] = "vllm",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", help="of the first replica; 0: any free ones")] = 8000,
+    replicas: Annotated[int, typer.Option(metavar="N", help="how many servers of the model")] = 1,
     devices: Annotated[
         list[str] | None, typer.Option(metavar="GPUS", help="CUDA_VISIBLE_DEVICES of a replica; once for each")
     ] = None,
-    startup_seconds: Annotated[float, typer.Option(help="until it must be healthy")] = 600.0,
-    restarts: Annotated[int, typer.Option(help="how often it is started again when it dies")] = 3,
+    startup_seconds: Annotated[float, typer.Option(metavar="SECONDS", help="until it must be healthy")] = 600.0,
+    restarts: Annotated[int, typer.Option(metavar="N", help="how often it is started again when it dies")] = 3,
     defaults: Annotated[bool, typer.Option(help="add the flags that suit evolution")] = True,
-    log: Annotated[Path, typer.Option(help="what vLLM says goes here")] = Path("vllm.log"),
+    log: Annotated[Path, typer.Option(metavar="FILE", help="what vLLM says goes here")] = Path("vllm.log"),
 ) -> None:
     """Serve a model with vLLM and keep it alive, until Ctrl-C. A run uses it with llm.backend "vllm" and its URL."""
     from flowevolve._util.registry import validated

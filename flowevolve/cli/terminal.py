@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
 from rich.console import Console
+
+from flowevolve._util.outputs import drop_output
+
+
+class LastingConsole(Console):
+    """A console whose reader may go away, as in ``flowevolve list | head -1``: the rest is not written, and the work
+    goes on to its end.
+    """
+
+    def on_broken_pipe(self) -> None:
+        drop_output(self.file)
 
 
 def plain_console(*, stderr: bool = False) -> Console:
     """A console that shows texts as they are: neither brackets nor ``:words:`` mean anything to it."""
-    return Console(stderr=stderr, markup=False, emoji=False)
+    return LastingConsole(stderr=stderr, markup=False, emoji=False)
 
 
 console = plain_console()
@@ -17,3 +33,30 @@ console = plain_console()
 def print_plain(line: str) -> None:
     """Print a line as it is, without wrapping or colouring it."""
     console.print(line, highlight=False, soft_wrap=True)
+
+
+def print_error(line: str) -> None:
+    """Print a line on standard error, as it is."""
+    plain_console(stderr=True).print(line, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
+    """Print an object or a list of them as JSON, and nothing else."""
+    print_plain(json.dumps(value, indent=2))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines with straight columns, as wide as they are."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - cell_len(cell))
+
+
+def show_logs(*, verbose: bool) -> None:
+    """Records go to standard error only if somebody asked for them."""
+    from flowevolve.telemetry.logs import configure_logs
+
+    configure_logs(logging.INFO if verbose else logging.CRITICAL)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic_core import PydanticCustomError
 
 from flowevolve._util.registry import Registry, did_you_mean
 from flowevolve.core.model import Transport
 
-SHIPPED_BACKENDS = ("sim", "openai", "vllm", "litellm", "replay")
+SHIPPED_BACKENDS: Mapping[str, str] = {
+    "sim": "A simulated server inside this process: no key, no GPU, and texts that are no LLM's.",
+    "openai": "Any server with OpenAI's API, at llm.base_url; by default OpenAI's own.",
+    "vllm": "A vLLM at llm.base_url, or one that is started for the run where none is named.",
+    "litellm": "Whatever LiteLLM knows by the model's name: anthropic/…, gemini/…, bedrock/… (an extra).",
+    "replay": "The replies of a recorded run; `flowevolve replay` sets it.",
+}
+"""What ships, and what each is."""
 REAL_BACKENDS = ("openai", "vllm", "litellm")
 """Those whose servers live in real time."""
-BACKENDS: Registry[Transport] = Registry("backend", "flowevolve.backends", {}, Transport, reserved=SHIPPED_BACKENDS)
+BACKENDS: Registry[Transport] = Registry(
+    "backend", "flowevolve.backends", {}, Transport, [*SHIPPED_BACKENDS], SHIPPED_BACKENDS
+)
 
 
 def known_backend(name: str) -> str:

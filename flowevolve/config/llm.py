@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowevolve._util.secrets import key_among
+from flowevolve._util.secrets import AZURE_VARIABLE, key_among
 from flowevolve._util.settings import Settings
 from flowevolve.config.backends import known_backend
 
@@ -20,6 +20,9 @@ def _plain_address(url: str) -> str:
         raise PydanticCustomError("secret", "must not have a user or a password")
     if parts.query or parts.fragment:
         raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
+    for path in ("/chat/completions", "/completions", "/models"):
+        if parts.path.rstrip("/").endswith(path):
+            raise ValueError(f"is the address of one function of the API: leave {path} out")
     return url
 
 
@@ -142,6 +145,9 @@ class CacheSettings(Settings):
     """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
 
 
+_OF_REAL_SERVERS = ("base_url", "base_urls", "azure_api_version", "api_key_env", "api_key_file")
+
+
 class LLMSettings(EndpointsSettings):
     backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
@@ -189,6 +195,8 @@ class LLMSettings(EndpointsSettings):
     """How often a reply that can't be read is asked for once more, with the error in words."""
     hedge: float = Field(default=0.0, ge=0, le=0.5)
     """Up to this share of calls, a second request is sent for one that is overdue while its item waits; 0: never."""
+    unlisted_models: bool = False
+    """The endpoints serve models that their lists leave out: a model that is not listed is no error before a run."""
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
@@ -203,8 +211,32 @@ class LLMSettings(EndpointsSettings):
 
     @model_validator(mode="after")
     def _needs(self) -> LLMSettings:
+        named = None if "backend" in self.model_fields_set else self._names_a_backend()
+        if named is not None:
+            raise ValueError(
+                f"backend is missing, though {named} is given: set it to 'openai' for a server with OpenAI's API, to "
+                "'vllm' or to 'litellm'; or to 'sim' to have answers simulated"
+            )
         if self.idle_seconds is not None and not self.stream:
             raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
         if self.azure_api_version is not None and not self.urls:
             raise ValueError("llm.azure_api_version needs llm.base_url, the endpoint of the Azure resource")
         return self
+
+    @property
+    def key_variable(self) -> str | None:
+        """The environment variable that is named for the key, or Azure's; None: OpenAI's, for its own servers."""
+        in_azure = self.azure_api_version is not None and self.api_key_file is None
+        return self.api_key_env or (AZURE_VARIABLE if in_azure else None)
+
+    def _names_a_backend(self) -> str | None:
+        """The first setting that only a real model has a use for; None if there is none.
+
+        Models of roles may be simulated ones, which have names so that they can be told apart.
+        """
+        if self.model is not None:
+            return "model"
+        sections = [("", self), *((f"roles.{name}.", role) for name, role in self.roles.items())]
+        return next(
+            (f"{path}{name}" for path, section in sections for name in _OF_REAL_SERVERS if getattr(section, name)), None
+        )

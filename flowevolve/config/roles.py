@@ -37,9 +37,14 @@ class ResolvedModel:
     """Whether the role, or the model's entry in it, says if priorities are sent."""
 
     @property
-    def must_be_listed(self) -> bool:
-        """Whether its server is one of ours, and not an API that need not list all it serves."""
+    def must_have_list(self) -> bool:
+        """Whether its server is one of ours, and not an API that need not have a list of models."""
         return self.llm.backend not in ("openai", "litellm") and not self.elsewhere
+
+    @property
+    def must_be_listed(self) -> bool:
+        """Whether it has to be in its server's list of models, if there is one. Azure lists models, not deployments."""
+        return not self.llm.unlisted_models and self.llm.azure_api_version is None
 
     @property
     def chat_extra(self) -> dict[str, JSON]:

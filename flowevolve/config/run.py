@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, Field, PositiveInt, ValidationError, model_validator
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.plugins import look_in
 from flowevolve._util.registry import describe_validation, did_you_mean
 from flowevolve._util.settings import OpenSettings, Settings
 from flowevolve.config.backends import REAL_BACKENDS
@@ -114,6 +115,10 @@ class StoppingSettings(Settings):
     """Stop after so many proposals between which nothing was evaluated or run."""
     unproductive: int = Field(default=500, gt=0)
     """Stop after so many flows in a row of which came neither a proposal nor a commit."""
+    fruitless: int = Field(default=30, gt=0)
+    """End the run with an error after so many flows if nothing came of any of them: their replies could not be read or
+    changed nothing, or their calls failed.
+    """
     file: Path | None = None
     """Stop when this file exists."""
 
@@ -194,12 +199,14 @@ class Config(Settings):
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """Read and check a config file, with ``key=value`` overrides.
+    """Read and check a config file, with ``key=value`` overrides. Modules that it names may lie beside it.
 
     Raises:
         InputError: naming file, key and what is wrong.
     """
-    return parse_config(load_table(path, overrides), str(path))
+    table = load_table(path, overrides)
+    look_in(Path(path).resolve().parent)
+    return parse_config(table, str(path))
 
 
 def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:

@@ -153,8 +153,8 @@ class Algorithm(Generic[ConfigT_co]):
     ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
     can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
     LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
-    that names no other, which may depend on the settings. ``suits`` says in two lines at most for whom it is: which
-    problem on the first, which budget and model on the second; ``flowevolve list algorithms`` and docs/algorithms
+    that names no other, which may depend on the settings. ``description`` says in two lines at most for whom it is:
+    which problem on the first, which budget and model on the second; ``flowevolve list algorithms`` and docs/algorithms
     have these lines.
 
     ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
@@ -168,7 +168,7 @@ class Algorithm(Generic[ConfigT_co]):
     """
 
     name: ClassVar[str]
-    suits: ClassVar[str] = ""
+    description: ClassVar[str] = ""
     config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
     staleness: str = "guarded"

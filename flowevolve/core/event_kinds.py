@@ -44,6 +44,7 @@ class RunResumed(EventBody, kind="run.resumed"):
     flows: int
     items: int
     replies: int
+    unchanged: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ class RunStopping(EventBody, kind="run.stopping"):
 @dataclass(frozen=True)
 class RunFailed(EventBody, kind="run.failed"):
     error: Text
+
+
+@dataclass(frozen=True)
+class RunFruitless(EventBody, kind="run.fruitless"):
+    """The first flows were in vain. ``reasons`` says how many of them for each reason."""
+
+    reasons: Mapping[Text, int]
 
 
 @dataclass(frozen=True)

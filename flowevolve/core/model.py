@@ -202,6 +202,10 @@ class RefusedError(LLMError):
     """Wrong model, bad key or no such endpoint: the backend will never serve requests like this one. Ends the run."""
 
 
+class WrongAddressError(RefusedError):
+    """The API is at another address, which the message names."""
+
+
 class RejectedError(LLMError):
     """This one request is bad (prompt too long, parameter out of range). Not retried; the caller decides."""
 

@@ -14,8 +14,10 @@ from itertools import takewhile
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
+from flowevolve.core.discard_reasons import UNCHANGED, in_vain
 from flowevolve.core.event_kinds import (
     BudgetRefused,
+    CandidateProposed,
     FlowLimitChanged,
     ItemDone,
     ItemSent,
@@ -27,6 +29,7 @@ from flowevolve.core.event_kinds import (
     ReplyPartlyRead,
     ReplyUnparsable,
     RolloutsSaved,
+    RunFruitless,
     StepEnded,
 )
 from flowevolve.core.events import Event
@@ -185,6 +188,9 @@ class RunCounters:
         self.racing = RacingCounts()
         self.replies = ReplyCounts()
         self.accepted = 0
+        self.in_vain: Counter[str] | None = Counter()
+        """Why work was in vain, as long as nothing has been proposed or accepted; then None."""
+        self.said_in_vain = False
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -227,6 +233,10 @@ class RunCounters:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
                 self.refused = refused
+            case CandidateProposed(operator=operator) if operator != "seed":
+                self.in_vain = None
+            case RunFruitless():
+                self.said_in_vain = True
             case FlowLimitChanged(flows=flows, reason=reason):
                 self.flow_limit = FlowLimit(flows, reason)
             case StepEnded(flows=flows, seconds=seconds):
@@ -235,8 +245,13 @@ class RunCounters:
                 self._saved(saved)
             case PoolCommitted(stage=stage, changes=changes) if stage != "init":  # what a run starts from is no success
                 for change in changes:
-                    self.accepted += accepts(change)
+                    self._accept(change)
                     self._committed(change)
+
+    @property
+    def unchanged(self) -> int:
+        """How often what was written was what there was before."""
+        return sum(counts.reasons[UNCHANGED] for counts in self.stages.values())
 
     def since_departure(self, stage: str) -> Cost:
         """What the stages before this one have spent since items last left it together."""
@@ -277,6 +292,8 @@ class RunCounters:
         if done.outcome == "discarded":
             counts.discarded += 1
             counts.reasons[done.reason] += 1
+            if self.in_vain is not None and in_vain(done.reason):
+                self.in_vain[done.reason] += 1
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds
@@ -289,6 +306,11 @@ class RunCounters:
         counts = self.stages.get(saved.stage)
         if counts is not None and counts.rollouts:
             self.racing.tokens_saved += round(saved.rollouts * counts.tokens / counts.rollouts)
+
+    def _accept(self, change: LoggedChange) -> None:
+        if accepts(change):
+            self.accepted += 1
+            self.in_vain = None
 
     def _committed(self, change: LoggedChange) -> None:
         match change:

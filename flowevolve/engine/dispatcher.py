@@ -31,6 +31,7 @@ from flowevolve.core.event_kinds import (
     Outcome,
     PhaseEnded,
     RunFailed,
+    RunFruitless,
     RunStopping,
     TriggerFired,
 )
@@ -55,6 +56,7 @@ from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
+from flowevolve.engine.fruitless import FIRST, MOST_IN_VAIN, fruitless
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
@@ -83,10 +85,11 @@ class Dispatcher:
         templates: Templates = SHIPPED,
         stopping: Sequence[StoppingPolicy] = (),
         target_score: float | None = None,
+        most_in_vain: int = MOST_IN_VAIN,
         seed: int = 0,
         abort: Callable[[], None] = lambda: None,
     ) -> None:
-        """``abort`` cancels all work of the run at once."""
+        """``abort`` cancels the whole run at once. After ``most_in_vain`` flows of which nothing came it fails."""
         self.graph: Graph = algorithm.graph()
         self.ledger = ledger
         self.flows = Flows(ledger)
@@ -118,6 +121,7 @@ class Dispatcher:
         self.endings = CandidateEndings(self.flows, self.services, self.log)
         self._stopping = stopping
         self._target_score = target_score
+        self._most_in_vain = most_in_vain
 
     @property
     def pool(self) -> Pool:
@@ -369,6 +373,23 @@ class Dispatcher:
         self.tickets.change()
         self.check_stopping()
 
+    def _look_for_fruits(self) -> None:
+        """Say so if the first flows were all in vain, and end the run if nothing can come of it."""
+        counters = self.counters
+        if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
+            return
+        if not counters.said_in_vain:
+            self.log(RunFruitless(dict(counters.in_vain)))
+        seed = next(iter(self.pool.snapshot().candidates()), None)
+        error = fruitless(
+            counters.in_vain,
+            components=1 if seed is None else len(seed.artifact),
+            most=self._most_in_vain,
+            examples=counters.replies.examples,
+        )
+        if error is not None:
+            self.fail(error)
+
     # Stopping
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
@@ -401,6 +422,7 @@ class Dispatcher:
         if self._target_score is not None and best is not None and best >= self._target_score:
             self.stop(TARGET_SCORE)
             return
+        self._look_for_fruits()
         spent = self.ledger.spent
         without_gain = spent.proposals - self.services.pool_and_archives.proposals_at_gain
         progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.tickets.changes)

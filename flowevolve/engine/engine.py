@@ -32,6 +32,7 @@ from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import RacingCounts, ReplyCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
+from flowevolve.engine.fruitless import MOST_IN_VAIN
 from flowevolve.engine.injection import inject
 from flowevolve.engine.lifecycle import Lifecycle
 from flowevolve.engine.lockstep import Lockstep
@@ -62,8 +63,9 @@ class StageReport:
 class RunReport:
     """What a run did, apart from its LLM calls.
 
-    ``flow_limit`` is how many flows could be open in the stream at last; ``overshoot`` says by how much each limit was
-    passed; ``held`` counts the items that were not worked to their end; ``error`` is what ended the run, if it failed.
+    ``unchanged`` counts the times that what was written was what there was before; ``flow_limit`` is how many flows
+    could be open in the stream at last; ``overshoot`` says by how much each limit was passed; ``held`` counts the items
+    that were not worked to their end; ``error`` is what ended the run, if it failed.
     """
 
     stop_reason: StopReason
@@ -71,6 +73,7 @@ class RunReport:
     pool: Pool
     spent: Cost
     overshoot: dict[str, float]
+    unchanged: int
     accepted: int
     flow_limit: FlowLimit | None
     staleness: StalenessCounts
@@ -104,6 +107,7 @@ class Engine:
         staleness: StalenessPolicy | None = None,
         allocation: Allocation | None = None,
         stopping: Sequence[StoppingPolicy] = (),
+        most_in_vain: int = MOST_IN_VAIN,
         templates: Templates = SHIPPED,
         seed: int = 0,
         drain_seconds: float = 30.0,
@@ -115,7 +119,7 @@ class Engine:
         about: RunStarted | None = None,
     ) -> None:
         """``max_in_flight`` is how many flows are open at a time or, in the stream, a policy that says it. Prompts are
-        written from ``templates``.
+        written from ``templates``. The run fails after ``most_in_vain`` flows if nothing came of any of them.
         """
         self._algorithm = algorithm
         self._events = make_event_log(history) if events is None else events
@@ -135,6 +139,7 @@ class Engine:
             templates=templates,
             stopping=stopping,
             target_score=budget.target_score,
+            most_in_vain=most_in_vain,
             seed=seed,
             abort=self._scope.cancel,
         )
@@ -271,6 +276,7 @@ class Engine:
             pool=dispatcher.pool,
             spent=self._ledger.spent,
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
+            unchanged=dispatcher.counters.unchanged,
             accepted=dispatcher.counters.accepted,
             flow_limit=dispatcher.counters.flow_limit,
             staleness=dispatcher.counters.staleness,

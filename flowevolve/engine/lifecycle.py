@@ -99,6 +99,7 @@ class Lifecycle:
                 len(dispatcher.flows),
                 dispatcher.flows.items,
                 before.recorded_replies.left,
+                dispatcher.counters.unchanged,
             )
         )
         for flow in before.empty:

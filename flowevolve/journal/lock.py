@@ -40,3 +40,15 @@ class Lock:
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""
         self._file.close()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is at work in a run directory. Nothing is written."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is no such file, or it can't be read
+        return False
+    return False

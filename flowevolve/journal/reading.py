@@ -193,6 +193,12 @@ class RecordedRun:
         row = self._one("SELECT seq, t FROM events ORDER BY seq DESC LIMIT 1")
         return None if row is None else (row[0], row[1])
 
+    def seconds(self) -> float:
+        """From its beginning to the last event or, where that is later, the end of the last call."""
+        last = self.last_event()
+        row = self._one("SELECT max(finished) FROM recorded_calls") if self.schema > 2 else None
+        return max(0.0 if last is None else last[1], (row and row[0]) or 0.0)
+
     def event(self, seq: int) -> Event:
         """The event with this number, which must be there."""
         row = self._one("SELECT seq, t, kind, data FROM events WHERE seq = ?", seq)

@@ -88,7 +88,7 @@ class SecondAutocorrelation(_Autocorrelation):
 
 
 class ThirdAutocorrelation(_Autocorrelation):
-    """A step function f of either sign whose \\|f*f\\| has a low peak. Value: (integral of f) squared over that peak.
+    """A step function f of either sign whose |f*f| has a low peak. Value: (integral of f) squared over that peak.
 
     This is AlphaEvolve's B.3: any f bounds C3 from above by 1 / value. Its bound is C3 <= 1.4557, after 1.4581 (Vinuesa
     del Rio).

@@ -15,27 +15,28 @@ from flowevolve.problems.packing import CirclePacking, RectanglePacking
 from flowevolve.programs.problem import Problem
 
 
-def sized(make: Callable[[LimitsSetting], Problem]) -> Callable[..., Problem]:
+def sized(kind: type[Problem], make: Callable[[LimitsSetting], Problem]) -> Callable[..., Problem]:
     """The factory of a problem of a fixed size, whose only setting is ``limits``."""
 
     def factory(limits: LimitsSetting = "quick") -> Problem:
         return make(limits)
 
+    factory.__doc__ = kind.__doc__
     return factory
 
 
 SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem] | str] = {
-    "circle_packing_26": sized(lambda limits: CirclePacking(26, 2.63598, limits)),
-    "circle_packing_32": sized(lambda limits: CirclePacking(32, 2.93957, limits)),
-    "circle_packing_rectangle_21": sized(lambda limits: RectanglePacking(21, 2.36583, limits)),
-    "min_max_distance_2d": sized(lambda limits: MinMaxDistance(16, 2, 1 / 12.88923, limits)),
-    "min_max_distance_3d": sized(lambda limits: MinMaxDistance(14, 3, 1 / 4.16579, limits)),
-    "hexagon_packing_11": sized(lambda limits: HexagonPacking(11, 1 / 3.93009, limits)),
-    "hexagon_packing_12": sized(lambda limits: HexagonPacking(12, 1 / 3.94191, limits)),
-    "heilbronn_triangle_11": sized(lambda limits: HeilbronnTriangle(11, 0.036529889, limits)),
-    "heilbronn_convex_13": sized(lambda limits: HeilbronnConvex(13, 0.030936889, limits)),
-    "heilbronn_convex_14": sized(lambda limits: HeilbronnConvex(14, 0.027835571, limits)),
-    "kissing_number_11": sized(lambda limits: KissingNumber(11, 593, limits)),
+    "circle_packing_26": sized(CirclePacking, lambda limits: CirclePacking(26, 2.63598, limits)),
+    "circle_packing_32": sized(CirclePacking, lambda limits: CirclePacking(32, 2.93957, limits)),
+    "circle_packing_rectangle_21": sized(RectanglePacking, lambda limits: RectanglePacking(21, 2.36583, limits)),
+    "min_max_distance_2d": sized(MinMaxDistance, lambda limits: MinMaxDistance(16, 2, 1 / 12.88923, limits)),
+    "min_max_distance_3d": sized(MinMaxDistance, lambda limits: MinMaxDistance(14, 3, 1 / 4.16579, limits)),
+    "hexagon_packing_11": sized(HexagonPacking, lambda limits: HexagonPacking(11, 1 / 3.93009, limits)),
+    "hexagon_packing_12": sized(HexagonPacking, lambda limits: HexagonPacking(12, 1 / 3.94191, limits)),
+    "heilbronn_triangle_11": sized(HeilbronnTriangle, lambda limits: HeilbronnTriangle(11, 0.036529889, limits)),
+    "heilbronn_convex_13": sized(HeilbronnConvex, lambda limits: HeilbronnConvex(13, 0.030936889, limits)),
+    "heilbronn_convex_14": sized(HeilbronnConvex, lambda limits: HeilbronnConvex(14, 0.027835571, limits)),
+    "kissing_number_11": sized(KissingNumber, lambda limits: KissingNumber(11, 593, limits)),
     "autocorrelation_1": "flowevolve.problems.autocorrelation:FirstAutocorrelation",
     "autocorrelation_2": "flowevolve.problems.autocorrelation:SecondAutocorrelation",
     "autocorrelation_3": "flowevolve.problems.autocorrelation:ThirdAutocorrelation",
@@ -65,5 +66,11 @@ EVALUATED: Mapping[str, Callable[..., Problem] | str] = {
 }
 """Problems that users bring, by the setting that tells them; a command may have a folder, too."""
 PROBLEMS: Registry[Problem] = Registry(
-    "problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **SIMULATED, **EVALUATED}, Problem
+    "problem",
+    "flowevolve.problems",
+    {**SHIPPED_PROBLEMS, **SIMULATED, **EVALUATED},
+    Problem,
+    about=dict.fromkeys(
+        EFFICIENCY_PROBLEMS, "A right program that is slow. Value: how fast it is, on tests that it has to pass."
+    ),
 )

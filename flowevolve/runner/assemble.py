@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
-from flowevolve._util.secrets import AZURE_VARIABLE, OPENAI_HOST, key_for
+from flowevolve._util.secrets import OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
-LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -194,30 +192,6 @@ async def open_roles(
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
 
 
-def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
-    """Raises:
-    InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
-    """
-    llm = config.llm
-    if llm.backend in SHIPPED_BACKENDS:
-        if llm.settings:
-            raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
-        if llm.backend == "litellm" and find_spec("litellm") is None:
-            raise InputError(LITELLM_MISSING)
-        if llm.backend == "litellm" and len(llm.urls) > 1:
-            raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
-        return
-    factory = BACKENDS.find(llm.backend, "llm.backend")
-    BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
-    if any(model.llm.urls for role in roles.values() for model in role.models):
-        raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
-    if config.clock == "virtual" and not getattr(factory, "in_process", False):
-        raise InputError(
-            f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
-            "(in_process = True); set clock = 'real'"
-        )
-
-
 def make_recorded_roles(
     config: Config, roles: Mapping[str, ResolvedRole], record: ReplayableCalls, slots: int | None
 ) -> tuple[RecordedServer, dict[str, Models]]:
@@ -261,6 +235,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         fails_if_cut=llm.backend not in ("sim", "replay"),  # where an answer that was cut has always been an empty one
         keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
         must_be_listed=model.must_be_listed,
+        must_have_list=model.must_have_list,
     )
 
 
@@ -277,8 +252,7 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
     """
 
     def make(url: str) -> Transport:
-        in_azure = llm.azure_api_version is not None and llm.api_key_file is None
-        key = key_for(url, llm.api_key_env or (AZURE_VARIABLE if in_azure else None), llm.api_key_file)
+        key = key_for(url, llm.key_variable, llm.api_key_file)
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 

@@ -195,7 +195,7 @@ def _progress(config: Config, *, shown: bool) -> Progress:
         return Lines(lambda line: None)
     console = Console(stderr=True)
     write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock)
+    return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
 
 
 def _check_names(arguments: Arguments) -> None:

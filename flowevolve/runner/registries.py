@@ -50,6 +50,7 @@ TASKS: Registry[Task] = Registry(
     },
     Task,
     ("program",),
+    {"program": "A program that solves a problem: one that ships (`flowevolve list problems`), or your own."},
 )
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",
@@ -63,6 +64,7 @@ ALLOCATION: Registry[Allocation] = Registry(
     {"median_rate": MedianRate, "pressure": Pressure},
     Allocation,
     ("fixed",),
+    {"fixed": "Every stage keeps the workers it has."},
 )
 RACING: Registry[Racing] = Registry(
     "racing policy",

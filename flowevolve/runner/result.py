@@ -195,6 +195,7 @@ class Result:
             "held_out": None if self.held_out is None else self.held_out.to_json(),
             "pool_version": report.pool.version,
             "proposals": self.proposals,
+            "unchanged": report.unchanged,
             "accepted": self.accepted,
             "rollouts": report.spent.rollouts,
             "overshoot": report.overshoot,

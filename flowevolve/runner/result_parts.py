@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self, cast
 
@@ -75,7 +75,7 @@ class Best:
     @classmethod
     def read(cls, table: Table, artifact: Artifact) -> Self:
         """Those of the frontier have fewer keys."""
-        interval, fresh = table.get("interval"), table.get("fresh")
+        fresh = table.get("fresh")
         return cls(
             table["id"],
             table["score"],
@@ -84,7 +84,7 @@ class Best:
             table["metrics"],
             table.get("name", ""),
             table.get("idea", ""),
-            None if interval is None else _interval(interval),
+            read_interval(table.get("interval")),
             None if fresh is None else FreshScore.from_json(fresh),
         )
 
@@ -134,6 +134,10 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
     }
 
 
+def read_interval(bounds: Sequence[float] | None) -> Interval | None:
+    return None if bounds is None else _interval(bounds)
+
+
 def read_totals(table: Table) -> Totals:
     """The sums, but for the latency, which is not written. Older files have fewer of them."""
     return Totals(
@@ -176,6 +180,6 @@ def read_server(table: Table | None) -> LoadSummary | None:
     )
 
 
-def _interval(bounds: list[float]) -> Interval:
+def _interval(bounds: Sequence[float]) -> Interval:
     low, high = bounds
     return (low, high)

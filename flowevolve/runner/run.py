@@ -36,7 +36,6 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.assemble import (
-    check_backend,
     make_algorithm,
     make_allocation,
     make_roles,
@@ -46,6 +45,7 @@ from flowevolve.runner.assemble import (
     open_response_cache,
     open_roles,
 )
+from flowevolve.runner.backend_checks import check_backend, check_keys
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
@@ -172,6 +172,7 @@ def make_plan(
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
     templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
     prices = price_table(config, model_names(roles.values()))
+    check_keys(roles.values())
     return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
 
 
@@ -317,6 +318,7 @@ async def _opened(
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
+            most_in_vain=config.stopping.fruitless,
             templates=plan.templates,
             seed=config.seed,
             drain_seconds=config.drain_seconds,
@@ -337,10 +339,11 @@ async def _opened(
         yield _Opened(plan, engine, clients, keeping, history)
 
 
-async def check(config: Config, task: Task | None = None) -> Task:
+async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
-    Of a vLLM that the run would start itself, only that it could be started.
+    Of a vLLM that the run would start itself, only that it could be started. ``note`` is told what can't be known
+    before the first call, such as whether a backend without a list of models serves one; by default it is logged.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
@@ -361,7 +364,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
         open_response_cache(config) as cache,
         open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
     ):
-        await clients.llm.check()
+        await clients.llm.check(note)
         clients.traffic.check()
     return plan.task
 

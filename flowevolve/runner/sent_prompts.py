@@ -9,10 +9,12 @@ from tempfile import TemporaryDirectory
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.core.templates import CHARACTERS_PER_TOKEN, Prompt
+from flowevolve.runner.registries import ALGORITHMS
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 
@@ -107,6 +109,8 @@ def example_prompts(algorithm: str) -> list[Sent]:
         InputError: if there is no example for an algorithm of this name.
     """
     if algorithm not in SHORT:
+        if algorithm not in ALGORITHMS.names():
+            raise InputError(f"there is no algorithm {algorithm!r}; {did_you_mean(algorithm, ALGORITHMS.names())}")
         there = ", ".join(SHORT)
         raise InputError(f"{algorithm}: name a configuration of yours with --config; there are examples for {there}")
     with TemporaryDirectory() as folder:

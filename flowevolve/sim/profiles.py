@@ -67,6 +67,12 @@ class APIProfile:
 Profile = BatchingProfile | APIProfile
 
 
+ABOUT_PROFILES: Mapping[str, str] = {
+    "qwen3-8b-h100": "A vLLM with Qwen3-8B on one H100: it batches, so it likes many requests at a time.",
+    "gpt-4o-mini-api": "A remote API, whose answers come as fast under load, up to its limits a minute.",
+    "fast-demo": "The first at 20 times its speed, to watch a run in real time.",
+    "instant": "No latency and no limits: only what the client itself takes is left.",
+}
 PROFILES: Mapping[str, Profile] = {
     "qwen3-8b-h100": BatchingProfile(
         # FlashEvolve, table 1: 963 output tokens/s at 1.9 proposals/min on IFBench make 30,000 tokens a proposal. With

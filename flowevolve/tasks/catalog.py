@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -54,6 +55,16 @@ class DataSource(BaseModel):
         rows = load_rows(self.path) if self.path is not None else load_hf(self.hf or "", self.hf_split, self.hf_config)
         return split_rows(rows, self.sizes, self.seed, id_field=self.id_field, source=str(self.path or self.hf))
 
+    @contextmanager
+    def loaded(self) -> Generator[Dataset]:
+        """As `load`; errors in what is made of the rows in the block say where the rows are from."""
+        rows = self.load()
+        try:
+            yield rows
+        except InputError as error:
+            files = [str(file) for file in (self.path, self.train, self.val, self.test) if file is not None]
+            raise InputError(f"{', '.join(files) or self.hf}: {error}") from None
+
     def _separate(self, files: Mapping[str, Path]) -> Dataset:
         if "train" not in files or "val" not in files:
             raise InputError("task.data: separate files need both train and val")
@@ -64,33 +75,38 @@ class DataSource(BaseModel):
 
 
 def house_style() -> Task:
-    """The small instruction-following set that ships with the package."""
+    """Answers in a house style: a small set that ships with the package, for trying things."""
     return house_style_task()
 
 
 def instructions(data: DataSource, seed_prompt: str = SEED_PROMPT, strict: bool = False) -> Task:
-    """IFEval or IFBench rows."""
-    return InstructionFollowing(data.load(), seed_prompt=seed_prompt, strict=strict)
+    """Instructions whose keeping can be checked: rows of IFEval or IFBench."""
+    with data.loaded() as rows:
+        return InstructionFollowing(rows, seed_prompt=seed_prompt, strict=strict)
 
 
 def multihop(data: DataSource, metric: Literal["f1", "em"] = "f1") -> Task:
-    """HotpotQA rows."""
-    return MultiHopQA(data.load(), metric=metric)
+    """Questions over several paragraphs: rows of HotpotQA."""
+    with data.loaded() as rows:
+        return MultiHopQA(rows, metric=metric)
 
 
 def math(data: DataSource, seed_prompt: str = MATH_SEED) -> Task:
-    """AIME rows."""
-    return MathAnswer(data.load(), seed_prompt=seed_prompt)
+    """Problems with a number as their answer: rows of AIME, or of your own."""
+    with data.loaded() as rows:
+        return MathAnswer(rows, seed_prompt=seed_prompt)
 
 
 def finer(data: DataSource, seed_prompt: str = TAGS_SEED) -> Task:
-    """FiNER rows, as in ACE's files or with one question in each row."""
-    return Finer(data.load(), seed_prompt=seed_prompt)
+    """Tags of numbers in financial reports: rows of FiNER, as in ACE's files or with one question in each row."""
+    with data.loaded() as rows:
+        return Finer(rows, seed_prompt=seed_prompt)
 
 
 def formula(data: DataSource, seed_prompt: str = NUMBER_SEED) -> Task:
-    """XBRL Formula rows."""
-    return Formula(data.load(), seed_prompt=seed_prompt)
+    """Questions that a formula over financial figures answers: rows of XBRL Formula."""
+    with data.loaded() as rows:
+        return Formula(rows, seed_prompt=seed_prompt)
 
 
 def classification(
@@ -100,10 +116,11 @@ def classification(
     labels: tuple[str, ...] | None = None,
     seed_prompt: str | None = None,
 ) -> Task:
-    """Rows with texts and a label."""
-    return Classification(
-        data.load(), text_fields=text_fields, label_field=label_field, labels=labels, seed_prompt=seed_prompt
-    )
+    """Texts with a label: rows of your own, whose columns ``text_fields`` and ``label_field`` name."""
+    with data.loaded() as rows:
+        return Classification(
+            rows, text_fields=text_fields, label_field=label_field, labels=labels, seed_prompt=seed_prompt
+        )
 
 
 class HarnessSet(DataSource):
@@ -115,6 +132,8 @@ class HarnessSet(DataSource):
 
 def harness(sets: dict[str, HarnessSet]) -> Task:
     """Rows with texts and a label, for code that learns from some and is scored on others."""
-    return HarnessTask(
-        [labelled_set(name, each.load(), each.text_fields, each.label_field) for name, each in sets.items()]
-    )
+    made = []
+    for name, each in sets.items():
+        with each.loaded() as rows:
+            made.append(labelled_set(name, rows, each.text_fields, each.label_field))
+    return HarnessTask(made)

@@ -9,6 +9,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.loaders import no_text
 from flowevolve.tasks.scoring import stated_label
 
 COMPONENT = "instruction"
@@ -40,7 +41,7 @@ class Classification:
         for example in data:
             for field in (*self._text_fields, label_field):
                 if not isinstance(example.data.get(field), str):
-                    raise InputError(f"row {example.id}: {field!r} is missing or not a text")
+                    raise no_text(example, field)
         self.labels = tuple(labels or sorted({str(example.data[label_field]) for example in data}))
         for example in data:
             if example.data[label_field] not in self.labels:

@@ -9,6 +9,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.loaders import no_text
 from flowevolve.tasks.scoring import decimal_of, stated_answer, stated_line
 
 COMPONENT = "instruction"
@@ -91,4 +92,4 @@ def _field(example: Example, *names: str) -> str:
         value = example.data.get(name)
         if isinstance(value, str) and value.strip():
             return value
-    raise InputError(f"row {example.id}: {' or '.join(map(repr, names))} is missing or not a text")
+    raise no_text(example, *names)

@@ -19,6 +19,7 @@ from typing import ClassVar
 from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
+from flowevolve.tasks.loaders import no_text
 
 COMPONENT = "harness"
 BASELINES: Mapping[str, str] = {
@@ -56,7 +57,7 @@ def labelled_set(name: str, data: Dataset, text_fields: Sequence[str], label_fie
     for example in data:
         for field in (*text_fields, label_field):
             if not isinstance(example.data.get(field), str):
-                raise InputError(f"task.sets.{name}: row {example.id}: {field!r} is missing or not a text")
+                raise InputError(f"task.sets.{name}: {no_text(example, field)}")
     labels = tuple(sorted({str(example.data[label_field]) for example in data}))
     return LabelledSet(name, data, tuple(text_fields), label_field, labels)
 

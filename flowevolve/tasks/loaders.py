@@ -100,8 +100,14 @@ def text_of(example: Example, field: str) -> str:
     """
     value = example.data.get(field)
     if not isinstance(value, str) or not value:
-        raise InputError(f"row {example.id}: {field!r} is missing or not a text")
+        raise no_text(example, field)
     return value
+
+
+def no_text(example: Example, *fields: str) -> InputError:
+    """The error that a row has a text in none of these fields."""
+    asked, columns = " or ".join(map(repr, fields)), ", ".join(example.data) or "none"
+    return InputError(f"row {example.id}: {asked} is missing or not a text; its columns are {columns}")
 
 
 def split_rows(

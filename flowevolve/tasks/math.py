@@ -32,7 +32,9 @@ class MathAnswer:
         for example in data:
             for field in ("problem", "answer"):
                 if example.data.get(field) in (None, ""):
-                    raise InputError(f"row {example.id}: {field!r} is missing")
+                    raise InputError(
+                        f"row {example.id}: {field!r} is missing; its columns are {', '.join(example.data)}"
+                    )
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})

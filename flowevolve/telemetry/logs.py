@@ -7,16 +7,18 @@ import sys
 from collections.abc import Mapping
 
 from flowevolve._util.logger import logger
+from flowevolve._util.outputs import LastingOutput
 from flowevolve.core.events import Event
 
 _LEVELS: Mapping[str, int] = {
-    "run.failed": logging.ERROR,
     "run.drain_ended": logging.WARNING,
-    "rollout.failed": logging.WARNING,
     "server.died": logging.WARNING,
     "server.gave_up": logging.WARNING,
     "memory.unavailable": logging.WARNING,
     "usage.estimated": logging.WARNING,
+    "run.fruitless": logging.INFO,  # what shows the progress says so
+    "run.failed": logging.INFO,  # who started it says so
+    "rollout.failed": logging.INFO,
     "reply.unparsable": logging.INFO,
     "reply.partly_read": logging.INFO,
     "reply.missing": logging.INFO,
@@ -50,7 +52,7 @@ def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> No
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(LastingOutput(sys.stderr)),  # type: ignore[arg-type]  # it needs no more
     )
 
 

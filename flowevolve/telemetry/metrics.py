@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.discard_reasons import UNCHANGED
 from flowevolve.core.event_kinds import (
     AdmissionChanged,
     AllocationChanged,
@@ -44,6 +45,8 @@ class Metrics:
         self._items = Counter(
             "flowevolve_items", "Items that ended, by stage and outcome", ["stage", "outcome"], registry=self.registry
         )
+        self._proposals = Counter("flowevolve_proposals", "New artifacts written", registry=self.registry)
+        self._unchanged = Counter("flowevolve_unchanged", "Replies that changed nothing", registry=self.registry)
         self._version = Gauge("flowevolve_pool_version", "Current pool version", registry=self.registry)
         self._best = Gauge("flowevolve_best_score", "Best mean validation score", registry=self.registry)
         self._flows = Gauge("flowevolve_open_flows", "Flows open", registry=self.registry)
@@ -84,8 +87,10 @@ class Metrics:
     def event(self, event: Event) -> None:
         """Update the metrics by an event. This is an event sink."""
         match event.body:
-            case ItemDone(stage=stage, outcome=outcome):
+            case ItemDone(stage=stage, outcome=outcome, reason=reason, cost=cost):
                 self._items.labels(stage, outcome).inc()
+                self._proposals.inc(cost.proposals)
+                self._unchanged.inc(reason == UNCHANGED)
             case ItemTaken(stage=stage, gap=gap):
                 self._gap.labels(stage).observe(gap)
             case FlowOpened():

@@ -5,8 +5,8 @@ said of requests needs the records of finished calls as well.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -18,28 +18,41 @@ from rich.table import Table
 from rich.text import Text
 
 from flowevolve._util.clock import Clock
-from flowevolve.core.budget import Budget, Cost
+from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.discard_reasons import UNCHANGED
 from flowevolve.core.event_kinds import (
-    CandidateProposed,
     FlowClosed,
     FlowOpened,
     ItemDone,
+    ItemHeld,
+    ItemSent,
+    ItemTaken,
     PhaseEnded,
     PoolCommitted,
     RepairJudged,
+    RunFruitless,
     RunResumed,
     RunStopping,
 )
 from flowevolve.core.events import Event
+from flowevolve.core.item_ids import ItemId
 from flowevolve.engine.counters import accepts
+from flowevolve.engine.fruitless import top_reasons
 
 LINE_SECONDS = 30.0
 """The longest time, by the run's clock, without a line where nothing better is found, as long as anything happens."""
 RECENT_SECONDS = 30.0
 """The time before the last finished call over which the requests in flight are averaged."""
 _FAILURE_CHARACTERS = 160
+_FAILURES: Mapping[str, str] = {
+    "rollout.failed": "reason",
+    "endpoint.ejected": "reason",
+    "memory.unavailable": "error",
+    "server.died": "detail",
+    "server.gave_up": "detail",
+}
+"""Events that tell of a failure, and which of their fields says what it was."""
 
 
 @dataclass(slots=True)
@@ -81,7 +94,7 @@ class ProgressFigures:
 
     seconds: float = 0.0
     version: int = 0
-    proposals: int = 0
+    unchanged: int = 0
     accepted: int = 0
     open_flows: int = 0
     repaired: int = 0
@@ -89,10 +102,22 @@ class ProgressFigures:
     best: str | None = None
     best_score: float | None = None
     seed_score: float | None = None
+    in_vain: str | None = None
+    """Why nothing came of the first flows."""
     stopping: str | None = None
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost, since the last resume."""
     resumed: bool = False
+    _waiting: dict[ItemId, str] = field(default_factory=dict)
+    """Items that were handed on and not taken yet, with the stage that they wait for."""
+
+    def waiting(self) -> Mapping[str, int]:
+        """How many items wait for each stage for which any do, the most first."""
+        return dict(Counter(self._waiting.values()).most_common())
+
+    def rate(self) -> str:
+        """Proposals per minute."""
+        return f"{self.proposals * 60 / self.seconds:.1f}/min" if self.seconds > 0 else "-"
 
     def take(self, event: Event) -> None:
         self.seconds = event.time
@@ -103,20 +128,31 @@ class ProgressFigures:
                 self.open_flows += 1
             case FlowClosed():
                 self.open_flows -= 1
-            case CandidateProposed(operator=operator, adopted=False):
-                self.proposals += operator not in ("seed", "repair", "migrate", "meta")
-            case ItemDone(reason=reason):
+            case ItemSent(item=item, stage=stage):
+                self._waiting[item] = stage
+            case ItemTaken(item=item) | ItemHeld(item=item):
+                self._waiting.pop(item, None)
+            case ItemDone(item=item, reason=reason):
+                self._waiting.pop(item, None)
                 self.stale += reason == "stale"
+                self.unchanged += reason == UNCHANGED
             case RepairJudged(verdict=verdict):
                 self.repaired += verdict == "orthogonal"
             case PoolCommitted() as commit:
                 self._commit(commit)
             case RunResumed() as before:
-                self.version, self.proposals, self.accepted = before.version, before.proposals, before.accepted
+                self.version, self.unchanged, self.accepted = before.version, before.unchanged, before.accepted
                 self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
                 self.spent, self.resumed = Cost(proposals=before.proposals), True
+            case RunFruitless(reasons=reasons):
+                self.in_vain = top_reasons(reasons)
             case RunStopping(reason=reason):
                 self.stopping = reason
+
+    @property
+    def proposals(self) -> int:
+        """Those of work that has ended."""
+        return self.spent.proposals
 
     def _commit(self, commit: PoolCommitted) -> None:
         self.version, self.best, self.best_score = commit.version, commit.best, commit.best_score
@@ -127,24 +163,37 @@ class ProgressFigures:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Shows the progress of a run while it is entered."""
+    """Shows the progress of a run while it is entered. ``budget`` is what the run may spend."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self._figures = ProgressFigures()
         self._calls = CallFigures()
         self._failure: str | None = None
-        """What was said of the last call or rollout that failed."""
+        """What was said of the last call, rollout or server that failed, in one line."""
 
     def event(self, event: Event) -> None:
         """An event sink."""
         self._figures.take(event)
-        if isinstance(event.body, OwnEvent) and event.kind == "rollout.failed":
-            self._failure = str(event.body.data.get("reason"))
+        if event.kind in _FAILURES:
+            self._failed(str(event.data.get(_FAILURES[event.kind])))
 
     def call(self, record: CallRecord) -> None:
         """An observer of calls."""
         self._calls.take(record)
-        self._failure = record.error or self._failure
+        if record.error:
+            self._failed(record.error)
+
+    def _failed(self, said: str) -> None:
+        self._failure = " ".join(said.split())[:_FAILURE_CHARACTERS]
+
+    def _used(self) -> str:
+        """How much of each limit is used. After a resume, only of those of which the earlier part is known."""
+        figures = self._figures
+        return used(self._budget, figures.seconds, figures.spent, ("proposals",) if figures.resumed else DIMENSIONS)
+
+    def _waits(self) -> str:
+        return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
 
 
 class Lines(Progress):
@@ -152,25 +201,47 @@ class Lines(Progress):
     of the run's clock) without one, and one when the run is to stop.
     """
 
-    def __init__(self, write: Callable[[str], None], *, pause: float = LINE_SECONDS) -> None:
-        super().__init__()
+    def __init__(
+        self, write: Callable[[str], None], *, pause: float = LINE_SECONDS, budget: Budget | None = None
+    ) -> None:
+        super().__init__(budget)
         self._write = write
         self._pause = pause
         self._written = 0.0
+        self._told: str | None = None
+        """The last failure that a line has told."""
 
     def event(self, event: Event) -> None:
         before = self._figures.best
         super().event(event)
         figures = self._figures
         better = isinstance(event.body, PoolCommitted) and figures.best != before
-        if isinstance(event.body, RunStopping):
+        if isinstance(event.body, RunFruitless):
+            self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
+        elif isinstance(event.body, RunStopping):
             self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {figures.open_flows} flows to finish")
         elif better or figures.seconds - self._written >= self._pause:
             self._written = figures.seconds
-            self._write(
-                f"{figures.seconds:9.1f} s  best {_score(figures.best_score)} ({figures.best})"
-                f"  version {figures.version}  proposals {figures.proposals}  accepted {figures.accepted}"
-            )
+            self._write(f"{figures.seconds:9.1f} s  " + "  ".join(self._parts()))
+
+    def _parts(self) -> Iterator[str]:
+        figures, calls = self._figures, self._calls
+        yield f"best {_score(figures.best_score)} ({figures.best})"
+        yield f"version {figures.version}"
+        yield f"proposals {figures.proposals} ({figures.rate()})"
+        yield f"accepted {figures.accepted}"
+        if budget := self._used():
+            yield f"used {budget}"
+        if calls.requests:
+            yield f"in flight {calls.in_flight():.0f}"
+            yield f"tokens {calls.prompt_tokens + calls.completion_tokens:,}"
+        if figures.spent.dollars:
+            yield f"dollars {figures.spent.dollars:.4f}"
+        if waits := self._waits():
+            yield f"waiting {waits}"
+        if self._failure != self._told:
+            self._told = self._failure
+            yield f"last failure: {self._failure}"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -178,18 +249,17 @@ class Lines(Progress):
         """The lines stay."""
 
 
-def lines(write: Callable[[str], None], clock: Clock) -> Lines:
+def lines(write: Callable[[str], None], clock: Clock, budget: Budget | None = None) -> Lines:
     """Lines on a run on this clock; virtual hours pass too fast for one every half minute."""
-    return Lines(write, pause=math.inf if clock == "virtual" else LINE_SECONDS)
+    return Lines(write, pause=math.inf if clock == "virtual" else LINE_SECONDS, budget=budget)
 
 
 class LiveTable(Progress):
-    """Shows a table that is redrawn a few times a second. ``budget`` is what the run may spend."""
+    """Shows a table that is redrawn a few times a second."""
 
     def __init__(self, console: Console, title: str, budget: Budget | None = None) -> None:
-        super().__init__()
+        super().__init__(budget)
         self._title = title
-        self._budget = budget or Budget()
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
 
     def __enter__(self) -> Self:
@@ -203,22 +273,27 @@ class LiveTable(Progress):
 
     def _table(self) -> Table:
         figures = self._figures
-        minutes = figures.seconds / 60
-        rate = f"{figures.proposals / minutes:.1f}/min" if minutes > 0 else "-"
         state = f"stopping: {figures.stopping}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {figures.open_flows} flows open")
         table.add_row("best", f"{_score(figures.best_score)} ({figures.best}); seed {_score(figures.seed_score)}")
-        if used := ", ".join(_used(self._budget, figures)):
-            table.add_row("budget", used)
+        if budget := self._used():
+            table.add_row("budget", budget)
+        unchanged = f"; {figures.unchanged} replies changed nothing" if figures.unchanged else ""
         table.add_row(
-            "proposals", f"{figures.proposals} ({rate}), accepted {figures.accepted}, pool version {figures.version}"
+            "proposals",
+            f"{figures.proposals} ({figures.rate()}), accepted {figures.accepted}, "
+            f"pool version {figures.version}{unchanged}",
         )
         for row in self._requests():
             table.add_row(*row)
+        if waits := self._waits():
+            table.add_row("waiting", waits)
         table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")
+        if figures.in_vain and not figures.proposals:
+            table.add_row("in vain", Text(figures.in_vain))
         if self._failure:
-            table.add_row("last failure", Text(" ".join(self._failure.split())[:_FAILURE_CHARACTERS]))
+            table.add_row("last failure", Text(self._failure))
         return table
 
     def _requests(self) -> Iterator[tuple[str, str]]:
@@ -232,17 +307,20 @@ class LiveTable(Progress):
         yield "tokens", f"{calls.prompt_tokens:,} prompt, {calls.completion_tokens:,} completion{cost}{since}"
 
 
-def _used(budget: Budget, figures: ProgressFigures) -> Iterator[str]:
-    """How much of each limit is used. After a resume, only of those of which the earlier part is known."""
-    limit = budget.time_limit()
+def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] = DIMENSIONS) -> str:
+    """How much of each limit is used, as far as that is counted; empty if there is none."""
+    parts, limit = list[str](), budget.time_limit()
     if limit is not None:
-        left = max(0.0, limit - figures.seconds)
-        yield f"{min(1.0, figures.seconds / limit):.0%} of the time ({left / 60:.1f} min left)"
-    for name, most in budget.limits().items():
-        if name == "proposals" or not figures.resumed:
-            yield f"{figures.spent.amount(name) / most:.0%} of {most:,g} {name}"
+        left = max(0.0, limit - seconds)
+        parts.append(f"{min(1.0, seconds / limit):.0%} of the time ({left / 60:.1f} min left)")
+    parts += [
+        f"{spent.amount(name) / most:.0%} of {most:,g} {name}"
+        for name, most in budget.limits().items()
+        if name in counted
+    ]
     if budget.target_score is not None:
-        yield f"until a score of {budget.target_score:g}"
+        parts.append(f"until a score of {budget.target_score:g}")
+    return ", ".join(parts)
 
 
 def _score(score: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flowevolve.core.fresh_score import FreshScore
+from flowevolve.engine.fruitless import top_reasons
 
 _EXAMPLE_CHARACTERS = 160
 
@@ -39,7 +41,10 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         best_score = f"{_score(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
         scores = f"seed {_score(held_out['seed_score'])}, best {best_score}"
         head.add_row("held out", f"{scores} on {held_out['examples']} test examples")
-    head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}")
+    unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
+    head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}")
+    if reasons := _in_vain(_table(result["stages"])):
+        head.add_row("in vain", Text(reasons))
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
     if llm.get("usage_estimated"):
         tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
@@ -101,6 +106,14 @@ def _unread(replies: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield "not new", f"programs that were not run, by {_counts(not_new)}"
     for reason, example in _table(replies.get("examples")).items():
         yield "such as", f"{reason.replace('_', ' ')}: {' '.join(str(example).split())[:_EXAMPLE_CHARACTERS]}"
+
+
+def _in_vain(stages: Mapping[str, object]) -> str:
+    """Why work came to nothing most often."""
+    reasons: Counter[str] = Counter()
+    for counts in map(_table, stages.values()):
+        reasons.update({name: int(_number(count)) for name, count in _table(counts.get("discard_reasons")).items()})
+    return top_reasons(reasons)
 
 
 def _server(server: Mapping[str, object]) -> str:

@@ -51,7 +51,7 @@ def shown(name: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_algorithm_says_in_two_lines_for_whom_it_is(name: str) -> None:
-    lines = algorithm_class(name).suits.split("\n")
+    lines = algorithm_class(name).description.split("\n")
     assert len(lines) == 2
     assert all(20 < len(line) <= 100 and line.endswith(".") for line in lines)
 
@@ -62,7 +62,7 @@ def test_there_is_a_page_for_each_algorithm() -> None:
 
 @pytest.mark.parametrize("name", WITH_PAGE)
 def test_a_page_begins_with_the_two_lines_and_has_all_parts(name: str) -> None:
-    quoted = "".join(f"> {line}\n" for line in algorithm_class(name).suits.split("\n"))
+    quoted = "".join(f"> {line}\n" for line in algorithm_class(name).description.split("\n"))
     assert page(name).split("\n\n")[1] + "\n" == quoted
     assert list(parts(name)) == HEADINGS
 
@@ -70,7 +70,7 @@ def test_a_page_begins_with_the_two_lines_and_has_all_parts(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_index_has_the_same_lines(name: str) -> None:
     (row,) = [line for line in page("index").splitlines() if f"| [`{name}`]" in line]
-    assert algorithm_class(name).suits.replace("\n", " ") in row
+    assert algorithm_class(name).description.replace("\n", " ") in row
 
 
 @pytest.mark.parametrize("name", WITH_PAGE)

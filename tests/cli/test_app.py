@@ -71,7 +71,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "unknown data format": (("task.name=math", "task.data.path=run.toml"), 2, "unknown kind of file"),
     "empty data": (("task.name=math", "task.data.path=empty.jsonl"), 2, "holds no rows"),
     "bad json line": (("task.name=math", "task.data.path=broken.jsonl"), 2, "broken.jsonl: line 2"),
-    "row without a field": (("task.name=math", "task.data.path=rows.jsonl"), 2, "'problem' is missing"),
+    "row without a field": (
+        ("task.name=math", "task.data.path=rows.jsonl"),
+        2,
+        "'problem' is missing; its columns are key",
+    ),
     "unknown constraint": (("task.name=instructions", "task.data.path=unknown.jsonl"), 2, "made:up"),
     "too few rows": ((*INSTRUCTIONS, "task.data.sizes={train=50,val=50}"), 2, "ask for 100 rows"),
     "empty split": ((*INSTRUCTIONS, "task.data.sizes={train=2}"), 2, "'val' would be empty"),
@@ -105,6 +109,18 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         (*OPENAI, "llm.model=m", "llm.api_key_file=none"),
         2,
         "llm.api_key_file: there is no such file",
+    ),
+    "model without a backend": (("llm.model=m",), 2, "backend is missing, though model is given: set it to 'openai'"),
+    "address without a backend": (("llm.roles.task.base_url=http://h/v1",), 2, "though roles.task.base_url is given"),
+    "variable of a key that is not set": (
+        (*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "llm.api_key_env=NOT_SET_ANYWHERE"),
+        2,
+        "the environment variable NOT_SET_ANYWHERE, which is to hold the key for http://127.0.0.1:9/v1, is not set",
+    ),
+    "address of one function": (
+        (*OPENAI, "llm.model=m", "llm.base_url=http://h/v1/chat/completions"),
+        2,
+        "llm.base_url: is the address of one function of the API: leave /chat/completions out",
     ),
     "bandit without models": (("llm.roles.task.bandit=ucb",), 2, "at least two models"),
     "unreachable server": ((*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
@@ -185,7 +201,7 @@ def test_a_run_that_is_refused_leaves_no_directory(config: Path) -> None:
 def test_a_port_that_can_not_be_is_refused(arguments: tuple[str, ...], config: Path) -> None:
     done = flowevolve(*arguments, cwd=config.parent)
     assert done.returncode == 2
-    assert "Invalid value for" in done.stderr
+    assert "invalid value for" in done.stderr
     assert "Traceback" not in done.stderr
 
 

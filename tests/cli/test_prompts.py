@@ -105,7 +105,7 @@ def test_prompts_are_shown_for_a_configuration_with_templates_of_its_own(tmp_pat
         ),
         (["gepa", "--set", "seed=1"], "--set: overrides a setting of a configuration; name one with --config"),
         (["gepa", "--config", "none.toml"], "none.toml: no such config file"),
-        (["gepo"], "gepo: name a configuration of yours with --config; there are examples for gepa, combee"),
+        (["gepo"], "there is no algorithm 'gepo'; did you mean 'gepa'?"),
     ],
 )
 def test_what_can_t_be_shown_is_told_in_a_line(arguments: list[str], problem: str, tmp_path: Path) -> None:

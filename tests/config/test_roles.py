@@ -63,9 +63,23 @@ def test_models_of_an_ensemble_are_as_their_role() -> None:
 @pytest.mark.parametrize(
     ("backend", "here", "there"), [("vllm", True, False), ("openai", False, False), ("sim", True, False)]
 )
-def test_a_server_of_ours_must_list_its_models_and_a_remote_api_need_not(backend: str, here: bool, there: bool) -> None:
+def test_a_server_of_ours_must_have_a_list_of_models_and_a_remote_api_need_not(
+    backend: str, here: bool, there: bool
+) -> None:
     plain, other = one({"model": "n"}, backend=backend), one({"base_url": "https://there/v1"}, backend=backend)
-    assert (plain.must_be_listed, other.must_be_listed) == (here, there)
+    assert (plain.must_have_list, other.must_have_list) == (here, there)
+
+
+@pytest.mark.parametrize(
+    ("said", "must"),
+    [
+        ({}, True),
+        ({"unlisted_models": True}, False),
+        ({"base_url": "https://h", "azure_api_version": "2024-10-21"}, False),
+    ],
+)
+def test_what_a_list_lacks_is_not_served_unless_the_list_may_be_incomplete(said: dict[str, object], must: bool) -> None:
+    assert one({"model": "n"}, backend="openai", **said).must_be_listed is must
 
 
 def test_roles_that_are_called_come_first_and_models_are_named_once() -> None:

@@ -49,7 +49,7 @@ def values(hint: object) -> st.SearchStrategy[object]:
     if origin is tuple:
         return st.lists(values(arguments[0]), max_size=3).map(tuple)
     if origin is Mapping:
-        held = values(arguments[1]) if arguments[1] in (str, int | float) else PLAIN_DATA
+        held = values(arguments[1]) if arguments[1] in (str, int, int | float) else PLAIN_DATA
         return st.dictionaries(TEXTS, held, max_size=3)
     if origin in (Union, UnionType):
         return st.one_of(*map(values, arguments))

@@ -25,16 +25,17 @@ def commit(seq: int, version: int, best: str, score: float) -> Event:
     return some_event(seq, "pool.commit", version=version, stage="update", best=best, best_score=score, changes=changes)
 
 
-def proposed(seq: int, operator: str) -> Event:
-    return some_event(seq, "candidate.proposed", operator=operator)
+def proposed(seq: int) -> Event:
+    """Work that has ended with a proposal."""
+    return some_event(seq, "item.done", cost={"proposals": 1})
 
 
 EVENTS = [
     some_event(0, "flow.open", flow=0),
     commit(1, 1, "c0", 0.2),
     some_event(2, "flow.close", flow=0),
-    proposed(3, "reflect"),
-    proposed(4, "repair"),
+    proposed(3),
+    some_event(4, "item.done", outcome="discarded", reason="unchanged"),
     commit(5, 2, "c0", 0.2),
     commit(6, 3, "c2", 0.5),
     some_event(7, "item.taken", gap=2, stage="screen"),
@@ -48,6 +49,7 @@ def test_the_tally_adds_up() -> None:
     for event in EVENTS:
         figures.take(event)
     assert (figures.proposals, figures.accepted, figures.version, figures.stale, figures.open_flows) == (1, 2, 3, 1, 0)
+    assert figures.unchanged == 1
     assert (figures.seed_score, figures.best_score, figures.best, figures.stopping) == (0.2, 0.5, "c2", "seconds")
 
 
@@ -62,7 +64,7 @@ def test_plain_lines_tell_what_is_new() -> None:
 def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "real") as progress:
-        for event in [commit(0, 1, "c0", 0.2), *(proposed(seconds, "reflect") for seconds in range(1, 100, 7))]:
+        for event in [commit(0, 1, "c0", 0.2), *(proposed(seconds) for seconds in range(1, 100, 7))]:
             progress.event(event)
     assert [line.split()[0] for line in told] == ["0.0", "36.0", "71.0"]
     assert "best 0.2000 (c0)  version 1  proposals 6" in told[1]
@@ -71,7 +73,7 @@ def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> N
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "virtual") as progress:
-        for event in [commit(0, 1, "c0", 0.2), proposed(9999, "reflect")]:
+        for event in [commit(0, 1, "c0", 0.2), proposed(9999)]:
             progress.event(event)
     assert len(told) == 1
 
@@ -124,6 +126,43 @@ def test_the_live_table_tells_of_requests_tokens_and_dollars() -> None:
     assert "500: out of order" in output
 
 
+def waiting_events() -> list[Event]:
+    sent = [some_event(n, "item.sent", item=f"1/{n}", stage="evaluate" if n else "screen") for n in range(4)]
+    return [*sent, some_event(4, "item.taken", item="1/3", stage="evaluate")]
+
+
+def test_the_live_table_says_what_waits_where() -> None:
+    assert "evaluate 2, screen 1" in drawn(waiting_events())
+    assert "waiting" not in drawn(EVENTS)
+
+
+def test_the_live_table_shows_the_last_server_that_failed() -> None:
+    assert "killed by signal 9" in drawn([some_event(1, "server.died", url="x", detail="killed by\nsignal 9")])
+
+
+def test_plain_lines_tell_all_that_the_table_does() -> None:
+    told: list[str] = []
+    with lines(told.append, "real", Budget(minutes=2, tokens=1000)) as progress:
+        for each in [call(0, 5), call(0, 10, "500: out\nof order")]:
+            progress.call(each)
+        rewritten = some_event(5, "candidate.proposed", operator="reflect")
+        done = some_event(30, "item.done", cost={"proposals": 1, "tokens": 500, "dollars": 0.25})
+        for event in [*waiting_events(), rewritten, done, some_event(61, "flow.open")]:
+            progress.event(event)
+    first, second = told
+    for said in (
+        "proposals 1 (2.0/min)",
+        "used 25% of the time (1.5 min left), 50% of 1,000 tokens",
+        "in flight 2",
+        "tokens 1,070",
+        "dollars 0.2500",
+        "waiting evaluate 2, screen 1",
+    ):
+        assert said in first
+    assert first.endswith("last failure: 500: out of order")
+    assert "last failure" not in second
+
+
 def test_requests_of_long_ago_are_not_in_flight() -> None:
     assert "about 1 in flight" in drawn(EVENTS, [*(call(0, 10) for _ in range(9)), call(70, 100)])
 
@@ -151,6 +190,8 @@ def test_metrics_count_items_and_calls() -> None:
     metrics.call(CallRecord("task", scope, request, cached, None, 0, 0.0, 1.0, 1.0))
     text = generate_latest(metrics.registry).decode()
     assert 'flowevolve_items_total{outcome="discarded",stage="screen"} 1.0' in text
+    assert "flowevolve_proposals_total 1.0" in text
+    assert "flowevolve_unchanged_total 1.0" in text
     assert "flowevolve_pool_version 3.0" in text
     assert 'flowevolve_candidates_total{status="confirmed"} 3.0' in text
     assert 'flowevolve_workers{stage="evaluate"} 9.0' in text
@@ -169,7 +210,13 @@ def test_metrics_count_items_and_calls() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "shown"),
-    [("run.failed", True), ("server.gave_up", True), ("run.start", False), ("item.sent", False)],
+    [
+        ("run.failed", False),
+        ("rollout.failed", False),
+        ("server.gave_up", True),
+        ("run.start", False),
+        ("item.sent", False),
+    ],
 )
 def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs(logging.WARNING)
@@ -177,14 +224,12 @@ def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, caps
     assert (kind in capsys.readouterr().err) == shown
 
 
-def test_copies_and_what_is_evolved_beside_count_as_neither_proposed_nor_accepted() -> None:
+def test_copies_and_what_is_evolved_beside_are_not_counted_as_accepted() -> None:
     figures = ProgressFigures()
     figures.take(commit(0, 1, "c0", 0.2))
-    for seq, operator in enumerate(("migrate", "meta", "seed", "explore"), 1):
-        figures.take(proposed(seq, operator))
     for seq, (operator, pool) in enumerate(
         (("migrate", "main"), ("meta", "prompts"), ("seed", "main"), ("explore", "main")), 5
     ):
         changes = some_changes(add="c1", status="confirmed", operator=operator, pool=pool)
         figures.take(some_event(seq, "pool.commit", version=seq, stage="update", changes=changes, best_score=0.5))
-    assert (figures.proposals, figures.accepted) == (1, 1)
+    assert figures.accepted == 1

@@ -61,7 +61,7 @@ class ACE(Algorithm[ACEConfig]):
     """
 
     name = "ace"
-    suits = (
+    description = (
         "A playbook of short notes beside the prompt, for a task with many different kinds of cases.\n"
         "For a hundred samples and more, with a model that follows and cites what it is given."
     )

@@ -56,7 +56,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
     """
 
     name = "code_evolve"
-    suits = (
+    description = (
         "Programs with many different solutions, on islands, with instructions that evolve as well.\n"
         "For several hundred evaluations and more, with one model or an ensemble."
     )

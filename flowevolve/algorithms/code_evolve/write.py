@@ -11,6 +11,7 @@ from flowevolve.algorithms.code_evolve.islands import Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Operator, Prompted
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import UnparsableReplyError
@@ -57,10 +58,10 @@ class Meta:
         try:
             text = await ask(context, META, prompt, read, agent="meta", candidate=chosen.prompt.id)
         except UnparsableReplyError as error:
-            raise Discard("unparsable reply") from error
+            raise Discard(UNREADABLE) from error
         artifact = Artifact({INSTRUCTIONS: text})
         if artifact == chosen.prompt.artifact:
-            raise Discard("unchanged")
+            raise Discard(UNCHANGED)
         attributes = {**Place(island=chosen.island).to_json(), "program": chosen.parent.id}
         new = context.propose(
             artifact, parents=[chosen.prompt], operator="meta", attributes=attributes, born=item.version

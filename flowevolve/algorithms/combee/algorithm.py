@@ -32,7 +32,7 @@ class Combee(GEPA):
     """
 
     name = "combee"
-    suits = (
+    description = (
         "Prompts, where much is to be learnt from many rows and single edits bring little.\n"
         "For budgets of thousands of calls, with a model that can merge long lists of findings."
     )

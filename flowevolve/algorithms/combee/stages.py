@@ -9,6 +9,7 @@ from functools import partial
 from flowevolve._util.tasks import run_all
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import UNCHANGED
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Gathered, Item
 from flowevolve.core.payload_kinds import payload
@@ -41,7 +42,7 @@ class Reflect:
         selected = rolled.selected
         texts = await reflect_all(rolled, context, self.write)
         if rewritten(selected, texts) == selected.parent.artifact:
-            raise Discard("unchanged")
+            raise Discard(UNCHANGED)
         yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))
 
 
@@ -67,10 +68,10 @@ class Aggregate:
             for place, component in enumerate(selected.components)
         ]
         texts = await run_all(jobs)
-        context.begin(Cost(proposals=1))
         artifact = rewritten(selected, texts)
         if artifact == parent.artifact:
-            raise Discard("unchanged")
+            raise Discard(UNCHANGED)
+        context.begin(Cost(proposals=1))
         candidate = context.propose(
             artifact,
             parents=[parent],

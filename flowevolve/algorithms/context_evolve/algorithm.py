@@ -53,7 +53,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     """
 
     name = "context_evolve"
-    suits = (
+    description = (
         "Long programs, of which a prompt can show few: agents keep the history short.\n"
         "For some hundred evaluations; it saves tokens where programs have 1,000 tokens or more."
     )

@@ -81,7 +81,7 @@ class CSE(Algorithm[CSEConfig]):
     """
 
     name = "cse"
-    suits = (
+    description = (
         "Programs of several parts that are to be correct and fast, improved a part at a time.\n"
         "For about thirty evaluations, each with five to eight calls of a strong model."
     )

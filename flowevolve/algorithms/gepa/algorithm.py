@@ -107,7 +107,7 @@ class GEPA(Algorithm[GEPAConfig]):
     """
 
     name = "gepa"
-    suits = (
+    description = (
         "Prompts of one or more parts, where you have rows and a metric. Begin with this one.\n"
         "From some hundred metric calls on, with a model that can say what went wrong."
     )

@@ -66,7 +66,7 @@ class LEVI(Algorithm[LEVIConfig]):
     """
 
     name = "levi"
-    suits = (
+    description = (
         "Programs, where unlike solutions are worth keeping; and prompts whose rollouts are dear.\n"
         "For some hundred evaluations: a small model makes most changes, a large one the leaps."
     )

@@ -13,6 +13,7 @@ from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.payloads import Brief, Unwritten
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError, UnparsableReplyError
@@ -167,10 +168,10 @@ class PromptWriter:
         rollouts = await self._rollouts.run(parent, batch, "train", context)
         jobs = [partial(_rewritten, name, parent, others, brief, rollouts, context) for name in chosen]
         texts = dict(zip(chosen, await run_all(jobs), strict=True))
-        context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
         if artifact == parent.artifact:
-            raise Discard("unchanged")
+            raise Discard(UNCHANGED)
+        context.begin(Cost(proposals=1))
         parents = () if brief.operator == "diverse" else shown
         return context.propose(artifact, parents=parents, operator=brief.operator, born=born)
 
@@ -202,7 +203,7 @@ async def _rewritten(
     try:
         return await read_reply(context, model, prompt, read, asker)
     except UnparsableReplyError as error:
-        raise Discard("unparsable reply") from error
+        raise Discard(UNREADABLE) from error
 
 
 def _shown_instructions(component: str, candidates: Sequence[Candidate]) -> list[ShownInstruction]:

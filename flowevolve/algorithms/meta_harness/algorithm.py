@@ -39,7 +39,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
     """
 
     name = "meta_harness"
-    suits = (
+    description = (
         "The Python code around a model that classifies texts: what it remembers and what it shows.\n"
         "For some dozens of proposals, with a proposer that writes code well. Needs bubblewrap."
     )

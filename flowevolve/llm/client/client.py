@@ -9,13 +9,15 @@ and costs nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import anyio
 
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.logger import logger
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.event_kinds import UsageEstimated
@@ -31,6 +33,8 @@ from flowevolve.core.model import (
     OverloadedError,
     R,
     RefusedError,
+    RejectedError,
+    ServerError,
     UnreachableError,
     Usage,
 )
@@ -48,6 +52,8 @@ from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.response_times import ResponseTimes
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
+FAILURES_BEFORE_GIVING_UP = 10
+"""A role of which so many calls failed, and none was ever answered, ends the run."""
 EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
 MAX_UNANSWERED_IN_A_ROW = 3
@@ -91,6 +97,10 @@ class LLMClient:
         self._hedging = hedging
         self._log = log
         self._unanswered = unanswered if unanswered is not None else Pulse()
+        self._failures: Counter[str] = Counter()
+        """How many calls of a role failed in spite of an answer, as long as none has succeeded."""
+        self._answered: set[str] = set()
+        """Roles of which a call has succeeded."""
         self._uncounted: set[str] = set()
         """Models whose server left out token counts; each is reported once."""
         # Keyed by identity, as transports need not be hashable; two transports to one address are two backends.
@@ -165,8 +175,10 @@ class LLMClient:
         """How many calls may be in flight at present."""
         return self._scheduler.limit
 
-    async def check(self) -> None:
+    async def check(self, note: Callable[[str], None] | None = None) -> None:
         """Check that every backend can be reached and serves its roles' models. This uses no tokens.
+
+        ``note`` is told what can't be known before the first call, a line each; by default it is logged.
 
         Raises:
             BackendUnreachableError: if a backend gives no useful answer; there is no second try.
@@ -175,7 +187,7 @@ class LLMClient:
         members = [(name, member) for name, role in self._roles.items() for member in role.members]
         for backend in self._backends.values():
             asked = [(name, member) for name, member in members if member.transport is backend.transport]
-            await check_models(backend.transport, backend.where, asked)
+            await check_models(backend.transport, backend.where, asked, note or _log_note)
 
     def retries(self, role: str) -> int:
         """How often this role is asked once more for a reply that can't be read."""
@@ -209,6 +221,7 @@ class LLMClient:
                 usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._raise_if_cut(call, reply)
+                self._answered.add(call.role)
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -235,7 +248,23 @@ class LLMClient:
         if error is not None and call.settings.fails_if_cut:
             call.failed_usage = error.usage
             self._report(call, call.backend.answered, None, error)
+            self._raise_if_all_fail(call, error)
             raise error
+
+    def _raise_if_all_fail(self, call: PendingCall[R], error: LLMError) -> None:
+        """Raises: BackendRefusedError if no chat of this role was ever answered, and this is one failure too many.
+
+        Without embeddings the work goes on.
+        """
+        if not isinstance(call, PendingChat):
+            return
+        self._failures[call.role] += 1
+        count = self._failures[call.role]
+        if call.role not in self._answered and count >= FAILURES_BEFORE_GIVING_UP:
+            raise BackendRefusedError(
+                f"{call.backend.where}: each of the first {count} calls of role {call.role!r} "
+                f"(model {call.request.model!r}) failed; the last: {error}"
+            ) from error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.call_kind, reply.usage.completion_tokens)
@@ -277,6 +306,8 @@ class LLMClient:
                 raise _unreachable(call, silent_seconds, error) from error
             case UnreachableError():
                 call.backend.unanswered_in_a_row += 1
+            case RejectedError() | ServerError():
+                self._raise_if_all_fail(call, error)
         raise error
 
     def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
@@ -336,6 +367,10 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
+
+
+def _log_note(said: str) -> None:
+    logger().warning("models.unknown", note=said)
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 import anyio
 
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
-from flowevolve._util.logger import logger
-from flowevolve.core.model import NO_MODEL_LIST, LLMError, RefusedError, ServerError, Transport, UnreachableError
+from flowevolve.core.model import (
+    NO_MODEL_LIST,
+    LLMError,
+    RefusedError,
+    ServerError,
+    Transport,
+    UnreachableError,
+    WrongAddressError,
+)
 from flowevolve.llm.client.role import Role
 
 CHECK_SECONDS = 30.0
 """The time limit for one backend's answer."""
+_SHOWN = 20
+"""How many of the models of a backend an error names."""
 
 
 async def is_alive(transport: Transport) -> bool:
@@ -28,40 +38,59 @@ async def is_alive(transport: Transport) -> bool:
     return True
 
 
-async def check_models(transport: Transport, where: str, asked: Sequence[tuple[str, Role]]) -> None:
+async def check_models(
+    transport: Transport, where: str, asked: Sequence[tuple[str, Role]], note: Callable[[str], None]
+) -> None:
     """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and the role.
 
-    The lists of remote APIs may be incomplete, so a model missing there is only logged as a warning.
+    ``note`` is told what can't be known before the first call: where there is no list of models, or the list need not
+    be complete.
 
     Raises:
         BackendUnreachableError: if it gives no useful answer.
         BackendRefusedError: if it refuses us, or does not list a model that must be listed.
     """
-    lenient = not any(role.must_be_listed for _, role in asked)
-    served = await _served_models(transport, where, lenient=lenient)
+    needs_list = any(role.must_have_list for _, role in asked)
+    served = await _served_models(transport, where, note, needs_list=needs_list)
     if served is None:
         return
     for name, role in asked:
-        if role.model in served or f"models/{role.model}" in served:  # Google's API lists its models so
+        if _lists(served, role.model):
             continue
+        there_are = f"it serves {', '.join(_closest_first(served, role.model)) or 'nothing'}"
         if role.must_be_listed:
             raise BackendRefusedError(
-                f"{where} does not serve {role.model!r}, the model of role {name!r}; "
-                f"it serves {', '.join(served) or 'nothing'}. Set the role's model to one of these, "
-                "or serve the model there"
+                f"{where} does not serve {role.model!r}, the model of role {name!r}; {there_are}. "
+                "Set the role's model to one of these, or serve the model there"
             )
-        similar = get_close_matches(role.model, served)
-        logger().warning("model.not_listed", backend=where, model=role.model, role=name, similar=similar)
+        note(f"{where} does not list {role.model!r}, the model of role {name!r}; {there_are}")
 
 
-async def _served_models(transport: Transport, where: str, *, lenient: bool) -> tuple[str, ...] | None:
+def _lists(served: Sequence[str], model: str) -> bool:
+    """Whether a list has a model: by its name, as Google or Ollama write it, or by the pattern of a gateway."""
+    spellings = {model, f"models/{model}", f"{model}:latest"}
+    return any(name in spellings or ("*" in name and fnmatchcase(model, name)) for name in served)
+
+
+def _closest_first(served: Sequence[str], model: str) -> list[str]:
+    """The names of a list, those first that are like a model's, and of a long list only the first."""
+    names = list(dict.fromkeys([*get_close_matches(model, served), *served]))
+    more = len(names) - _SHOWN
+    return names if more <= 0 else [*names[:_SHOWN], f"and {more} more"]
+
+
+async def _served_models(
+    transport: Transport, where: str, note: Callable[[str], None], *, needs_list: bool
+) -> tuple[str, ...] | None:
     """The models that the backend lists; None if it has no such list and need not have one."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
             return await transport.models()
+    except WrongAddressError as error:
+        raise BackendRefusedError(f"{where}: {error}") from error
     except RefusedError as error:
-        if lenient and error.status in NO_MODEL_LIST:
-            logger().warning("models.no_list", backend=where, error=str(error))
+        if not needs_list and error.status in NO_MODEL_LIST:
+            note(f"{where} has no list of models, so whether it serves what is asked for is seen at the first call")
             return None
         raise BackendRefusedError(
             f"{where} turned the request for its models away: {error}. "

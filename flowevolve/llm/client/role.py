@@ -45,7 +45,9 @@ class Role:
     fails_if_cut: bool = True
     """Whether a call fails whose tokens ran out before the answer began; otherwise its answer is empty."""
     must_be_listed: bool = True
-    """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
+    """Whether a model missing from the backend's list of models is an error. Some lists are incomplete."""
+    must_have_list: bool = True
+    """Whether it is an error if the backend has no list of models. Some remote APIs have none."""
 
     @property
     def members(self) -> tuple[Role, ...]:

@@ -20,8 +20,9 @@ from aiohttp import (
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address, check_redirect
 from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
+from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.proxies import proxy_for
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -87,10 +88,13 @@ class AioHTTPTransport(ServerTransport):
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
-        with failures.limited(wire.MODELS_SECONDS):
-            async with self._request("GET", MODELS, None) as response:
-                content = await self._content(response)
-        return wire.model_names(content)
+
+        async def get(path: str) -> bytes:
+            with failures.limited(wire.MODELS_SECONDS):
+                async with self._request("GET", path, None) as response:
+                    return await self._content(response)
+
+        return await list_models(self._address, get)
 
     async def aclose(self) -> None:
         """Close all connections."""

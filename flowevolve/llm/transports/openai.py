@@ -2,7 +2,7 @@
 
 The SDK only carries the bytes: its retries are off, and its types are not used, as they accept a body of any shape.
 
-Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
+Needs ``openai``, ``httpx2`` and ``aiohttp``.
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from httpx2 import AsyncBaseTransport, AsyncByteStream, HTTPError, Limits, Response
+from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address, check_redirect
 from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
+from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
 
+_CLIENT: type[AsyncClient] = DefaultAioHttpClient if issubclass(DefaultAioHttpClient, AsyncClient) else AsyncClient
+"""What carries the bytes for the SDK: aiohttp, where the SDK has that for httpx2. Version 2 has not, and LiteLLM, which
+dspy needs, takes the SDK back to that.
+"""
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
 
@@ -64,11 +69,12 @@ class OpenAITransport(ServerTransport):
             default_query=self._address.query,
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
-            http_client=DefaultAioHttpClient(
+            http_client=_CLIENT(
                 limits=limits,
                 timeout=None,
                 mounts=_NO_PROXIES if is_loopback(base_url) else None,
                 event_hooks={"response": [partial(_bound, max_reply_bytes)]},
+                follow_redirects=True,
             ),
         )
 
@@ -96,9 +102,13 @@ class OpenAITransport(ServerTransport):
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
-        with _failures(wire.MODELS_SECONDS):
-            answer = await self._client.get(MODELS, cast_to=Response, options={"headers": self._headers})
-        return wire.model_names(answer.content)
+
+        async def get(path: str) -> bytes:
+            with _failures(wire.MODELS_SECONDS):
+                answer = await self._client.get(path, cast_to=Response, options={"headers": self._headers})
+            return answer.content
+
+        return await list_models(self._address, get)
 
     async def aclose(self) -> None:
         """Close all connections."""

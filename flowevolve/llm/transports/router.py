@@ -267,7 +267,7 @@ class Router:
         try:
             return await endpoint.models()
         except RefusedError as error:
-            raise RefusedError(f"{endpoint.stats.url}: {error}", status=error.status) from error
+            raise type(error)(f"{endpoint.stats.url}: {error}", status=error.status) from error
         except LLMError as error:
             endpoint.failed(error)
             if endpoint.state == "up":

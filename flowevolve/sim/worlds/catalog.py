@@ -27,6 +27,12 @@ def families(params: RulesParams) -> World:
     return FamiliesWorld(params)
 
 
+ABOUT_WORLDS: Mapping[str, str] = {
+    "rules": "Prompts: a house style whose rules a prompt may state; its models obey, reflect and judge.",
+    "harness": "Harnesses: a coder that writes them, and a model that labels texts by the examples it is shown.",
+    "code": "Programs: a coder that edits real programs at random, without knowing what they are for.",
+    "families": "Programs: a landscape of known basins, built to tell algorithms apart.",
+}
 WORLDS: Mapping[str, Callable[[RulesParams], World]] = {
     "rules": RulesWorld,
     "harness": harness,

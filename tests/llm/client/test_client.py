@@ -26,9 +26,10 @@ from flowevolve.core.model import (
     Transport,
     UnreachableError,
     Usage,
+    WrongAddressError,
 )
 from flowevolve.llm.client.accounting import Account, Price
-from flowevolve.llm.client.client import MAX_UNANSWERED_IN_A_ROW, LLMClient
+from flowevolve.llm.client.client import FAILURES_BEFORE_GIVING_UP, MAX_UNANSWERED_IN_A_ROW, LLMClient
 from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
@@ -582,6 +583,28 @@ def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping
     anyio.run(main, backend_options=jumping_clock)
 
 
+@pytest.mark.parametrize("error", [RejectedError("HTTP 400: no"), ServerError("HTTP 500: broken")])
+async def test_a_role_of_which_every_call_fails_ends_the_run(error: LLMError) -> None:
+    rig = Rig(Scripted("fine"), Scripted(error))
+    await rig.ask("r0")
+    for _ in range(FAILURES_BEFORE_GIVING_UP - 1):
+        with pytest.raises(type(error)):
+            await rig.ask("r1")
+    with pytest.raises(
+        BackendRefusedError, match=rf"^http://fake/v1: each of the first 10 calls of role 'r1' .*{error}"
+    ):
+        await rig.ask("r1")
+
+
+async def test_a_role_that_was_answered_once_may_fail_as_often_as_it_likes() -> None:
+    transport = Scripted("fine", *[RejectedError("HTTP 400: no")] * (FAILURES_BEFORE_GIVING_UP + 5))
+    rig = Rig(transport)
+    await rig.ask()
+    for _ in range(FAILURES_BEFORE_GIVING_UP + 5):
+        with pytest.raises(RejectedError):
+            await rig.ask()
+
+
 # Checking before a run
 
 
@@ -613,31 +636,39 @@ async def test_a_server_of_ours_has_a_list_of_models(status) -> None:
         await Rig(Scripted(models=RefusedError("HTTP", status=status))).client.check()
 
 
-def remote(models) -> LLMClient:
-    role = Role(Scripted(models=models), "gemini-2.5-flash", must_be_listed=False)
+def remote(models, *, must_be_listed: bool = True, model: str = "gemini-2.5-flash") -> LLMClient:
+    role = Role(Scripted(models=models), model, must_be_listed=must_be_listed, must_have_list=False)
     return LLMClient({"task": role}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
 
 
-async def test_what_the_list_of_a_remote_api_lacks_is_a_warning() -> None:
+async def test_a_model_that_is_not_listed_is_an_error_with_the_list_those_like_it_first() -> None:
+    others = [f"m{number}" for number in range(30)]
+    with pytest.raises(BackendRefusedError, match=r"'gemini-2.5-flash'.*serves gemini-2.5-flash-001, m0, .*11 more\."):
+        await remote((*others, "gemini-2.5-flash-001")).check()
+
+
+async def test_where_lists_may_be_incomplete_a_note_says_what_is_missing() -> None:
+    notes: list[str] = []
+    client = remote(("other",), must_be_listed=False)
+    await client.check(notes.append)
+    assert notes == ["http://fake/v1 does not list 'gemini-2.5-flash', the model of role 'task'; it serves other"]
     with capture_logs() as logs:
-        await remote(("gemini-2.5-flash-001", "other")).check()
-    assert logs == [
-        {
-            "event": "model.not_listed",
-            "log_level": "warning",
-            "backend": "http://fake/v1",
-            "model": "gemini-2.5-flash",
-            "role": "task",
-            "similar": ["gemini-2.5-flash-001"],
-        }
-    ]
+        await client.check()
+    assert [(log["event"], log["note"]) for log in logs] == [("models.unknown", notes[0])]
 
 
 @pytest.mark.parametrize("status", [404, 405])
 async def test_a_remote_api_may_have_no_list_of_models(status) -> None:
-    with capture_logs() as logs:
-        await remote(RefusedError("HTTP: nothing here", status=status)).check()
-    assert [(log["event"], log["error"]) for log in logs] == [("models.no_list", "HTTP: nothing here")]
+    notes: list[str] = []
+    await remote(RefusedError("HTTP: nothing here", status=status)).check(notes.append)
+    assert len(notes) == 1
+    assert notes[0].startswith("http://fake/v1 has no list of models")
+
+
+async def test_an_address_that_lacks_a_part_is_told_with_the_right_one() -> None:
+    trouble = WrongAddressError("there is no API there, but at http://fake/v1 there is")
+    with pytest.raises(BackendRefusedError, match=r"^http://fake/v1: there is no API there, but at"):
+        await remote(trouble).check()
 
 
 async def test_a_remote_api_that_turns_us_away_is_an_error() -> None:
@@ -645,10 +676,14 @@ async def test_a_remote_api_that_turns_us_away_is_an_error() -> None:
         await remote(RefusedError("HTTP 401", status=401)).check()
 
 
-async def test_googles_way_to_list_a_model_is_understood() -> None:
-    with capture_logs() as logs:
-        await remote(("models/gemini-2.5-flash",)).check()
-    assert logs == []
+@pytest.mark.parametrize(
+    ("listed", "model"),
+    [("models/gemini-2.5-flash", "gemini-2.5-flash"), ("llama3:latest", "llama3"), ("openai/*", "openai/gpt-5")],
+)
+async def test_other_ways_to_list_a_model_are_understood(listed: str, model: str) -> None:
+    notes: list[str] = []
+    await remote((listed,), model=model).check(notes.append)
+    assert notes == []
 
 
 async def test_check_does_not_wait_for_ever() -> None:

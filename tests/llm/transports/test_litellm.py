@@ -27,7 +27,8 @@ from flowevolve.core.model import (
     Usage,
 )
 from flowevolve.llm.transports.litellm import LiteLLMTransport
-from flowevolve.runner.assemble import check_backend, make_roles, open_roles
+from flowevolve.runner.assemble import make_roles, open_roles
+from flowevolve.runner.backend_checks import check_backend
 from tests.llm.transports.test_transports import answer, server
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +111,7 @@ async def test_it_is_opened_by_the_configuration(stand_in: StandIn, monkeypatch:
     async with open_roles(config, roles) as opened:
         [member] = opened["task"].members
         assert isinstance(member.transport, Transport)
-        assert not member.must_be_listed
+        assert not member.must_have_list
         assert member.chat_extra == {"reasoning_effort": "none"}
         await member.transport.chat(REQUEST, timeout=60)
         with pytest.raises(RefusedError) as raised:

@@ -1,0 +1,124 @@
+"""The command line's ``init``: a folder to begin with, after five questions or as flags say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from flowevolve._util.errors import InputError
+from flowevolve.cli.terminal import print_error, print_plain
+
+if TYPE_CHECKING:
+    from flowevolve.cli.starter import Wish
+
+T = TypeVar("T")
+
+
+class Evolves(StrEnum):
+    prompt = "prompt"
+    program = "program"
+
+
+def init_command(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="where to; nothing there is overwritten")] = Path(),
+    kind: Annotated[
+        Evolves | None, typer.Option(metavar="KIND", help="what is to get better: prompt (the default) or program")
+    ] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="a prompt's rows: .csv, .jsonl or .parquet")] = None,
+    shown: Annotated[
+        str | None,
+        typer.Option("--input", metavar="TEMPLATE", help='what the model is shown of a row, such as "{question}"'),
+    ] = None,
+    answer: Annotated[str | None, typer.Option(metavar="COLUMN", help="the column with the right answer")] = None,
+    prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="the prompt to begin with")] = None,
+    program: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the program to begin with, a Python file")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the model's name; without one it is simulated")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="its server, if it is not OpenAI's: http://localhost:8000/v1")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help='such as "10 minutes" or "200 proposals"')
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="by default the first to try for what is to get better")
+    ] = None,
+) -> None:
+    """Write a configuration with comments, and the task that it names, ready to run. Asks what flags don't say."""
+    from flowevolve.cli.starter import BUDGET, CONFIG, Wish, write_starter
+
+    if rows is not None and program is not None:
+        raise InputError("init: --rows are for a prompt, --program is for a program: give one of the two")
+    if (program is not None and kind is Evolves.prompt) or (rows is not None and kind is Evolves.program):
+        raise InputError(f"init: --kind {kind} and {'--program' if program else '--rows'} don't go together")
+    told = Wish(rows=rows, input=shown, answer=answer, prompt=prompt, program=program, model=model, url=url)
+    told = replace(told, algorithm=algorithm, kind="program" if program or kind is Evolves.program else "prompt")
+    if sys.stdin.isatty():
+        told = _asked(told, asks_kind=kind is None and rows is None and program is None, budget=budget)
+    else:
+        told = replace(told, budget=budget or BUDGET)
+    for path in write_starter(folder, told):
+        print_plain(f"written: {path}")
+    if told.model is None:
+        print_plain(
+            "the model is simulated" + (", and knows nothing of your rows: scores mean nothing" if told.rows else "")
+        )
+    elif told.url is None:
+        print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")
+    steps = [] if folder == Path() else [f"cd {folder}"]
+    steps += [] if told.model is None else [f"flowevolve check {CONFIG}"]
+    print_plain(f"next: {' && '.join([*steps, f'flowevolve run {CONFIG}'])}")
+
+
+def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
+    """What is wished for, after asking what has not been said."""
+    from flowevolve.cli.starter import BUDGET, check_rows, program_entry, read_budget
+
+    if asks_kind:
+        kind = _ask("What is to get better: a prompt or a program?", "prompt", lambda said: Evolves(said).value)
+        told = replace(told, kind="program" if kind == "program" else "prompt")
+    if told.kind == "prompt" and told.rows is None:
+
+        def with_rows(said: str) -> Wish:
+            wish = replace(told, rows=Path(said) if said else None)
+            if said:
+                check_rows(wish)
+            return wish
+
+        told = _ask("File with rows, .csv, .jsonl or .parquet (none: a sample)", "", with_rows)
+    if told.kind == "program" and told.program is None:
+
+        def with_program(said: str) -> Wish:
+            if said:
+                program_entry(Path(said))
+            return replace(told, program=Path(said) if said else None)
+
+        told = _ask("Python program to begin with (none: a sample)", "", with_program)
+    if told.model is None:
+        told = replace(told, model=_ask("Model, such as gpt-5-mini (none: simulated, without a key)", "", str) or None)
+        if told.model is not None and told.url is None:
+            told = replace(
+                told, url=_ask("Its server, such as http://localhost:8000/v1 (none: OpenAI's)", "", str) or None
+            )
+    if budget is None:
+        budget = _ask("Budget", BUDGET, lambda said: " ".join(reversed(read_budget(said))))
+    return replace(told, budget=budget)
+
+
+def _ask(question: str, default: str, read: Callable[[str], T]) -> T:
+    """Ask until the answer can be read."""
+    while True:
+        said = typer.prompt(question, default=default, show_default=bool(default))
+        try:
+            return read(said.strip())
+        except (InputError, ValueError) as error:
+            print_error(f"{error}")

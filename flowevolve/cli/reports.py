@@ -1,0 +1,192 @@
+"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. They write nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowevolve._util.errors import InputError
+from flowevolve.cli.terminal import aligned, console, print_error, print_json, print_plain
+
+if TYPE_CHECKING:
+    from flowevolve._util.intervals import Interval
+    from flowevolve.runner.overview import BestFound, Overview, State
+
+RUNS = Path("runs")
+_UNFINISHED: Mapping[State, str] = {
+    "running": "is still running",
+    "interrupted": "was stopped or killed",
+    "failed": "has failed",
+    "not begun": "has not begun",
+    "finished": "is just ending",
+}
+"""How it is said of a run without a result what became of it."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
+
+
+def report_command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")], as_json: AsJson = False
+) -> None:
+    """Print what a run came to, or how far it is."""
+    from flowevolve.journal.run_directory import RESULT, read_result
+    from flowevolve.runner.overview import find_best, read_overview
+    from flowevolve.telemetry.summary import summarize
+
+    overview = read_overview(directory)
+    if (directory / RESULT).is_file():
+        result = read_result(directory)
+        if as_json:
+            print_json({"directory": str(directory), "state": overview.state, **result})
+        else:
+            console.print(summarize(result))
+            if overview.hint:
+                print_plain(f"to go on: {overview.hint}")
+        return
+    best = find_best(overview)
+    if as_json:
+        print_json(_unfinished_json(overview, best))
+    else:
+        _print_unfinished(overview, best)
+
+
+def status_command(
+    directories: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR...", help="run directories; with --all, folders of them")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="all runs in these folders, by default in runs/")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a line on each run: its state, best score, proposals, use of the budget and time."""
+    from flowevolve.runner.overview import read_overview, run_directories
+
+    if not directories and not every:
+        raise InputError("status: name run directories, or --all for those in runs/")
+    if not every:
+        overviews = [read_overview(path) for path in directories or ()]
+    else:
+        folders = directories or [RUNS]
+        overviews = list(_readable([path for folder in folders for path in run_directories(folder)]))
+    if as_json:
+        print_json([each.to_json() for each in overviews])
+    elif overviews:
+        _print_rows([_status_row(each) for each in overviews])
+    else:
+        print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
+
+
+def compare_command(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
+    as_json: AsJson = False,
+) -> None:
+    """Print a table of several runs: what each is, its scores, and what they took."""
+    from flowevolve.runner.overview import read_overview
+
+    overviews = [read_overview(path) for path in directories]
+    intervals = [_interval(each) for each in overviews]
+    if as_json:
+        print_json([each.to_json(interval) for each, interval in zip(overviews, intervals, strict=True)])
+        return
+    head = ("run", "algorithm", "task", "state", "seed", "best", "95 %", "proposals", "tokens", "dollars", "time")
+    rows = [_compared(each, interval) for each, interval in zip(overviews, intervals, strict=True)]
+    _print_rows([head, *rows])
+    if len({(each.task, each.config.task) for each in overviews}) > 1:
+        print_plain("note: these runs are of different tasks, or of other settings of one: scores don't compare")
+
+
+def _readable(paths: Sequence[Path]) -> Iterator[Overview]:
+    """Of the runs that can be read; what is wrong with others is said."""
+    from flowevolve.runner.overview import read_overview
+
+    for path in paths:
+        try:
+            yield read_overview(path)
+        except InputError as error:
+            print_error(f"left out: {error}")
+
+
+def _status_row(overview: Overview) -> tuple[str, ...]:
+    return (
+        str(overview.path),
+        overview.state,
+        f"best {_score(overview.best_score)}",
+        f"{overview.proposals} proposals",
+        _time(overview.wall_seconds),
+        overview.used,
+    )
+
+
+def _compared(overview: Overview, interval: Interval | None) -> tuple[str, ...]:
+    config, dollars = overview.config, overview.llm.dollars
+    return (
+        str(overview.path),
+        f"{config.algorithm.name} ({config.algorithm.mode})",
+        overview.task,
+        overview.state,
+        _score(overview.seed_score),
+        _score(overview.best_score),
+        "-" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}",
+        str(overview.proposals),
+        f"{overview.tokens:,}",
+        "-" if dollars is None else f"{dollars:.4f}",
+        _time(overview.wall_seconds),
+    )
+
+
+def _interval(overview: Overview) -> Interval | None:
+    from flowevolve.runner.overview import find_best
+
+    if overview.stop_reason is not None:
+        return overview.interval
+    best = find_best(overview)
+    return None if best is None else best.interval
+
+
+def _unfinished_json(overview: Overview, best: BestFound | None) -> dict[str, object]:
+    told = overview.to_json(None if best is None else best.interval)
+    if best is not None and isinstance(told["best"], dict):
+        told["best"]["components"] = dict(best.components)
+    return told
+
+
+def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    hint = f"; to go on: {overview.hint}" if overview.hint else ""
+    print_plain(f"unfinished: this run {_UNFINISHED[overview.state]}{hint}")
+    config, llm = overview.config, overview.llm
+    head = Table(show_header=False, box=None, pad_edge=False)
+    head.add_row("run", f"{config.algorithm.name} ({config.algorithm.mode}) on {overview.task}, {config.llm.backend}")
+    interval = None if best is None or best.interval is None else best.interval
+    bounds = "" if interval is None else f" [{interval[0]:.4f} to {interval[1]:.4f}]"
+    scores = f"seed {_score(overview.seed_score)}, best {_score(overview.best_score)}{bounds}"
+    head.add_row("score", f"{scores} ({overview.best_id})" if overview.best_id else "nothing is scored yet")
+    head.add_row("proposals", f"{overview.proposals}, accepted {overview.accepted}")
+    head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
+    if llm.dollars:
+        head.add_row("cost", f"{llm.dollars:.4f} dollars")
+    head.add_row("time", _time(overview.wall_seconds))
+    if overview.used:
+        head.add_row("budget", overview.used)
+    texts = {} if best is None else best.components
+    panels = [Panel(Text(text), title=Text(f"best {name}"), title_align="left") for name, text in texts.items()]
+    console.print(Group(head, *panels))
+
+
+def _print_rows(rows: Sequence[Sequence[str]]) -> None:
+    for line in aligned(rows):
+        print_plain(line)
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else f"{score:.4f}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"

@@ -1,0 +1,16 @@
+"""Reasons for which items are discarded that mean the same in every algorithm."""
+
+from __future__ import annotations
+
+UNCHANGED = "unchanged"
+"""What was written is what there was before, so that there is nothing to propose."""
+UNREADABLE = "unparsable reply"
+NO_TRACE = "no trace of component"
+"""How the reason begins where no rollout names the component that is to be written anew."""
+NO_REPLY = "llm:"
+"""How the reason begins where a call failed for good."""
+
+
+def in_vain(reason: str) -> bool:
+    """Whether the work was paid for and something is at fault, so that as it is nothing may ever come of it."""
+    return reason in (UNCHANGED, UNREADABLE) or reason.startswith((NO_TRACE, NO_REPLY))

@@ -1,0 +1,53 @@
+"""Runs of which nothing comes: that is said after the first flows, and if nothing can come of it, the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowevolve._util.errors import FlowevolveError, FruitlessError, TaskFailedError
+from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
+
+FIRST = 10
+"""After so many pieces of work in vain it is said, as long as there was none that was not."""
+MOST_IN_VAIN = 30
+"""After so many, by default, the run ends."""
+_ROUNDS = 2
+"""How often every component has to turn out to be without a trace."""
+_SHOWN = 3
+_CHARACTERS = 300
+_MENDS = {
+    UNCHANGED: "the model gives back what it was given: take one that writes better, or a higher temperature",
+    UNREADABLE: "replies don't have the form that is asked for: take a model that keeps to it",
+}
+
+
+def top_reasons(reasons: Mapping[str, int]) -> str:
+    """The most frequent reasons with their counts, in words."""
+    most = sorted(reasons.items(), key=lambda each: -each[1])[:_SHOWN]
+    return ", ".join(f"{count} × {' '.join(reason.split())[:_CHARACTERS]}" for reason, count in most)
+
+
+def fruitless(
+    reasons: Mapping[str, int], *, components: int, most: int, examples: Mapping[str, str]
+) -> FlowevolveError | None:
+    """The error that ends a run in which everything was in vain for these reasons; None while something may come of it.
+
+    ``components`` is how many the artifact has, ``most`` after how many pieces of work the run ends in any case, and
+    ``examples`` has unreadable replies.
+    """
+    count = sum(reasons.values())
+    if count >= max(FIRST, _ROUNDS * components) and all(reason.startswith(NO_TRACE) for reason in reasons):
+        return TaskFailedError(
+            f"the task's rollouts tell of no component that is to evolve ({top_reasons(reasons)}); name it in each: "
+            'Rollout(..., calls=(Call("prompt", {"input": ...}, output),))'
+        )
+    if count < most:
+        return None
+    mend = _MENDS.get(max(reasons, key=lambda reason: reasons[reason]))
+    said = [top_reasons(reasons), *([mend] if mend else []), *_example(examples)]
+    return FruitlessError(f"nothing came of the first {count} flows: {'; '.join(said)}")
+
+
+def _example(examples: Mapping[str, str]) -> list[str]:
+    said = next(iter(examples.values()), None)
+    return [] if said is None else [f"such as {' '.join(said.split())[:_CHARACTERS]}"]

@@ -1,0 +1,60 @@
+"""What can be known of backends before anything is opened: that they are to be had, and that their keys are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.secrets import missing_key
+from flowevolve.config.backends import BACKENDS, REAL_BACKENDS, SHIPPED_BACKENDS
+from flowevolve.config.llm import LLMSettings
+from flowevolve.config.roles import ResolvedRole
+from flowevolve.config.run import Config
+from flowevolve.runner.assemble import endpoints
+
+LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
+
+
+def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
+    """Raises:
+    InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
+    """
+    llm = config.llm
+    if llm.backend in SHIPPED_BACKENDS:
+        if llm.settings:
+            raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+        if llm.backend == "litellm" and find_spec("litellm") is None:
+            raise InputError(LITELLM_MISSING)
+        if llm.backend == "litellm" and len(llm.urls) > 1:
+            raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
+        return
+    factory = BACKENDS.find(llm.backend, "llm.backend")
+    BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
+    if any(model.llm.urls for role in roles.values() for model in role.models):
+        raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
+    if config.clock == "virtual" and not getattr(factory, "in_process", False):
+        raise InputError(
+            f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
+            "(in_process = True); set clock = 'real'"
+        )
+
+
+def check_keys(roles: Iterable[ResolvedRole]) -> None:
+    """Raises: InputError if the environment variable that is to hold the key of a model's server is not set."""
+    for model in (model for role in roles for model in role.models):
+        _check_key(model.llm)
+
+
+def _check_key(llm: LLMSettings) -> None:
+    if llm.backend not in REAL_BACKENDS:
+        return
+    urls = endpoints(llm) if llm.backend == "openai" else llm.urls
+    for url in urls or ("",):
+        variable = missing_key(url, llm.key_variable, llm.api_key_file)
+        if variable is not None:
+            raise InputError(
+                f"llm.api_key_env: the environment variable {variable}, which is to hold the key"
+                f"{f' for {url}' if url else ''}, is not set; set it, or name another one there or a file in "
+                "llm.api_key_file"
+            )

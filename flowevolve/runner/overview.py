@@ -1,0 +1,217 @@
+"""What a run directory says of its run at a glance, whether that has ended, goes on or was cut off. Nothing is written.
+
+Of a run that has ended the result is read, of another one its journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.intervals import Interval, mean_interval
+from flowevolve.config.prices import price_table
+from flowevolve.config.run import Config, parse_recorded
+from flowevolve.core.budget import Cost
+from flowevolve.core.event_kinds import RunResumed
+from flowevolve.core.stop_reasons import FAILED, StopReason
+from flowevolve.journal.export import candidate_rows
+from flowevolve.journal.lock import is_held
+from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.run_directory import RESULT, has_begun, read_result
+from flowevolve.llm.client.accounting import Account, Price, Totals
+from flowevolve.runner.result_parts import read_interval, read_totals
+from flowevolve.telemetry.progress import ProgressFigures, used
+
+State = Literal["running", "finished", "interrupted", "failed", "not begun"]
+"""``interrupted``: it was stopped or killed, and can be gone on with; so can one that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A run at a glance."""
+
+    path: Path
+    state: State
+    config: Config
+    task: str
+    stop_reason: str | None
+    """Why it ended, as ``result.json`` has it; None if it has not."""
+    error: str | None
+    wall_seconds: float
+    """How long it has taken, by its own clock."""
+    seed_score: float | None
+    best_id: str | None
+    best_score: float | None
+    interval: Interval | None
+    """That of the best score; None if the run has not ended: `find_best` has it."""
+    proposals: int
+    accepted: int
+    rollouts: int
+    pool_version: int
+    llm: Totals
+
+    @property
+    def tokens(self) -> int:
+        return self.llm.usage.prompt_tokens + self.llm.usage.completion_tokens
+
+    @property
+    def used(self) -> str:
+        """How much of its budget is used, in words."""
+        spent = Cost(self.rollouts, self.proposals, self.tokens, self.llm.dollars or 0.0)
+        return used(self.config.budget, self.wall_seconds, spent, _COUNTED)
+
+    @property
+    def hint(self) -> str:
+        """How to go on with it; empty where there is nothing to go on with, or somebody does."""
+        if self.state in ("finished", "running"):
+            return ""
+        return f"flowevolve resume {self.path}"
+
+    def to_json(self, interval: Interval | None = None) -> dict[str, object]:
+        """What ``status --json``, ``compare --json`` and, of an unfinished run, ``report --json`` print. ``interval``
+        is that of the best score, where it is not known from a result.
+        """
+        config, bounds = self.config, self.interval or interval
+        return {
+            "directory": str(self.path),
+            "state": self.state,
+            "algorithm": config.algorithm.name,
+            "mode": config.algorithm.mode,
+            "task": self.task,
+            "backend": config.llm.backend,
+            "simulated": config.llm.backend in ("sim", "replay"),
+            "stop_reason": self.stop_reason,
+            "error": self.error,
+            "wall_seconds": round(self.wall_seconds, 3),
+            "seed_score": self.seed_score,
+            "best": None
+            if self.best_id is None
+            else {"id": self.best_id, "score": self.best_score, "interval": bounds and list(bounds)},
+            "pool_version": self.pool_version,
+            "proposals": self.proposals,
+            "accepted": self.accepted,
+            "rollouts": self.rollouts,
+            "llm": {
+                "requests": self.llm.requests,
+                "failed": self.llm.failed,
+                "prompt_tokens": self.llm.usage.prompt_tokens,
+                "completion_tokens": self.llm.usage.completion_tokens,
+                "cost_usd": self.llm.dollars,
+            },
+            "budget_used": self.used,
+        }
+
+
+_COUNTED = ("rollouts", "proposals", "tokens", "dollars")
+
+
+@dataclass(frozen=True, slots=True)
+class BestFound:
+    """The best candidate of a run up to now: its texts, and the 95 % interval of its score."""
+
+    interval: Interval | None
+    components: Mapping[str, str]
+
+
+def read_overview(path: Path) -> Overview:
+    """Raises: InputError if it is no run directory, or what it holds can't be read."""
+    with RecordedRun(path) as recorded:
+        config = parse_recorded(recorded.config, f"{path}/config.toml")
+        if (path / RESULT).is_file():
+            return _ended(path, config, read_result(path))
+        return _from_journal(path, config, recorded)
+
+
+def find_best(overview: Overview) -> BestFound | None:
+    """The best candidate of a run; None if there is none yet."""
+    with RecordedRun(overview.path) as recorded:
+        for row in candidate_rows(recorded):
+            if row["id"] == overview.best_id:
+                scores = list(row["scores"].values())
+                return BestFound(mean_interval(scores) if scores else None, row["components"])
+    return None
+
+
+def run_directories(folder: Path) -> list[Path]:
+    """The run directories in a folder, by name.
+
+    Raises:
+        InputError: if there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; name the one that the run directories are in")
+    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
+
+
+def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:
+    reason, best, llm = StopReason(result["stop_reason"]), result["best"] or {}, result["llm"]
+    return Overview(
+        path,
+        _state(path, reason),
+        config,
+        result["task"],
+        reason,
+        result["error"],
+        result["wall_seconds"],
+        result["seed_score"],
+        best.get("id"),
+        best.get("score"),
+        read_interval(best.get("interval")),
+        result["proposals"],
+        result["accepted"],
+        result["rollouts"],
+        result["pool_version"],
+        read_totals(llm),
+    )
+
+
+def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview:
+    figures = ProgressFigures()
+    for event in recorded.events():
+        if not isinstance(event.body, RunResumed):  # what came before it was counted, too
+            figures.take(event)
+    account = Account(_prices(config))
+    account.restore(recorded.totals())
+    return Overview(
+        path,
+        _state(path, None),
+        config,
+        _task(recorded, config),
+        None,
+        None,
+        recorded.seconds(),
+        figures.seed_score,
+        figures.best,
+        figures.best_score,
+        None,
+        figures.spent.proposals,
+        figures.accepted,
+        figures.spent.rollouts,
+        figures.version,
+        account.totals(),
+    )
+
+
+def _state(path: Path, ended_by: StopReason | None) -> State:
+    if is_held(path):
+        return "running"
+    if ended_by is None:
+        return "interrupted" if has_begun(path) else "not begun"
+    if ended_by == FAILED:
+        return "failed"
+    return "interrupted" if ended_by.leaves_work else "finished"
+
+
+def _prices(config: Config) -> Mapping[str, Price]:
+    with suppress(InputError):  # a file of prices may have gone meanwhile
+        return price_table(config, ())
+    return {}
+
+
+def _task(recorded: RecordedRun, config: Config) -> str:
+    """The task's own name, which the configuration need not give."""
+    return (recorded.start and recorded.start.task) or config.task.name

@@ -1,0 +1,148 @@
+"""Looking at runs: ``report``, ``status`` and ``compare``, of runs that have ended, go on, or were cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from flowevolve.journal.lock import Lock
+from flowevolve.journal.reading import RecordedRun
+from tests.support.command import flowevolve
+
+CONFIG = """
+clock = "virtual"
+[budget]
+proposals = 12
+[llm.prices.simulated]
+input = 1.0
+output = 2.0
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that has ended after it was gone on with (runs/done), and one as a kill would leave it then
+    (runs/cut).
+    """
+    folder = tmp_path_factory.mktemp("reports")
+    (folder / "run.toml").write_text(CONFIG)
+    begun = flowevolve("run", "run.toml", "--out", "runs/done", "--set", "budget.proposals=6", cwd=folder)
+    assert begun.returncode == 0
+    assert flowevolve("resume", "runs/done", "--set", "budget.proposals=12", cwd=folder).returncode == 0
+    copytree(folder / "runs" / "done", folder / "runs" / "cut")
+    (folder / "runs" / "cut" / "result.json").unlink()
+    return folder
+
+
+def printed(*arguments: str, cwd: Path) -> list[dict[str, object]]:
+    done = flowevolve(*arguments, "--json", cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    return found if isinstance(found, list) else [found]
+
+
+def test_status_has_a_line_for_each_run(made: Path) -> None:
+    done = flowevolve("status", "--all", cwd=made)
+    assert done.returncode == 0, done.stderr
+    cut, ended = [line.split() for line in done.stdout.splitlines()]
+    assert cut[:2] == ["runs/cut", "interrupted"]
+    assert ended[:2] == ["runs/done", "finished"]
+    assert cut[2:] == ended[2:]
+    assert " ".join(ended).endswith("% of 12 proposals")
+    assert flowevolve("status", "runs/cut", cwd=made).stdout.split() == cut
+
+
+def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
+    lock = Lock(made / "runs" / "cut")
+    try:
+        assert "running" in flowevolve("status", "runs/cut", cwd=made).stdout
+        assert "still running" in flowevolve("report", "runs/cut", cwd=made).stdout
+    finally:
+        lock.release()
+    assert "interrupted" in flowevolve("status", "runs/cut", cwd=made).stdout
+
+
+def test_the_journal_of_an_unfinished_run_tells_what_the_result_does(made: Path) -> None:
+    cut, ended = printed("compare", "runs/cut", "runs/done", cwd=made)
+    differing = {name for name in cut if cut[name] != ended[name]}
+    assert differing <= {"directory", "state", "stop_reason", "wall_seconds", "llm"}
+    assert cut["llm"] == pytest.approx(ended["llm"])  # dollars are added up in another order
+    assert (cut["stop_reason"], ended["stop_reason"]) == (None, "proposals")
+    assert isinstance(ended["best"], Mapping)
+    assert ended["best"]["interval"]
+
+
+def test_compare_prints_a_table(made: Path) -> None:
+    head, cut, ended = flowevolve("compare", "runs/cut", "runs/done", cwd=made).stdout.splitlines()
+    for name in ("algorithm", "seed", "best", "95 %", "proposals", "tokens", "dollars", "time"):
+        assert name in head
+    assert cut.split()[:5] == ["runs/cut", "gepa", "(stream)", "house_style", "interrupted"]
+    assert ended.split()[:5] == ["runs/done", "gepa", "(stream)", "house_style", "finished"]
+    assert cut.split()[5:-1] == ended.split()[5:-1]
+
+
+def test_compare_says_where_tasks_differ(made: Path) -> None:
+    copytree(made / "runs" / "done", made / "elsewhere" / "a")
+    config = made / "elsewhere" / "a" / "config.toml"
+    config.write_text(config.read_text().replace('name = "house_style"', 'name = "math"'))
+    assert "scores don't compare" in flowevolve("compare", "runs/done", "elsewhere/a", cwd=made).stdout
+
+
+def test_report_of_an_unfinished_run_says_so_and_how_to_go_on(made: Path) -> None:
+    done = flowevolve("report", "runs/cut", cwd=made)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == (
+        "unfinished: this run was stopped or killed; to go on: flowevolve resume runs/cut"
+    )
+    for text in ("gepa (stream) on house_style", "seed 0.", "best system_prompt", "dollars", "of 12 proposals"):
+        assert text in done.stdout
+
+
+def test_report_as_json_has_the_result_or_what_is_known_of_it(made: Path) -> None:
+    (ended,) = printed("report", "runs/done", cwd=made)
+    result = json.loads((made / "runs" / "done" / "result.json").read_text())
+    assert ended == {"directory": "runs/done", "state": "finished", **result}
+    (cut,) = printed("report", "runs/cut", cwd=made)
+    assert cut["state"] == "interrupted"
+    assert isinstance(cut["best"], Mapping)
+    assert cut["best"] == {name: result["best"][name] for name in ("id", "score", "interval", "components")}
+    for name in ("seed_score", "proposals", "accepted", "rollouts", "pool_version"):
+        assert cut[name] == result[name]
+
+
+def test_of_all_runs_those_that_cant_be_read_are_left_out(made: Path, tmp_path: Path) -> None:
+    copytree(made / "runs" / "done", tmp_path / "runs" / "done")
+    (tmp_path / "runs" / "empty").mkdir()
+    (tmp_path / "runs" / "empty" / "journal.sqlite").touch()
+    done = flowevolve("status", "--all", cwd=tmp_path)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr.startswith("left out: runs/empty/journal.sqlite: is empty")
+
+
+def test_run_as_json_prints_one_object_and_nothing_else(made: Path) -> None:
+    done = flowevolve("run", "run.toml", "--out", "told", "--json", "--set", "budget.proposals=2", cwd=made)
+    told = json.loads(done.stdout)
+    result = json.loads((made / "told" / "result.json").read_text())
+    assert told == {"directory": "told", "state": "finished", "exit_code": 0, **result}
+    assert "best" in done.stderr
+    again = flowevolve("run", "run.toml", "--out", "told", "--json", cwd=made)
+    failed = json.loads(again.stdout)
+    assert again.returncode == failed.pop("exit_code") == 2
+    assert again.stderr.splitlines()[-1] == f"error: {failed.pop('error')}"
+    assert failed == {"directory": "told", "state": "failed"}
+    more = flowevolve("resume", "told", "--json", "--set", "budget.proposals=4", cwd=made)
+    assert json.loads(more.stdout)["proposals"] == 4
+
+
+def test_the_time_of_a_run_goes_on_with_its_calls(made: Path) -> None:
+    """The validation of the seed may take long, and there is no event before it has ended."""
+    with RecordedRun(made / "runs" / "cut") as recorded:
+        last = recorded.last_event()
+        assert last is not None
+        ends = [call.finished for call in recorded.calls()]
+        assert recorded.seconds() == max(last[1], *ends) > 0

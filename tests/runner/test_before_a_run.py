@@ -1,0 +1,83 @@
+"""What is checked before anything is paid for: by `check`, `run` and `optimize` alike, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+
+import flowevolve as fe
+from flowevolve.config.run import parse_config
+from flowevolve.runner.run import check, run
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.server import serve
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
+
+pytestmark = pytest.mark.anyio
+BUDGET = fe.Budget(proposals=1)
+
+
+@dataclass(frozen=True)
+class Serving:
+    url: str
+    backend: SimBackend
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Serving]:
+    """A server of the model ``m``."""
+    backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
+    async with serve(backend) as url:
+        yield Serving(url, backend)
+
+
+def config(llm: dict[str, object]) -> fe.Config:
+    return parse_config({"budget": {"proposals": 1}, "llm": {"backend": "openai", **llm}}, "test")
+
+
+async def with_optimize(llm: dict[str, object]) -> object:
+    model = fe.LLM(**llm)  # type: ignore[arg-type]  # pydantic checks
+    return await fe.optimize_async(budget=BUDGET, llm=model, progress=False)
+
+
+WAYS: dict[str, Callable[[dict[str, object]], Awaitable[object]]] = {
+    "check": lambda llm: check(config(llm)),
+    "run": lambda llm: run(config(llm)),
+    "optimize": with_optimize,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_model_that_is_not_served_is_told_with_the_list(way: str, served: Serving) -> None:
+    with pytest.raises(fe.BackendRefusedError, match=f"{served.url} does not serve 'n', .*; it serves m. "):
+        await WAYS[way]({"model": "n", "base_url": served.url})
+    assert served.backend.service.stats.finished == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_address_without_its_end_is_told_with_the_right_one(way: str, served: Serving) -> None:
+    with pytest.raises(fe.BackendRefusedError, match=f"set base_url to {served.url}$"):
+        await WAYS[way]({"model": "m", "base_url": served.url.removesuffix("/v1")})
+    assert served.backend.service.stats.finished == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_key_that_is_not_set_is_told(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(fe.InputError, match=r"variable OPENAI_API_KEY, .* for https://api.openai.com/v1, is not set;"):
+        await WAYS[way]({"model": "m"})
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_key_of_a_role_that_is_not_set_is_told(way: str) -> None:
+    role = {"base_url": "https://h/v1", "api_key_env": "NOT_SET_ANYWHERE"}
+    with pytest.raises(fe.InputError, match=r"variable NOT_SET_ANYWHERE, .* for https://h/v1, is not set;"):
+        await WAYS[way]({"model": "m", "base_url": "http://127.0.0.1:9/v1", "roles": {"reflection": role}})
+
+
+def test_a_model_without_a_backend_is_not_simulated_in_silence() -> None:
+    with pytest.raises(fe.InputError, match="backend is missing, though model is given: set it to 'openai'"):
+        parse_config({"budget": {"proposals": 1}, "llm": {"model": "m"}}, "test")
