@@ -129,9 +129,7 @@ def test_two_processes_in_one_directory_are_one_too_many(folder: Path) -> None:
 
 
 def test_on_a_full_disk_it_says_so_in_one_line_and_goes_on_once_there_is_space(folder: Path) -> None:
-    *logged, says = finish(folder, "run", "run.toml", "--out", "out", code=1, limit="-f 100").splitlines()
-    assert len(logged) == 1
-    assert "run.failed" in logged[0]
+    [says] = finish(folder, "run", "run.toml", "--out", "out", code=1, limit="-f 100").splitlines()
     assert says.startswith("error: out/journal.sqlite: the journal is not complete: ")
     assert says.endswith("what was written before that is safe: see that there is space, and resume")
     finish(folder, "resume", "out")
