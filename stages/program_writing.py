@@ -76,8 +76,11 @@ async def write_program(
     for left in reversed(range(writing.tries)):
         with context.reserved(_PROPOSAL):
             artifact, named = await write(prompt)
-            if mend is not None:
-                artifact = mend(artifact)
+            try:
+                artifact = artifact if mend is None else mend(artifact)
+            except Discard:
+                context.spend(_PROPOSAL)
+                raise
             unchanged = any(artifact == each.artifact for each in (parent, *parents))
             if not unchanged or writing.proposer is not None:
                 context.spend(_PROPOSAL)

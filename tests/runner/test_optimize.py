@@ -96,7 +96,7 @@ class OfNumpy(Broken):
 @pytest.mark.parametrize("algorithm", ["gepa", "ace", "combee"])
 def test_scores_may_be_numbers_of_numpy(algorithm: str, number: type[np.number[Any]], tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = fe.optimize(OfNumpy(number), algorithm=algorithm, budget=fe.Budget(proposals=6), clock="virtual", out=out)
+    result = fe.optimize(OfNumpy(number), algorithm=algorithm, budget=fe.Budget(rollouts=80), clock="virtual", out=out)
     assert result.best is not None
     assert json.loads((out / "result.json").read_text())["best"]["score"] == result.best.score
 

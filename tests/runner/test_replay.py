@@ -278,6 +278,6 @@ def test_a_replay_has_the_thinking_of_its_run_and_takes_nothing_more_off(tmp_pat
     with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as journal:
         journal.execute("UPDATE calls SET thinking = 'hmm', reply = '<think>kept</think> yes'")
     journal.close()
-    play(tmp_path / "run", out=tmp_path / "replay")
+    play(tmp_path / "run", "budget.rollouts=60", out=tmp_path / "replay")
     with RecordedRun(tmp_path / "replay") as replayed:
         assert {(call.thinking, call.reply) for call in replayed.calls()} == {("hmm", "<think>kept</think> yes")}

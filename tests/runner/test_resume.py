@@ -287,7 +287,7 @@ def test_a_run_starts_from_anothers_pool_at_a_version(tmp_path: Path) -> None:
     assert adopted
     assert adopted <= {candidate.id for candidate in after.report.pool.snapshot().candidates()}
     assert after.seed_score == before.seed_score
-    assert after.report.spent.proposals >= 8
+    assert after.report.stop_reason == "proposals"
     assert not list(after.report.pool.snapshot().candidates("speculative"))
 
 
@@ -331,7 +331,7 @@ def test_a_run_that_failed_before_it_began_is_begun_by_resume_with_any_settings(
     log = [json.loads(line)["seq"] for line in (tmp_path / "b" / "events.jsonl").read_text().splitlines()]
     assert log == list(range(len(log)))
     again, _ = resume(tmp_path / "b", "budget.proposals=12")
-    assert again.report.spent.proposals >= 12
+    assert again.report.spent.proposals > result.report.spent.proposals
 
 
 def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:

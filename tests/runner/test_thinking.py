@@ -10,6 +10,7 @@ import anyio
 import pytest
 from rich.console import Console
 
+from flowevolve._util.errors import BackendRefusedError
 from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest
 from flowevolve.journal.reading import RecordedRun
@@ -72,10 +73,14 @@ def test_a_run_goes_as_with_a_model_that_does_not_think(form: str, tmp_path: Pat
 
 
 def test_what_is_cut_while_thinking_is_counted_and_shown(tmp_path: Path) -> None:
-    async def go() -> Result:
-        return await evolve(FORMS["tags"], tmp_path / "run", max_tokens=10, thinking_tokens=20)
+    async def go() -> None:
+        with pytest.raises(
+            BackendRefusedError, match=r"each of the first 10 calls .* failed; .* raise thinking_tokens"
+        ):
+            await evolve(FORMS["tags"], tmp_path / "run", max_tokens=10, thinking_tokens=20)
 
-    result = anyio.run(go)
+    anyio.run(go)
+    result = Result.load(tmp_path / "run")
     assert result.llm.cut_while_thinking == result.llm.requests == result.llm.failed > 0
     written = result.to_json()
     llm = written["llm"]

@@ -70,7 +70,9 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
 
 
 def test_a_run_whose_replies_can_never_be_read_ends() -> None:
-    settings = config(sim={"world": "rules"}, budget={"evaluations": 50}, stopping={"unevaluated": 40})
+    settings = config(
+        sim={"world": "rules"}, budget={"evaluations": 50}, stopping={"unevaluated": 40, "fruitless": 500}
+    )
     result, events = evolve(settings)
     assert result.report.stop_reason == "unevaluated"
     assert 40 <= result.report.spent.proposals < 60
