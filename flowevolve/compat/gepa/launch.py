@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -155,7 +155,8 @@ class Launch:
     roles: OpenRoles
     run_dir: Path | None
     logger: LoggerProtocol
-    bar: Bar | None
+    shown: Sequence[AbstractContextManager[object]]
+    """What is entered for the time of the run: a bar, and what tells tracking servers."""
 
     def run(self) -> GEPAResult[object, AnyId]:
         """Run it, in a thread of its own where an event loop is running in this one.
@@ -164,21 +165,23 @@ class Launch:
             FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
         """
         self.logger.log(self._advice())
-        with _opened(self.logger), self.bar or nullcontext():
+        mirror = self.parts.mirror
+        with ExitStack() as stack:
+            for each in (_opened(self.logger), *self.shown):
+                stack.enter_context(each)
             try:
                 asyncio.get_running_loop()
             except RuntimeError:
                 clocks.run(self._run)
             else:
                 self._run_beside()
-        mirror = self.parts.mirror
-        mirror.tell(
-            "on_optimization_end",
-            best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
-            total_iterations=mirror.state.i,
-            total_metric_calls=mirror.calls,
-            final_state=mirror.state,
-        )
+            mirror.tell(
+                "on_optimization_end",
+                best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
+                total_iterations=mirror.state.i,
+                total_metric_calls=mirror.calls,
+                final_state=mirror.state,
+            )
         return GEPAResult.from_state(
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )

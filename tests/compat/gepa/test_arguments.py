@@ -35,10 +35,6 @@ class Unlike:
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
-    ("use_wandb", {"use_wandb": True}),
-    ("use_mlflow", {"use_mlflow": True}),
-    ("use_cloudpickle", {"use_cloudpickle": True}),
-    ("cache_evaluation", {"cache_evaluation": True}),
     ("selection_strategy", {"selection_strategy": BestImprovement()}),
     ("seed_candidate", {"seed_candidate": {}}),
     ("seed_candidate", {"seed_candidate": "Answer."}),
