@@ -63,7 +63,6 @@ class Best:
     @classmethod
     def read(cls, table: Table, artifact: Artifact) -> Self:
         """Those of the frontier have fewer keys."""
-        interval = table.get("interval")
         return cls(
             table["id"],
             table["score"],
@@ -72,7 +71,7 @@ class Best:
             table["metrics"],
             table.get("name", ""),
             table.get("idea", ""),
-            None if interval is None else _interval(interval),
+            _interval(table.get("interval")),
         )
 
 
@@ -83,9 +82,9 @@ class HeldOut:
     examples: int
     seed_score: float
     best_score: float
-    best_interval: Interval
-    """95 %, by resampling examples."""
-    gain_interval: Interval
+    best_interval: Interval | None
+    """95 %, by resampling examples; None in results of 0.1, as the next."""
+    gain_interval: Interval | None
     """That of the best candidate's score less the seed's, example by example."""
 
     def to_json(self) -> dict[str, object]:
@@ -93,7 +92,7 @@ class HeldOut:
 
     @classmethod
     def read(cls, table: Table) -> Self:
-        best, gain = _interval(table["best_interval"]), _interval(table["gain_interval"])
+        best, gain = _interval(table.get("best_interval")), _interval(table.get("gain_interval"))
         return cls(table["examples"], table["seed_score"], table["best_score"], best, gain)
 
 
@@ -163,6 +162,8 @@ def read_server(table: Table | None) -> LoadSummary | None:
     )
 
 
-def _interval(bounds: list[float]) -> Interval:
+def _interval(bounds: list[float] | None) -> Interval | None:
+    if bounds is None:
+        return None
     low, high = bounds
     return (low, high)

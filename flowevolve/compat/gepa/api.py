@@ -175,7 +175,7 @@ def optimize(
             "val_evaluation_policy": type(policy).__name__,
             "run_dir": run_dir,
         }
-        tracking = Tracking(tracker, mirror, policy, told)
+        tracking = Tracking(tracker, mirror, policy, told, len(val.all()))
         mirror.listen(tracking)
     writer = make_writer(
         threads,

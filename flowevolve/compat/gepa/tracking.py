@@ -48,11 +48,13 @@ class Tracking:
         mirror: Mirror,
         policy: EvaluationPolicy[AnyId, object],
         config: Mapping[str, object],
+        valset_size: int,
     ) -> None:
         self._tracker = tracker
         self._mirror = mirror
         self._policy = policy
         self._config = config
+        self._valset_size = valset_size
         self._sender = ThreadPoolExecutor(1, "flowevolve-tracking")
         self._tables: dict[str, tuple[list[str], list[list[object]]]] = {}
 
@@ -80,7 +82,7 @@ class Tracking:
             objective_scores=objectives,
             experiment_tracker=self,
             linear_pareto_front_program_idx=self._policy.get_best_program(state),
-            valset_size=event["total_valset_size"],
+            valset_size=self._valset_size,
             val_evaluation_policy=self._policy,
         )
         texts = state.program_candidates[number]

@@ -16,10 +16,8 @@ from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent
 
 
 def run(optimize: Callable[..., Any], **given: Any) -> Any:
-    return optimize(
-        seed_candidate=dict(SEED), trainset=list(TRAIN), valset=list(VAL), adapter=GEPAHashAdapter(),
-        reflection_lm=reflect, max_metric_calls=100, logger=Silent(), **given
-    )  # fmt: skip
+    arguments: dict[str, Any] = {"adapter": GEPAHashAdapter(), "max_metric_calls": 100, "logger": Silent()}
+    return optimize(dict(SEED), list(TRAIN), list(VAL), reflection_lm=reflect, **{**arguments, **given})
 
 
 @pytest.fixture
@@ -56,10 +54,7 @@ def test_keys_have_the_prefix_and_the_run_is_closed_after_an_error(wandb: dict[s
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compat.optimize(
-            dict(SEED), list(TRAIN), list(VAL), Broken(), reflection_lm=reflect, max_metric_calls=50, logger=Silent(),
-            use_wandb=True, tracking_key_prefix="gepa/",
-        )  # fmt: skip
+        run(compat.optimize, adapter=Broken(), use_wandb=True, tracking_key_prefix="gepa/")
     assert wandb["gepa/val_total_count"] == [len(VAL)]
     assert "summary" in wandb
 
