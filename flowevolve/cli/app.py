@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import sys
 from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import anyio
 import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.signals import ending_signals
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
 from flowevolve.cli.prompts import prompts_app
@@ -233,7 +232,7 @@ def sim_command(
             console.print(
                 f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
             )
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            with ending_signals() as signals:
                 async for _ in signals:
                     return
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
+from typing import IO
 
 from flowevolve._util.errors import InputError
 
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:
+    from msvcrt import LK_NBLCK, locking  # type: ignore[attr-defined]  # Windows'
+
+    def _hold(file: IO[str]) -> None:
+        file.seek(_FAR)  # as nobody else can read what is locked
+        locking(file.fileno(), LK_NBLCK, 1)
+        file.seek(0)
+else:
+
+    def _hold(file: IO[str]) -> None:
+        flock(file, LOCK_EX | LOCK_NB)
+
+
 LOCK = "lock"
+_FAR = 2**30
+"""Behind all that is written in the file."""
 
 
 class Lock:
@@ -25,7 +42,7 @@ class Lock:
         except OSError as error:
             raise InputError(f"{path}: can't be written: {error}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _hold(self._file)
         except OSError:
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
