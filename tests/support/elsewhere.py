@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -63,7 +63,7 @@ def leave_linux() -> list[int]:
     return locked
 
 
-async def _answer(row: dict[str, str], output: str) -> float:
+async def _answer(row: Mapping[str, object], output: str) -> float:
     return min(1.0, len(output) / 1000)
 
 
@@ -83,11 +83,13 @@ def main(directory: Path) -> None:
     )  # fmt: skip
     say(f"best: {result.best is not None}, locked: {len(locked)}")
     sys.platform = "win32"
-    config = fe.Config(
-        algorithm={"name": "best_of_n"},
-        task={"name": "program", "problem": "circle_packing_26"},
-        budget=fe.Budget(proposals=2),
-        clock="virtual",
+    config = fe.Config.model_validate(
+        {
+            "algorithm": {"name": "best_of_n"},
+            "task": {"name": "program", "problem": "circle_packing_26"},
+            "budget": {"proposals": 2},
+            "clock": "virtual",
+        }
     )
     try:
         clock.run(partial(fe.run, config), clock="virtual")
