@@ -79,14 +79,13 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
 
 def _section(model: str, settings: Mapping[str, object]) -> dict[str, object]:
     known = {ALIASES.get(name, name): value for name, value in settings.items()}
-    if "base_url" not in known and "base_urls" not in known:
-        provider, slash, name = model.partition("/")
-        if slash and f"{provider}/" != OPENAI_PREFIX:
-            raise InputError(
-                f"reflection_lm: {model!r} names a provider; give its OpenAI-compatible endpoint in "
-                "reflection_lm_kwargs={'base_url': …}, or a callable, such as gepa.lm.LM(…)"
-            )
-        model = name if slash else model
+    here = "base_url" in known or "base_urls" in known
+    if "/" in model and not here and not model.startswith(OPENAI_PREFIX):
+        raise InputError(
+            f"reflection_lm: {model!r} names a provider; give its OpenAI-compatible endpoint in "
+            "reflection_lm_kwargs={'base_url': …}, or a callable, such as gepa.lm.LM(…)"
+        )
+    model = model.removeprefix(OPENAI_PREFIX)  # as in gepa
     section = {"backend": "openai", "model": model, **known}
     try:
         LLMSettings.model_validate(section)
