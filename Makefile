@@ -9,8 +9,8 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real wheel test-wheel test test-long test-integrations test-dspy test-vllm check format bench \
-	bench-page clean
+.PHONY: help setup sandbox demo demo-real wheel test-wheel test test-long test-integrations test-dspy test-vllm check docs \
+	format bench bench-page clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -75,6 +75,14 @@ check: setup ## lint and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv-docs/.installed ## build the docs site into site/, strictly (makes .venv-docs, 330 MB)
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+.venv-docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 format: setup ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -86,7 +94,7 @@ bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.overhead --quick
 	$(BIN)/python -m bench.throughput --quick
 
-bench-page: setup ## write docs/benchmarks.md from the results in bench/results
+bench-page: setup ## write docs/benchmarks.md and docs/benchmarks/ from the results in bench/results
 	$(BIN)/python -m bench.report
 
 clean: ## remove the environment and caches

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Standing
 
 
@@ -31,6 +32,45 @@ class ImprovementOrEqual:
 
     def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
         return sum(child) >= sum(baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The sum must rise, over as many repeats as it takes to tell that from chance: a sequential test on the same
+    examples.
+
+    A comparison is open while the difference of the sums is at most ``z`` standard errors from 0 and there were fewer
+    than ``repeats`` repeats. While nobody knows how much scores vary, there is one; where they don't vary, none.
+
+    Raises:
+        InputError: if a setting is out of range.
+    """
+
+    z: float = 1.0
+    repeats: int = 3
+
+    def __post_init__(self) -> None:
+        if not self.z > 0:
+            raise InputError(f"algorithm.acceptance_z: is {self.z:g}; it counts standard errors, above 0")
+        if self.repeats < 1:
+            raise InputError(f"algorithm.acceptance_repeats: is {self.repeats}; give at least 1")
+
+    def is_open(
+        self, child: Sequence[Sequence[float]], baseline: Sequence[Sequence[float]], noise: float | None
+    ) -> bool:
+        """``child`` and ``baseline`` hold the scores of each run, on the same examples in the same order; ``noise`` is
+        the variance of a score between repeats, None while it is not known.
+        """
+        runs, examples = len(child), len(child[0])
+        if runs > self.repeats:
+            return False
+        if noise is None:
+            return runs == 1
+        difference = (sum(map(sum, child)) - sum(map(sum, baseline))) / runs
+        return noise > 0 and abs(difference) <= self.z * (2 * examples * noise / runs) ** 0.5
+
+    def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
+        return sum(child) > sum(baseline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Waiting
+from flowevolve.policies.opening import SHARE, is_opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Balance:
 
     With a balance of 1, edits and their validations cost about the same in all. It goes by tokens or, where nobody
     counts those, by rollouts. With ``after`` they also wait as long as there are so many items at later stages.
+
+    In the opening of a run they leave at half of the balance, and wait for those that left before.
 
     Raises:
         InputError: if the balance is not above 0.
@@ -28,10 +31,12 @@ class Balance:
             raise InputError(f"algorithm.balance: must be above 0, is {self.balance}")
 
     def leaves(self, waiting: Waiting) -> bool:
-        if self.after is not None and waiting.downstream >= self.after:
+        opening = is_opening(waiting.validated)
+        after = 1 if opening else self.after
+        if after is not None and waiting.downstream >= after:
             return False
         if not waiting.upstream:
             return True
         price = waiting.price.tokens or waiting.price.rollouts
         spent = waiting.spent.tokens if waiting.price.tokens else waiting.spent.rollouts
-        return 0 < self.balance * price <= spent
+        return 0 < self.balance * (SHARE if opening else 1.0) * price <= spent

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import FlowFacts, FlowLimit
+from flowevolve.policies.opening import SHARE, is_opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class AutoFlows:
 
     Where edits are validated together, there is use for about as many as one validation costs: with more, edits wait
     for each other and are made from parents that are out of date; with fewer, the server waits. ``scale`` multiplies
-    that number. Beyond that, what is left of the budget has to pay for ``rounds`` flows one after the other, as a chain
-    of improvements is no longer than that, and no more than two flows wait for each call that the server takes.
+    that number, and in the opening of a run it is halved. Beyond that, what is left of the budget has to pay for
+    ``rounds`` flows one after the other, as a chain of improvements is no longer than that, and no more than two flows
+    wait for each call that the server takes.
 
     A limit is kept until another would be a quarter higher or lower.
     """
@@ -56,8 +58,10 @@ class AutoFlows:
         edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
         if price and edit:
             ratio = price / edit
-            flows = max(2, min(2 * self.most, round(self.scale * ratio)))
-            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits")]
+            opening = is_opening(facts.validated)
+            flows = max(2, min(2 * self.most, round(self.scale * ratio * (SHARE if opening else 1.0))))
+            half = "; in the opening half as many" if opening else ""
+            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits{half}")]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
             bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))

@@ -4,9 +4,11 @@ from flowevolve.core.graph import committing as committing
 from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking
 from flowevolve.stages.assess import Assess as Assess, Level as Level
 from flowevolve.stages.evaluate import Evaluate as Evaluate
+from flowevolve.stages.final_selection import FinalSelection as FinalSelection, FinalSettings as FinalSettings
 from flowevolve.stages.generate import Generate as Generate
 from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head, Way as Way
 from flowevolve.stages.merging import try_merging as try_merging
+from flowevolve.stages.paired_screen import Noise as Noise, PairedScreen as PairedScreen
 from flowevolve.stages.payloads import (
     Assessed as Assessed,
     Evaluated as Evaluated,

@@ -28,7 +28,7 @@ class Screen:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         proposed = item.expect(Proposed)
         rollouts, baseline = await self._run(proposed, context)
-        accepted = bool(self.accepts(proposed, rollouts, baseline, context))  # a plug-in may compare numpy's numbers
+        accepted = bool(await self.decide(proposed, rollouts, baseline, context))  # a plug-in may return numpy's
         context.log(
             "candidate.screened",
             candidate=proposed.candidate.id,
@@ -39,6 +39,12 @@ class Screen:
         if not accepted:
             raise Discard("not better on its minibatch")
         yield Emit(replace(proposed, baseline=baseline))
+
+    async def decide(
+        self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
+    ) -> bool:
+        """Whether it passes; a screen that needs more than these scores to know gets it here."""
+        return self.accepts(proposed, rollouts, baseline, context)
 
     def accepts(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext

@@ -45,9 +45,14 @@ def provenance(content: Content) -> str:
     if "cores" in machine:
         parts.append(f"{machine['cores']} cores, {machine['memory_gb']} GB")
     parts += [f"Python {machine['python']}", *(f"{name} {found}" for name, found in content["versions"].items())]
+    return f"Measured with: {', '.join(parts)}; commit {commit(content)}."
+
+
+def commit(content: Content) -> str:
+    """The commit that a result was measured at, and the date where the file has it."""
     changed = " with changes that are in no commit" if content.get("uncommitted_changes") else ""
     when = f", {content['date']}" if "date" in content else ""
-    return f"Measured with: {', '.join(parts)}; commit {content['commit']}{changed}{when}."
+    return f"{content['commit']}{changed}{when}"
 
 
 def number(value: float, *, signed: bool = False, digits: int = 5) -> str:

@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 from bench._lib.text import Content, direction, table, with_interval
 
 WHAT = """\
-*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, in the published form: one step at a time. The whole
-and the whole without a part have the same seeds and the same number of evaluations: {evaluations} in CSE's runs, the
-seed among them, where its paper has 30 programs that were all written; {agent_evaluations} in ContextEvolve's.
-Differences are best scores of the one less those of the other, with 95 % intervals (bootstrap over seeds); *all* is
-their mean over both problems, as parts of the other's score. A direction is said to be found where that interval
-leaves out 0.
+*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, in the published form, which takes one step at a
+time. The whole algorithm and the algorithm without a part have the same seeds and the same number of evaluations. In
+CSE's runs that is {evaluations}, including the seed, where its paper has 30 programs that were all written. In
+ContextEvolve's runs it is {agent_evaluations}. Differences are best scores of the one less those of the other, with 95
+% intervals (bootstrap over seeds). *All* is the mean of the differences over both problems, each as a share of the
+other's score. We say that a direction was found where that interval leaves out 0.
 
-**What differs from CSE's paper.** There is no global memory in these runs, as each is one task by itself: *memory* is
-what a run learns of its own task, while the published figures beside it are of local and global memory together. None
-of the problems is one of efficiency, so neither ET, MP nor MI is measured: what is compared is the problem's own score,
-and of the published figures the sign alone can be.
+**What differs from CSE's paper.** Each run is one task by itself, so there is no global memory. *Memory* is what a run
+learns about its own task, while the published figures beside it are of local and global memory together. Neither
+problem is one of efficiency, so ET, MP and MI are not measured. The problem's own score is compared instead, and of
+the published figures only the sign can be compared.
 
-**What a simulated coder can't show**: its plans, lessons, abstracts and guidance name kinds of changes (constants,
-loops, calls, …) that went well or badly, read off the programs and scores in the prompt; it heeds such names with a
-higher chance of that kind of change, and nothing else. What the papers' parts are for, ideas that one step has and
-another can use, is not in it. So these tables say whether the machinery carries what little there is to where it can
-act; they neither confirm nor refute the papers."""
+**What a simulated coder can't show.** Its plans, lessons, abstracts and guidance only name kinds of changes
+(constants, loops, calls and so on) that went well or badly, as read off the programs and scores in the prompt. It
+makes such a kind of change more often, and takes nothing else from them. The papers' parts are for ideas that one step
+has and another can use, and there are none here. So these tables say whether the machinery carries what little there
+is to the place where it can act; they neither confirm nor refute the papers."""
 
 PUBLISHED_TABLE2 = {
     "planning": "68.10 to 63.82",
@@ -41,6 +41,15 @@ PUBLISHED_FIGURE4 = {
 PUBLISHED_FIGURE2C = {"summarizer": "-9.3 %", "navigator": "-2.9 %", "sampler": "-6.0 %"}
 
 
+def answer(content: Content) -> str:
+    found = [direction(each["relative"]) for name in ("table2", "figure4", "figure2c") for each in content[name]]
+    counts = {name: found.count(name) for name in ("helps", "harms", "not found")}
+    return (
+        f"of {len(found)} comparisons {counts['helps']} found that the part helps and {counts['harms']} that it harms; "
+        f"{counts['not found']} found no direction"
+    )
+
+
 def section(content: Content) -> str:
     """Markdown, with its heading."""
     table2 = [
@@ -56,16 +65,16 @@ def section(content: Content) -> str:
     ]
     return "\n\n".join(
         [
-            "## Agents: CSE and ContextEvolve",
+            "# Agents: CSE and ContextEvolve",
             "    python -m bench.agent_ablations --json bench/results/agent_ablations.json",
             WHAT.format(**content["settings"]),
-            "### CSE less one part (its table 2)",
+            "## CSE without one part (its table 2)",
             _differences("the whole less the one", "published (MI)", table2),
-            "### Local memory added to other parts of CSE (its figure 4)",
+            "## Local memory added to other parts of CSE (its figure 4)",
             _differences("local memory added", "published (ΔMI, local and global)", figure4),
-            "### ContextEvolve less one agent (its figure 2 c)",
+            "## ContextEvolve without one agent (its figure 2 c)",
             _differences("the whole less the one", "published (of the one)", figure2c),
-            "### Scores",
+            "## Scores",
             _scores(content["rows"]),
         ]
     )

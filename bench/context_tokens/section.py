@@ -9,19 +9,37 @@ from bench._lib.text import Content, percent, table
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 WHAT = """\
 *Simulated* (profile `{profile}`, a model that does not think; world `{world}`), {seeds} seeds, {evaluations}
-evaluations each, {in_flight} steps in flight unless it says otherwise. A step is one call of who writes programs,
-with all calls that go with it; tokens are those of prompts and answers (four characters each). *Raw history* is the
-parent's code and that of eight others, as OpenEvolve shows by default; *context* is ContextEvolve as it ships, with
-the code of at most three. Programs carry the text of other problems' seeds along, as comments, until they are as long
-as the table says: what may change in them is the same at every length. The coder is simulated, and so are the agents:
-what they say has the form and about the length of a model's, and that is all that counts here. Their abstracts don't
-grow with comments, as a model's would not that is asked for 100 words. Intervals are 95 % (bootstrap over seeds)."""
+evaluations each, {in_flight} steps in flight unless it says otherwise. A step is one call that writes a program,
+together with all calls that belong to it. Tokens are those of prompts and answers, at four characters each. *Raw
+history* shows the parent's code and that of eight others, as OpenEvolve does by default. *Context* is ContextEvolve
+with its defaults, which shows the code of at most three others. To make programs as long as the table says, they carry
+the text of other problems' seeds as comments, so what may change in them is the same at every length. The coder and
+the agents are simulated. What the agents say has the form and about the length of a model's answers, and only that
+matters here. Their abstracts do not grow with the comments, and neither would those of a model that is asked for 100
+words. Intervals are 95 % (bootstrap over seeds)."""
 LIVE = """\
-With the same text as functions that nobody calls, which the simulated Summarizer describes one by one, up to what an
-abstract may be:"""
+Here the same text is added as functions that nobody calls. The simulated Summarizer describes them one by one, up to
+the longest that an abstract may be:"""
 THINKING = """\
-A model that thinks pays for it at every call: with t tokens of thinking, a step of *context* takes
-(calls a step − 1) × t more than one with a raw history, on programs of any length."""
+A model that thinks spends tokens on it in every call. With t tokens of thinking, a step of *context* takes
+(calls a step − 1) × t tokens more than a step with a raw history, on programs of any length."""
+
+
+def answer(content: Content) -> str:
+    rows = [row for row in content["rows"] if row["method"] == OURS and not row["live"]]
+    ends = (min(rows, key=_length), max(rows, key=_length))
+    return " and ".join(f"{_fewer(row['saved'])} on programs of {row['program_tokens']} tokens" for row in ends)
+
+
+def _fewer(saved: Content) -> str:
+    sign = 1 if saved["value"] >= 0 else -1
+    low, high = sorted(sign * end for end in saved["ci95"])
+    share = f"{percent(sign * saved['value'])} ({percent(low)} to {percent(high)})"
+    return f"it takes {share} {'fewer' if sign > 0 else 'more'}"
+
+
+def _length(row: Content) -> float:
+    return float(row["program_tokens"])
 
 
 def section(content: Content) -> str:
@@ -29,13 +47,13 @@ def section(content: Content) -> str:
     rows: Sequence[Content] = content["rows"]
     plain, live = ([row for row in rows if row["live"] is wanted] for wanted in (False, True))
     parts = [
-        "## Tokens of a step",
+        "# Tokens of a step",
         "    python -m bench.context_tokens --json bench/results/context_tokens.json",
         WHAT.format(**content["settings"]),
         _lengths(plain, (RAW, OURS, ONE)),
         _verdict(plain),
         *([LIVE, _lengths(live, (RAW, OURS))] if live else []),
-        "Where they go, at the shortest and at the longest:",
+        "Where the tokens go, for the shortest and for the longest programs:",
         _stages(plain),
         THINKING,
     ]
@@ -63,8 +81,8 @@ def _share(value: Content) -> str:
 def _verdict(rows: Sequence[Content]) -> str:
     """From which length on fewer tokens are spent than with a raw history, by the interval's lower bound."""
     return (
-        f"{_from(rows, OURS)} {_from(rows, ONE)} The paper: less than 5 % of a difference on short programs, nearly "
-        "30 % fewer on long ones (figure 2b)."
+        f"{_from(rows, OURS)} {_from(rows, ONE)} In the paper the difference is below 5 % on short programs, and long "
+        "ones take nearly 30 % fewer tokens (figure 2b)."
     )
 
 

@@ -12,9 +12,13 @@ MOST_TIME = 0.5
 """The goal for the median of our seconds over gepa's."""
 
 
+def answer(content: Content) -> str:
+    groups = _by_world(content)
+    return f"its score is {_signed(_lead(groups))} from gepa's, in {_number(_time(groups))} of gepa's time"
+
+
 def section(content: Content) -> str:
-    settings, pairs = content["settings"], content["pairs"]
-    groups = [[pair for pair in pairs if pair["world"] == world] for world in content["worlds"]]
+    settings, pairs, groups = content["settings"], content["pairs"], _by_world(content)
     over = max(pair["ours"]["calls"] for pair in pairs) - settings["calls"]
     lead, time = _lead(groups), _time(groups)
     rows = [
@@ -23,25 +27,31 @@ def section(content: Content) -> str:
         for group in groups
     ]  # fmt: skip
     return f"""\
-## At equal metric calls
+# At equal metric calls
 
     python -m bench.equal_calls --seeds {settings["seeds"]} --json bench/results/equal_calls.json
 
-gepa's own loop beside `flowevolve.compat.gepa.optimize` with its defaults and `adapter_concurrency=8`, over one
-adapter, with {settings["calls"]} metric calls, on the real clock. *Simulated*: small worlds in which a prompt is a list
-of rules; scores are those of the best prompt on 200 rows held out, means over {settings["seeds"]} seeds, and intervals
-are 95 % (bootstrap over seeds, within worlds). The settings of the drop-in were chosen on other seeds of such worlds.
+gepa's own loop and `flowevolve.compat.gepa.optimize`, with its defaults and `adapter_concurrency=8`, get the same
+adapter and {settings["calls"]} metric calls. Time is real. The model is *simulated*, in small worlds in which a
+prompt is a list of rules. A score is that of the best prompt on 200 rows held out, as the mean over
+{settings["seeds"]} seeds. Intervals are 95 % (bootstrap over seeds, within worlds). The drop-in's settings were chosen
+on other seeds of such worlds.
 
 {table(("world", "", "gepa", "ours", "ours less gepa's", "our time over gepa's (median)"), rows)}
 
-Over all worlds: {_signed(lead)} in score (goal, the interval not below 0: {verdict(lead.low >= 0)}), {_number(time)} of
-the time (goal, median at most {MOST_TIME:g}: {verdict(time.value <= MOST_TIME)}). {_calls(over)}"""
+Over all worlds the difference in score is {_signed(lead)}. The goal, that this interval is not below 0, is
+{verdict(lead.low >= 0)}. Ours takes {_number(time)} of gepa's time. The goal, a median of at most {MOST_TIME:g}, is
+{verdict(time.value <= MOST_TIME)}. {_calls(over)}"""
+
+
+def _by_world(content: Content) -> list[list[Any]]:
+    return [[pair for pair in content["pairs"] if pair["world"] == world] for world in content["worlds"]]
 
 
 def _calls(over: int) -> str:
     if over > 0:
-        return f"Ours passed the limit by up to {over} calls."
-    return "Ours never passed the limit; gepa ends the iteration that it is in."
+        return f"Ours went over the limit by up to {over} calls."
+    return "Ours never went over the limit. gepa goes over it to finish the iteration that it is in."
 
 
 def _lead(groups: Sequence[Sequence[Any]]) -> Interval:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from bench._lib.text import Content, percent, table
 
 
+def answer(content: Content) -> str:
+    said = (f"{row['of_the_cores_limit']:.2f} for programs of {row['milliseconds']:g} ms" for row in content["rows"])
+    return ", ".join(said)
+
+
 def section(content: Content) -> str:
     settings, rows = content["settings"], content["rows"]
     shown = [
@@ -22,18 +27,19 @@ def section(content: Content) -> str:
     met = [f"{row['milliseconds']:g} ms" for row in rows if row["of_the_cores_limit"] >= content["goal"]]
     busiest = max(row["own_cpu_share"] for row in rows)
     return f"""\
-## Evaluations a second
+# Evaluations a second
 
     python -m bench.evaluations --json bench/results/evaluations.json
 
-Programs that burn so much time of a core each, in the sandbox, while LLM calls stream beside them (*simulated*:
-profile `{settings["profile"]}`, in the same process); on the real clock, {settings["seconds"]:.0f} seconds each.
-A program that has burnt its time counts, whatever its result is worth; one that its coder broke *ended sooner*.
-The engine and the simulated server share the cores with the programs, and took {percent(busiest)} of them at most. All
-rates are per second: *the cores' limit* is that of plain processes that call the function back to back, *a new process
-each* that of plain Python processes.
+Programs run in the sandbox and use up a set time of a core each, while LLM calls go on beside them. The calls are
+*simulated* (profile `{settings["profile"]}`, in the same process). Time is real, {settings["seconds"]:.0f} seconds
+for each row. A program that has used up its time counts, whatever its result is worth. One that the coder broke *ended
+sooner*. The engine and the simulated server share the cores with the programs and took at most {percent(busiest)} of
+them. All rates are per second. *The cores' limit* is the rate of plain processes that call the function again and
+again. *A new process each* is the rate of plain Python processes that are started anew for each call.
 
 {table(header, shown)}
 
-Goal: at least {content["goal"]:g} of the cores' limit; met for programs of {", ".join(met) or "no length tried"}.
+The goal is at least {content["goal"]:g} of the cores' limit. It is met for programs of \
+{", ".join(met) or "no length tried"}.
 """

@@ -7,38 +7,49 @@ from collections.abc import Sequence
 from bench._lib.text import Content, direction, table, with_interval
 
 WHAT = """\
-*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations a run, in lockstep, one
-step at a time (of CodeEvolve one of each island). The landscape is built so that structure matters: eight families of
-programs, whose ceilings are the best scores of real programs (LEVI's archive for EPLB), and a simulated model whose
-small changes never leave a family. How often it leaves one where a prompt gives it occasion was chosen by us, before
-any run ([all numbers](reference/simulator.md)), and nothing was changed by what came out; LEVI without both diverse
-seeds and shifts was added afterwards.
+*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations a run, in lockstep. One
+step is taken at a time, and in CodeEvolve one step of each island. The landscape is built so that structure matters.
+It has eight families of programs, and the highest score of each family is the best score of a real program (from
+LEVI's archive for EPLB). Small changes of the simulated model never leave a family. How often the model leaves one
+when a prompt gives it a reason to was chosen by us before any run ([all numbers](../reference/simulator.md)). We
+changed nothing after seeing results, but we added the variant of LEVI without both diverse seeds and shifts.
 
-No program of the seed's family scores more than {home:g}, and none that counts copies as the seed does more than
-{middle:g}. Best-of-N and (1+λ) show their model one program, so they can't pass the first, which a test holds them to.
+No program of the seed's family scores more than {home:g}, and none that counts copies in the seed's way scores more
+than {middle:g}. Best-of-N and (1+λ) show their model one program only, so they can't get past the first of these; a
+test checks that they don't.
 
-**What follows from the rules alone**: new ways only come from diverse seeds, shifts and advice (LEVI), exploration's
-instructions (CodeEvolve), plans, or a start without one (CSE), and guidance (ContextEvolve). An algorithm without any
-of its sources has to stay where it is. What does not follow is how much a part brings beside the others, whether what
-is new is kept until its numbers are good, and whether two programs meet that have something for each other. How often
-a real model would find or take a new way these tables can't say."""
+**What follows from the rules alone.** A new family is only found through diverse seeds, shifts and advice (LEVI),
+through the instructions of exploration (CodeEvolve), through plans or a start without one (CSE), and through guidance
+(ContextEvolve). An algorithm without any of its sources has to stay where it began. It does not follow from the rules
+how much a part brings beside the others, whether something new is kept until its numbers are good, or whether two
+programs meet that have something for each other. These tables can't say how often a real model would find a new family
+or move to one."""
 LONG = "families --algorithms code_evolve --evaluations 200 --seeds 10"
 """The command of the longer runs."""
 LONGER = """\
-The same with {evaluations} evaluations a run and {seeds} seeds for CodeEvolve, whose five islands have a fifth of the
-evaluations each, and of 100 spend a fifth on their first programs, which are changes of the seed alone. These runs were
-added after those above. The islands send programs every third of their evaluations, as above."""
+These are the runs of [the landscape of families](families.md) for CodeEvolve alone, with {evaluations} evaluations a
+run and {seeds} seeds. They were added after the shorter ones, because each of CodeEvolve's five islands has only a
+fifth of the evaluations, and of 100 evaluations a fifth goes to the first programs, which only change the seed. As in
+the shorter runs, the islands send programs to each other after each third of their evaluations."""
 DIFFERENCES = """\
-Differences are best scores of the whole less those of the one without the part, with the same seeds; 95 % intervals are
-bootstrapped over seeds. A part is said to separate where its interval leaves out 0. There are {count} parts; of
-intervals around nothing one in twenty leaves out 0 by chance."""
+Differences are best scores of the whole algorithm less those of the algorithm without the part, with the same seeds.
+The 95 % intervals are bootstrapped over seeds. We say that a part separates where its interval leaves out 0. There are
+{count} parts, and by chance one in twenty intervals leaves out 0 where there is no difference."""
+
+
+def answer(content: Content) -> str:
+    """How far ahead of (1+λ) the algorithms are, in points of the score."""
+    said = [
+        f"{each['one']} {with_interval(each['difference'], signed=True, digits=1)}" for each in content["over_baseline"]
+    ]
+    return f"in points of the score: {', '.join(said)}"
 
 
 def section(content: Content) -> str:
     """Markdown, with its heading."""
     return "\n\n".join(
         [
-            "## A landscape of families",
+            "# A landscape of families",
             "    python -m bench.families --json bench/results/families.json",
             WHAT.format(**content["settings"]),
             *_tables(content),
@@ -51,7 +62,7 @@ def long_section(content: Content) -> str:
     settings = content["settings"]
     return "\n\n".join(
         [
-            "## The landscape of families, longer runs",
+            "# The landscape of families, longer runs",
             f"    python -m bench.{LONG} --json bench/results/families_long.json",
             LONGER.format(**settings),
             *_tables(content),
@@ -63,7 +74,7 @@ def _tables(content: Content) -> list[str]:
     settings = content["settings"]
     return [
         _scores(content, settings["home"], settings["middle"]),
-        "The algorithms less (1+λ):",
+        "The best scores of the algorithms less those of (1+λ):",
         _differences([(str(each["one"]), each) for each in content["over_baseline"]], "the one less (1+λ)"),
         DIFFERENCES.format(count=len(content["parts"])),
         _differences(

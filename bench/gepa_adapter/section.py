@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from bench._lib.stats import spread
 from bench._lib.text import Content, ranged, table
 
 FIGURES = {"proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, "best_score": 2}
 """The columns, and how many decimals they have."""
+
+
+def answer(content: Content) -> str:
+    rates = {name: _rate(runs) for name, runs in content["runs"].items()}
+    ours, gepas = ({name: rate for name, rate in rates.items() if name.startswith(who)} for who in ("ours", "gepa"))
+    most, widest = (max(found, key=lambda name: found[name]["median"]) for found in (ours, gepas))
+    alone, batches = (gepas[name]["median"] for name in (next(iter(gepas)), widest))
+    return (
+        f"{ranged(ours[most], 0)} with `{most.removeprefix('ours, ')}`; gepa makes {alone:.0f} one at a time and "
+        f"at most {batches:.0f} in batches"
+    )
+
+
+def _rate(runs: Sequence[Content]) -> Mapping[str, float]:
+    return spread([run["proposals_per_minute"] for run in runs]).as_json()
 
 
 def section(content: Content) -> str:
@@ -17,25 +34,26 @@ def section(content: Content) -> str:
     ]
     options = f"--seconds {settings['seconds']:.0f} --repeats {settings['repeats']}"
     return f"""\
-## One gepa adapter
+# One gepa adapter
 
     python -m bench.gepa_adapter {options} --json bench/results/gepa_adapter.json
 
-The task `house_style` as a gepa adapter whose requests share {settings["threads"]} client threads, validation on
-{settings["validation"]} examples; a simulated server whose latency is lognormal around 0.15 s, whatever the load;
-on the real clock; medians of {settings["repeats"]} runs each, with their range. gepa reflects on the candidates of an
-iteration side by side (`reflect_many`). What runs ours is `flowevolve.compat.gepa.optimize` ([how to](how-to/gepa.md)).
+gepa's own loop and `flowevolve.compat.gepa.optimize` ([how to](../how-to/gepa.md)) work over the same adapter. It does
+the task `house_style`, sends its requests from {settings["threads"]} client threads and validates on
+{settings["validation"]} examples. The server is simulated: its latency is lognormal around 0.15 s, whatever the load.
+Time is real. Figures are medians of {settings["repeats"]} runs with their range. gepa reflects on the candidates of an
+iteration side by side (`reflect_many`).
 
-These figures are of d1ddcd4, when each edit was validated by itself and 32 iterations were in flight. Groups of edits,
-which the default validates now, make fewer proposals and better ones; they have not been measured here.
+These figures were measured at d1ddcd4, when each edit was validated by itself and 32 iterations were in flight. The
+default now validates edits in groups, which makes fewer proposals and better ones. That has not been measured here.
 
 {table(("", "proposals in a run", "proposals a minute", "requests a second", "best validation score"), rows)}
 
-With `adapter_concurrency=1` nothing is gained here: the adapter's calls take turns,
-and so do those of the function that proposes.
+With `adapter_concurrency=1` nothing is gained here, because the adapter's calls take turns and so do the calls of the
+function that proposes.
 
-The adapter is the bench's own; no other's throughput was measured. That gepa's default adapter, and its adapter for
-batches in one session, come to gepa's own result on the simulated server is tested
-(`tests/compat/gepa/test_gepas_adapters.py`); for DSPy programs the same is tested with a model that answers by hash,
-without a server (`make test-dspy`).
+The adapter was written for this bench, and no other adapter's throughput was measured. For gepa's default adapter, and
+for its adapter that sends batches in one session, a test holds that they come to gepa's own result on the simulated
+server (`tests/compat/gepa/test_gepas_adapters.py`). For DSPy programs the same is tested with a model that answers by
+a hash, without a server (`make test-dspy`).
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, table
+from bench._lib.text import Content, ranged, table
 
 ROWS = {
     "proposals per minute, stream over lockstep": "proposals_ratio",
@@ -17,7 +17,7 @@ ROWS = {
 
 
 def figures(content: Content) -> str:
-    """The table, as the README has it too."""
+    """The table of the ratios."""
     rows = []
     for name, key in ROWS.items():
         spread = content["spread"][key]
@@ -25,21 +25,34 @@ def figures(content: Content) -> str:
     return table(("", "median", "range"), rows)
 
 
+def answer(content: Content) -> str:
+    spread = content["spread"]
+    time, rate = spread["time_to_sync_score_ratio"], spread["proposals_ratio"]
+    return f"{ranged(time)} of the time, with {ranged(rate)} times as many proposals a minute"
+
+
 def section(content: Content) -> str:
     settings, by_overlap = content["settings"], content["repaired_share_by_overlap"]
     shares = ", ".join(f"{share['median']:.2f} at {overlap}" for overlap, share in by_overlap.items())
     return f"""\
-## Stream and lockstep
+# Stream and lockstep
 
     python -m bench.gepa_modes --json bench/results/gepa_modes.json
 
 *Simulated*: profile `{settings["profile"]}`, world `{settings["world"]}`, {len(settings["seeds"])} seeds, \
 {settings["minutes"]:.0f} virtual minutes each. Both modes are the same code with
-the same task, seeds, prompts and minibatches; the stream has {settings["width"]} flows and staleness \
-`{settings["policy"]}`.
+the same task, seeds, prompts and minibatches. The stream has {settings["width"]} flows, and `{settings["policy"]}`
+decides about stale edits.
 
 {figures(content)}
 
-The share repaired depends on how much edits made side by side say the same: {shares} of overlap (median).
-The [README](../README.md) says how the settings came about.
+The last row is for edits that overlap moderately. How many stale edits can be repaired depends on how often edits that
+were made side by side say the same: the median share is {shares} of overlap. Where most examples need the
+same few rules, most stale edits say what has been accepted in the meantime.
+
+The width of 8 flows and the overlap of 0.25 were chosen after looking at others. With an earlier version of the code,
+on three of the same seeds over 30 minutes, 16 flows made 5.9 to 8.6 times lockstep's proposals but needed 0.43 to 0.91
+of its time to its score, where 8 flows needed 0.35 to 0.65. More requests in flight bring more throughput and more
+stale work. The share repaired was first counted over runs that also repair less stale items (0.47 at overlap 0.8 with
+16 flows); now exactly those items are counted that `guarded` would discard.
 """

@@ -10,16 +10,20 @@ from bench._lib.text import Content, table
 COLUMNS = ("proposals_per_min", "output_tokens_per_s", "mean_in_flight")
 
 
+def answer(content: Content) -> str:
+    return _ratios(content)
+
+
 def section(content: Content) -> str:
     settings = content["settings"]
     return f"""\
-## On a GPU
+# On a GPU
 
     python -m bench.gpu --json bench/results/gpu.json
 
-Not simulated: {settings["engine"]} on one {content["machine"]["gpu"]}, {_model(settings)}, \
-{settings["minutes"]:g} minutes a method after its seed was validated, at
-most {settings["concurrency"]} requests in flight, {settings["repeats"]} time(s) each, in random order. Means.
+Nothing here is simulated: {settings["engine"]} runs on one {content["machine"]["gpu"]}, with {_model(settings)}. Each
+method has {settings["minutes"]:g} minutes after its seed was validated, and at most {settings["concurrency"]} requests
+in flight. It is run {settings["repeats"]} time(s), in random order. Figures are means.
 
 {_table(content)}
 
@@ -29,7 +33,7 @@ most {settings["concurrency"]} requests in flight, {settings["repeats"]} time(s)
 
 def _model(settings: Content) -> str:
     if settings["model"] is not None:
-        return f"`{settings['model']}`, which says what it says, as long as it likes"
+        return f"`{settings['model']}`, which answers as it likes, at any length"
     return f"the shape `{settings['shape']}` with random weights and the simulated world's lengths and words"
 
 

@@ -9,44 +9,57 @@ from bench._lib.text import Content, number, percent, table, with_interval
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
-time. The programs are real, run and scored as they are, each call with {cpu_seconds:g} s of CPU time at most (in a
-process without the sandbox's walls, which this coder does not need; a run repeats but for programs that are near that
-limit). **Who writes them is not real**: a simulated
-coder makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that
-are added, parts of the other programs shown), with no idea behind any. It heeds scores in one way: beside another
-program it may move numbers to the side of the better one. A prompt of LEVI's or CodeEvolve's shows other programs, one
-of the plain searches' does not. So this shows what selection, archives and islands make of changes that are hardly
-directed. It can't show what they make of a language model's ideas, nor what a statement,
-feedback, advice or an evolved prompt is worth to one that understands it. One and the same coder writes for all, so
-LEVI's division of work between a large and a small model is not part of it. LEVI is as it ships, CodeEvolve with
-{code_evolve}. Intervals are 95 % (bootstrap over seeds)."""
+time. The programs are real. They are run and scored as they are, and each call has {cpu_seconds:g} s of CPU time at
+most. They run in a process without the sandbox's walls, which this coder does not need. The same command gives the same
+results again, except for programs that come near the limit on CPU time.
+
+**The coder that writes the programs is not real.** It makes small random changes to the programs that it is shown: to
+numbers, operators, calls, loops and statements, by adding terms, and by taking parts of the other programs. It has no
+idea in mind when it does so. It heeds scores in one way only: when it sees another program, it may move numbers towards
+the better of the two. The prompts of LEVI and CodeEvolve show other programs and those of the plain searches don't. So
+these figures show what selection, archives and islands make of changes that are hardly directed. They can't show what
+these would make of a language model's ideas, nor what a problem statement, feedback, advice or an evolved prompt is
+worth to a model that understands it. The same coder writes for all, so LEVI's division of work between a large and a
+small model is not tested. LEVI has its default settings. CodeEvolve has {code_evolve}. Intervals are 95 % (bootstrap
+over seeds)."""
 
 CHOSEN = """\
-*Chosen* are settings that did well on these problems with other seeds ({seeds}), of some that were tried for each
-algorithm: {said}; all else is as above. Programs of this coder score close to each other, and at LEVI's own
-temperatures parents are then drawn nearly evenly from the archive."""
+*Chosen* marks settings that did well on these problems with other seeds ({seeds}), out of several that were tried for
+each algorithm: {said}. Everything else is as above. This coder's programs have scores that are close to each other, and
+at LEVI's own temperatures parents are then drawn nearly evenly from the archive."""
+
+
+def answer(content: Content) -> str:
+    """On how many problems LEVI and CodeEvolve are ahead of the better plain search by more than chance."""
+    said = []
+    for method, name in (("levi", "LEVI"), ("code_evolve", "CodeEvolve")):
+        pairs = [each for each in content["pairs"] if each["method"] == method and each["other"] == "one_plus_lambda"]
+        ahead = sum(each["difference"]["ci95"][0] > 0 for each in pairs)
+        behind = sum(each["difference"]["ci95"][1] < 0 for each in pairs)
+        said.append(f"{name} beats (1+λ) on {ahead} of {len(pairs)} problems and loses on {behind}")
+    return f"{'; '.join(said)} (95 % intervals)"
 
 
 def section(content: Content) -> str:
     """Markdown, with its heading."""
     settings = content["settings"]
     parts = [
-        "## Programs",
+        "# Programs",
         "    python -m bench.programs --ablations --json bench/results/programs.json",
         f"{_what(settings)}\n\n{_chosen(settings)}",
-        "### Scores at the end of the budget",
+        "## Scores at the end of the budget",
         _scores(content),
-        "### LEVI and CodeEvolve less the plain searches",
-        "Differences between runs of equal seeds; better, equal and worse are counts of seeds.",
+        "## LEVI and CodeEvolve compared with the plain searches",
+        "These are differences between runs with the same seeds. Better, equal and worse are counts of seeds.",
         _differences(content["pairs"], "less"),
     ]
     if content["ablations"]:
         parts += [
-            "### What their parts are worth",
-            "The whole method less the one without; above 0 points the way of the papers.",
+            "## What their parts are worth",
+            "These are scores of the whole method less those without the part. Above 0 agrees with the papers.",
             _differences(content["ablations"], "less"),
         ]
-    parts += ["### Stream beside lockstep", _lockstep(settings), _streams(content)]
+    parts += ["## The stream compared with lockstep", _lockstep(settings), _streams(content)]
     return "\n\n".join(parts)
 
 
@@ -101,8 +114,8 @@ def _differences(found: Sequence[Mapping[str, object]], word: str) -> str:
 def _lockstep(settings: Content) -> str:
     seeds = settings["sync_seeds"]
     return (
-        f"Virtual time alone, in which programs take none; {seeds} seed{'' if seeds == 1 else 's'}. "
-        f"A step of lockstep is {settings['width']} flows, CodeEvolve's an epoch of all islands, which is as many."
+        f"Only virtual time counts here, in which programs take none; {seeds} seed{'' if seeds == 1 else 's'}. "
+        f"A step of lockstep is {settings['width']} flows; CodeEvolve's is an epoch of all islands, which is as many."
     )
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import bench.quality
 from bench._lib.command import argument_parser
+from bench._lib.environment import environment
 from bench.quality.charts import draw_quality
+from bench.quality.kept import KeptPairs
 from bench.quality.methods import CANDIDATES, COMBEE, METHODS
 from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
 from bench.quality.runs import HARSH_WORLDS, WORLDS
@@ -25,6 +27,7 @@ def main() -> None:
     parser.add_argument("--combee", action="store_true", help="Combee and group commit instead of the plain stream")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
+    parser.add_argument("--keep", type=Path, help="keep each pair in this folder, and take those that are there")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
     arguments = parser.parse_args()
     quick, tune = bool(arguments.quick), bool(arguments.tune)
@@ -33,7 +36,8 @@ def main() -> None:
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS[: int(arguments.seeds)]
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
-    pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))
+    kept = KeptPairs(arguments.keep, str(environment()["commit"]))
+    pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes), kept))
     content = report(pairs, seeds, minutes, methods, quick)
     print("\n" + section(content))
     if arguments.json is not None:

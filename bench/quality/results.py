@@ -10,6 +10,7 @@ from itertools import product
 from bench._lib.algorithm_runs import Settings
 from bench._lib.environment import environment
 from bench.quality.figures import Content, summarise
+from bench.quality.kept import KeptPairs
 from bench.quality.methods import CANDIDATES, ONLY_IN
 from bench.quality.pairs import Pair, compare
 from bench.quality.runs import PROFILE, ROWS, WORLDS
@@ -27,15 +28,29 @@ def run_pairs(
     minutes: float,
     methods: Mapping[str, Settings],
     processes: int,
+    kept: KeptPairs,
 ) -> Iterator[Pair]:
-    """Run every seed in every world, seed by seed, each pair in one process."""
-    jobs = [(world, seed) for seed, world in product(seeds, worlds)]
+    """Every seed in every world, seed by seed, each pair in one process; those that are kept are not run again."""
+    found = {
+        (world, seed): kept.read(world, seed, minutes, methods_for(world, methods))
+        for seed, world in product(seeds, worlds)
+    }
     with ProcessPoolExecutor(processes) as pool:
-        futures = [pool.submit(compare, world, seed, minutes, methods_for(world, methods)) for world, seed in jobs]
-        for future in futures:
-            pair = future.result()
-            print(line(pair), flush=True)
-            yield pair
+        running = {
+            (world, seed): pool.submit(_run, world, seed, minutes, methods_for(world, methods), kept)
+            for (world, seed), pair in found.items()
+            if pair is None
+        }
+        for job, pair in found.items():
+            done = pair or running[job].result()
+            print(line(done), flush=True)
+            yield done
+
+
+def _run(world: str, seed: int, minutes: float, methods: Mapping[str, Settings], kept: KeptPairs) -> Pair:
+    pair = compare(world, seed, minutes, methods)
+    kept.write(pair, methods)
+    return pair
 
 
 def methods_for(world: str, methods: Mapping[str, Settings]) -> Mapping[str, Settings]:

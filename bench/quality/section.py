@@ -10,9 +10,20 @@ GOAL, WORST_GOAL = 0.15, 0.5
 """The goals for the median time to lockstep's final held-out score, over lockstep's own: over all shipped worlds, and
 in each of them.
 """
+NOT_REACHED = 2.0
+"""What a seed counts that has not got lockstep's score in twice lockstep's time."""
 LEAST = {"5": -0.05}
 LEAST_LATER = -0.02
 """The goals for the lower ends of the intervals at equal tokens, by the minutes of lockstep, and from then on."""
+
+
+def answer(content: Content) -> str:
+    rows = [row for row in content["rows"] if row["method"] == content["method"]]
+    medians = [found for row in rows if (found := row["time_to_sync_held_out"]["median"]) is not None]
+    return (
+        f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single "
+        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f} ({NOT_REACHED:g}: never)"
+    )
 
 
 def section(content: Content) -> str:
@@ -20,13 +31,13 @@ def section(content: Content) -> str:
     settings = content["settings"]
     return "\n\n".join(
         (
-            "## Quality",
+            "# Quality",
             "    python -m bench.quality --json bench/results/quality.json --figure bench/results/quality.svg",
             _what(settings),
             _headline(content),
             _table(content),
             _losses(content),
-            "![best score over time](../bench/results/quality.svg)",
+            "![best score over time](../../bench/results/quality.svg)",
         )
     )
 
@@ -44,15 +55,23 @@ def _what(settings: Content) -> str:
 
 
 WHAT = """\
-*Simulated* ({profile}, world `rules`): {seeds} seeds in each of {count} settings, every seed with {rows} rows of
-its own, 90 of them for validation. *Lockstep* is synchronous GEPA, the published loop, one proposal at a time, for
-{minutes} virtual minutes. It is ours, with the decisions of the gepa package at width 1: that package can't run on
-a virtual clock. A stream stops when it has lockstep's final score and has spent lockstep's tokens, prompts
-included, so it may end with less than it could; one that has not got that score in twice lockstep's time is given
-up and counts as 2. *Validation* is the score by which the best candidate is chosen; *held out* is what that
-candidate is worth on rows no selection has seen. Cancelled requests are charged in full. Intervals are 95 %
-(bootstrap over seeds, within worlds). `default` is what a configuration gets that says nothing; `careful` and
-`plain` are other [presets](how-to/presets.md).
+*Simulated* ({profile}, world `rules`): {seeds} seeds in each of {count} worlds. Every seed has {rows} rows of its
+own, of which 90 are for validation.
+
+- *Lockstep* is synchronous GEPA, the published loop, which makes one proposal at a time. It runs for {minutes} virtual
+  minutes. The loop is ours and takes the decisions of the gepa package at width 1, because that package can't run on a
+  virtual clock.
+- A *stream* stops when it has lockstep's final score and has also spent as many tokens as lockstep, prompts included.
+  So it may end with a lower score than it could have reached. A stream that has not got lockstep's score in twice
+  lockstep's time is stopped, and counts as 2.
+- *Validation* is the score by which the best candidate is chosen. *Held out* is that candidate's score on rows that
+  were never used to choose anything.
+- Cancelled requests are charged in full. Intervals are 95 % (bootstrap over seeds, within worlds).
+- `default` is what a configuration gets that does not name a preset; `careful` and `plain` are other
+  [presets](../how-to/presets.md).
+
+The worlds from `easy` to `narrow` are the *shipped* ones. Those from `lossy` on were made to be hard for merged edits
+and are called *harsh* in the table below.
 
 {worlds}"""
 
@@ -61,7 +80,7 @@ def _headline(content: Content) -> str:
     headline, method = content["headline"], content["methods"][content["method"]]
     rows = [
         (
-            f"`{content['method']}`: time to lockstep's final held-out score, of lockstep's own, median of all pairs",
+            f"`{content['method']}`: time to lockstep's final held-out score over lockstep's own, median of all pairs",
             _plain(headline["time_median"]),
             _goal(headline["time_median"], GOAL, above=False),
         ),
@@ -72,7 +91,7 @@ def _headline(content: Content) -> str:
         ),
         *(
             (
-                f"held-out score at the tokens of lockstep's first {minutes} minutes, less lockstep's: {LOWER}",
+                f"held-out score less lockstep's, at the tokens that lockstep spends in {minutes} minutes: {LOWER}",
                 _plain(end),
                 _goal(end, LEAST.get(minutes, LEAST_LATER), above=True),
             )
@@ -93,6 +112,10 @@ def _headline(content: Content) -> str:
 
 
 LOWER = "lower end of the interval in the worst shipped world"
+
+
+def _two(figure: float | None) -> str:
+    return "–" if figure is None else f"{figure:.2f}"
 
 
 def _plain(figure: float | None) -> str:
@@ -117,8 +140,8 @@ def _table(content: Content) -> str:
         "proposals/min (lockstep's)",
     )
     return table(header, (_row(row, moments) for row in content["rows"])) + (
-        "\n\n*Equal tokens, m min*: held-out score of the stream's best when it had spent what lockstep had by minute "
-        "m, less that of lockstep's best then."
+        "\n\n*Equal tokens, m min* is the held-out score of the stream's best candidate when it had spent as many "
+        "tokens as lockstep had by minute m, less the score of lockstep's best candidate at that minute."
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from bench.report.page import PAGE, page
+from bench._lib.paths import ROOT
+from bench.report.page import pages
 
 
 def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"written: {PAGE}")
+    for path, text in pages().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"written: {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -7,19 +7,25 @@ import math
 from bench._lib.text import Content, direction, table
 
 WHAT = """\
-CSE on {tasks} related efficiency problems in this order, {evaluations} evaluations of each, {seeds} seeds, one step at
-a time: with a global memory in a local folder that is empty at the first (hashed embeddings), and without. *Simulated*
-coder (profile `{profile}`, world `{world}`), whose lessons name kinds of changes that went well or badly; of three
-tasks that follow each other the same kind helps, of the next three another, so that what is remembered can mislead,
-too. A score is one over the memory-time integral, **measured** here, and given as a multiple of the seed program's in
-the same run; means are geometric, intervals 95 % (bootstrap over seeds). Before the first task there is nothing to
-remember, so what it differs by is chance: different measurements choose different parents. The machine's load (all
-programs that wanted a core, ours among them) was {load:.1f}."""
+CSE works on {tasks} related efficiency problems in this order, with {evaluations} evaluations of each and {seeds}
+seeds, one step at a time. It does so once with a global memory and once without. The memory is in a local folder that
+is empty at the start, and embeddings are hashed. The coder is *simulated* (profile `{profile}`, world `{world}`), and
+its lessons name kinds of changes that went well or badly. The same kind of change helps in three tasks that follow
+each other, and another kind in the next three, so what is remembered can also mislead. A score is one over the
+memory-time integral, which is **measured** on this machine and given as a multiple of the seed program's in the same
+run. Means are geometric and intervals 95 % (bootstrap over seeds). Before the first task there is nothing to remember,
+so its difference is chance: different measurements choose different parents. The machine's load (all programs that
+wanted a core, ours among them) was {load:.1f}."""
 
 COMMAND = "    python -m bench.task_sequence --seeds {seeds} --json bench/results/task_sequence.json"
 FOUND = """\
-Direction of global memory over the later tasks: {direction}. *Recalled* and *added* are entries of a run, the former
-over all its steps."""
+Direction of global memory over the later tasks: {direction}. *Recalled* is the number of entries that a run recalled
+over all its steps, and *added* the number that it added at its end."""
+
+
+def answer(content: Content) -> str:
+    later = content["later"]
+    return f"{_times(later['difference'])} times the score without it, over all tasks but the first"
 
 
 def section(content: Content) -> str:
@@ -43,7 +49,7 @@ def section(content: Content) -> str:
     header = ("task", "without", "with", "with over without", "better / equal / worse", "recalled", "added")
     return "\n\n".join(
         [
-            "## A sequence of tasks: global memory",
+            "# A sequence of tasks: global memory",
             COMMAND.format(**content["settings"]),
             said,
             table(header, rows),

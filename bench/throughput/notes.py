@@ -9,6 +9,7 @@ from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content
 from bench.throughput.goals import is_sooner, places
 from bench.throughput.labels import LABELS
+from bench.throughput.means import counts
 from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, time_to_score, workloads
 
 
@@ -18,7 +19,7 @@ def notes(content: Content) -> str:
     parts = (
         _ACCEPTED,
         _agentdescent(found) if "agentdescent" in present else "",
-        _windows(found),
+        _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
         _late(content, found) if content["simulated"] else _room(found),
         _combee(present),
@@ -28,21 +29,23 @@ def notes(content: Content) -> str:
 
 
 _ACCEPTED = """\
-*Accepted* is what entered the pool, which is not the same everywhere: gepa, our lockstep and `stream_plain` validate
-what was better on its minibatch and keep all of it; `stream_careful` keeps what does best on some validation example,
-`stream` only what raises the mean score, and stops validating the rest early. So it makes more proposals of the same
-tokens and keeps fewer."""
+*Accepted* is what entered the pool, and methods differ in what they let in. gepa, our lockstep and `stream_plain`
+validate what was better on its minibatch and keep all of it. `stream_careful` keeps what does best on some validation
+example. `stream` keeps only what raises the mean score and stops validating the rest early, so it makes more proposals
+of the same tokens and keeps fewer of them. More proposals are therefore not the same as a better score: see the times
+to a score and the best scores below."""
 
 
 def _agentdescent(found: Mapping[str, Rows]) -> str:
     peer, plain = (_requests(found, method) for method in ("agentdescent", "stream_plain"))
     return f"""\
-agentdescent keeps a rule of its own: its port of GEPA validates and keeps whatever did *no worse* than its parent, ties
-too, and has no setting for it. The rule was made for minibatches of one example; here they have three, as everywhere,
-and their means are compared. Its requests per proposal, over synchronous gepa's: {peer},
-means over workloads (`stream_plain`, with gepa's rule and no mechanism of ours: {plain}).
-How much of that is the rule, and how much a window that ends before validations it has begun lead to proposals, was not
-measured apart. So the ratio to agentdescent is one to a method that spends more on each proposal."""
+agentdescent follows a rule of its own. Its port of GEPA validates and keeps whatever did *no worse* than its parent,
+ties included, and there is no setting to change that. The rule was made for minibatches of one example; here, as in
+all methods, minibatches have three and their means are compared. Its requests per proposal are {peer} times
+synchronous gepa's, as the mean over workloads. Those of `stream_plain`, which follows gepa's rule and has none of our
+mechanisms, are {plain}. Some of this comes from the rule, and some from a window that ends before the validations
+begun in it have led to proposals; the two were not measured apart. So the ratio to agentdescent compares with a method
+that spends more on each proposal."""
 
 
 def _requests(found: Mapping[str, Rows], method: str) -> str:
@@ -50,7 +53,7 @@ def _requests(found: Mapping[str, Rows], method: str) -> str:
     return ", ".join(f"{value:.2f} ({suffix})" for suffix, value in known.items() if value is not None) or "not known"
 
 
-def _windows(found: Mapping[str, Rows]) -> str:
+def _windows(content: Content, found: Mapping[str, Rows]) -> str:
     none = {
         method: [
             f"{suffix} {name}"
@@ -61,8 +64,8 @@ def _windows(found: Mapping[str, Rows]) -> str:
         for method in METHODS
     }
     told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
-    ended = f" No validation ended in the time counted of\n{told}." if told else ""
-    return f"Runs are short: a few gepa iterations.{ended}"
+    ended = f" In the time that was counted no validation ended of\n{told}." if told else ""
+    return f"The runs are short: gepa makes a few iterations in one of them. {counts(content)}{ended}"
 
 
 def _pxn(found: Mapping[str, Rows]) -> str:
@@ -76,12 +79,11 @@ def _pxn(found: Mapping[str, Rows]) -> str:
     where, most = max(((where, each[ESTIMATED]) for where, each in rates), key=lambda each: each[1])
     of = len(rates)
     return f"""\
-In PxN 8x8 a round makes 64 proposals at once, and can take longer than a window: on {empty} of {of} workloads
-and servers none of them fell into the time counted, and where a round did, the lump may flatter it
-({most:.2f}/min on {where}). So on {best} of {of} a narrower width is "gepa's best PxN width".
-*PxN 8x8's rate estimated by its tokens* is what 8x8 would make if each of its proposals cost the output tokens that
-4x4's do; it stands in the place of 8x8's count, and the best width is chosen again. It is an estimate, not a
-measurement."""
+In PxN 8x8 a round makes 64 proposals at once, and one round can take longer than a window. On {empty} of {of}
+workloads and servers no proposal of 8x8 fell into the time that was counted. Where a whole round did, the count may
+flatter it ({most:.2f}/min on {where}). So on {best} of {of} a narrower width counts as "gepa's best PxN width". *PxN
+8x8's rate estimated by its tokens* assumes that a proposal of 8x8 costs as many output tokens as one of 4x4. This rate
+replaces the count of 8x8, and the best width is chosen again. It is an estimate and not a measurement."""
 
 
 def _late(content: Content, found: Mapping[str, Rows]) -> str:
@@ -95,11 +97,12 @@ def _late(content: Content, found: Mapping[str, Rows]) -> str:
     window = max(settings["seconds"] * settings["speeds"][each][server] for each in names)
     stream, gepa = (_first(rows, method, names) for method in ("stream", BASE))
     return f"""\
-Where the goal of time to a score is missed: on {", ".join(names)} (vllm) an example takes several calls, and
-64 flows share a server that is slower the more it serves. So `stream`'s first improvement is in the pool after
-{stream} s, synchronous gepa's after {gepa} s, and the window ends after {window:.0f} s. The other two streams
-keep more of what they validate (times and scores below). Longer windows were not measured here; `bench.quality` has
-runs of three hours, in virtual time."""
+The goal for the time to a score is missed on {", ".join(names)} (vllm). There an example takes several calls, and
+64 flows share a server that gets slower the more it serves. So the first improvement of `stream` is in the pool after
+{stream} s and that of synchronous gepa after {gepa} s, while the window ends after {window:.0f} s. A stream of 64
+flows has then hardly begun to validate, so its proposals are counted before all of their validations are paid for. The
+other two streams keep more of what they validate (times and scores below). Longer windows were not measured here;
+[the bench of quality](quality.md) has runs of three virtual hours."""
 
 
 def _first(rows: Rows, method: str, names: Sequence[str]) -> str:
@@ -120,13 +123,13 @@ def _room(found: Mapping[str, Rows]) -> str:
     speeds = [rows[name, CEILING]["output_tokens_per_s"] / rows[name, BASE]["output_tokens_per_s"] for name in names]
     room, cost = fmean(speeds), fmean(_tokens(rows, name, "stream") / _tokens(rows, name, BASE) for name in names)
     return f"""\
-What limits all methods here: this server has little room. Load without end gets {min(speeds):.1f} to {max(speeds):.1f}
-times the output tokens/s of synchronous gepa (mean {room:.1f}), and a proposal of `stream` takes {cost:.2f} times the
-output tokens of one of gepa's (mean over workloads): all of those tokens would make about {room / cost:.1f} times its
-proposals. Streams keep the server full all the time (in flight, mean); output tokens are fewer where more of the work
-goes into reading prompts (reflection, judging). Where an example takes four calls, a stream is still filling when a run
-ends, with requests spent that have no proposal yet. Longer runs were not tried. Best scores say little: the model is
-small, and they differ by a few answers."""
+All methods are limited by how little room this server has. A load without end gets {min(speeds):.1f} to
+{max(speeds):.1f} times the output tokens/s of synchronous gepa (mean {room:.1f}), and a proposal of `stream` takes
+{cost:.2f} times the output tokens of one of gepa's (mean over workloads). So even all of those tokens would make only
+about {room / cost:.1f} times gepa's proposals. Streams keep the server full all the time, as the mean in flight shows.
+Fewer output tokens come out where more of the work is to read prompts, as in reflection and judging. Where an example
+takes four calls, a stream is still filling up when the run ends, and has spent requests that have no proposal yet.
+Longer runs were not tried. The best scores say little, because the model is small and they differ by a few answers."""
 
 
 def _tokens(rows: Rows, name: str, method: str) -> float:
@@ -139,12 +142,11 @@ def _combee(present: set[str]) -> str:
     if not any(method.startswith("combee") for method in present):
         return ""
     return """\
-gepa 0.1.4 has no ComBEE mode: it has hooks for such a reflector and none in it, so that Combee here is ours.
-Combee's proposals can't be counted beside the others': each is made of 10 or 40 reflections. **Its best scores are the
-highest by far**, ours in the stream included: in the simulated world what many reflections found can nearly always be
-put into one prompt (`flowevolve/sim/worlds/rules/merger.py`), and Combee is the only one here that does so. How far a
-real
-model can is not measured here. Combee runs in the stream, too (docs/how-to/combee.md)."""
+gepa 0.1.4 has hooks for a reflector like Combee's but brings none, so the Combee measured here is ours. Its proposals
+can't be counted beside those of the others, because each is made of 10 or 40 reflections. **Its best scores are the
+highest by far**, also compared with our streams. The simulated world suits it: what many reflections found can nearly
+always be put into one prompt there (`flowevolve/sim/worlds/rules/merger.py`), and of these methods only Combee does so.
+How far a real model can do that is not measured here. [Combee](../algorithms/combee.md) runs in the stream, too."""
 
 
 def _interval(content: Content, present: set[str]) -> str:
@@ -154,9 +156,9 @@ def _interval(content: Content, present: set[str]) -> str:
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
     if repeats == 1:
         return f"{_ONE_REPEAT}{left_out}"
-    return f"Intervals draw {several} workloads and, in each, {repeats} repeats anew.{left_out}"
+    return f"Intervals come from drawing {several} workloads anew and, in each of them, {repeats} repeats.{left_out}"
 
 
 _ONE_REPEAT = """\
-With one repeat, intervals draw workloads anew and nothing else: how one run differs from the next is not in them. They
-say how far workloads are apart, not how sure a figure is."""
+With one repeat, intervals come from drawing workloads anew and from nothing else. They say how far workloads are apart,
+and not how sure a figure is, because they do not show how one run differs from the next."""

@@ -10,6 +10,7 @@ from bench._lib.methods.presets import PRESETS
 from bench._lib.text import Content, percent, table
 from bench.throughput.goals import as_interval, goals, interval, places, share
 from bench.throughput.labels import LABELS
+from bench.throughput.means import geometric, geometric_means
 from bench.throughput.notes import notes
 from bench.throughput.rows import BASE, methods, over_estimated_pxn, time_to_score
 from bench.throughput.tables import beside_gepa, best_scores, times
@@ -42,6 +43,17 @@ RATIOS = {
 Row = Content
 
 
+def answer(content: Content) -> str:
+    """The stream's proposals over synchronous gepa's on the first server, and those with gepa's own rules."""
+    rows = next(iter(places(content).values()))
+    stream, plain = (geometric(rows, method, [BASE]) for method in ("stream", "stream_plain"))
+    batches = geometric(rows, "stream", methods(rows, "gepa_pxn"))
+    return (
+        f"{stream} times as many; {plain} times with gepa's own rules (`stream_plain`). `stream` makes {batches} times "
+        "those of gepa's best batch width"
+    )
+
+
 def section(content: Content) -> str:
     by_place: dict[tuple[str, str], list[Row]] = {}
     for row in content["rows"]:
@@ -49,13 +61,14 @@ def section(content: Content) -> str:
     tables = [_methods(server, workload, rows) for (server, workload), rows in by_place.items()]
     title = "Throughput" if content["simulated"] else f"Throughput on a real server ({content['rows'][0]['server']})"
     parts = (
-        f"## {title}",
+        f"# {title}",
         f"    {content['command']}",
         goals(content),
         _measured(content),
         notes(content),
         _workloads(content),
         figures(content),
+        geometric_means(content),
         beside_gepa(content),
         times(content),
         best_scores(content),
@@ -67,37 +80,41 @@ def section(content: Content) -> str:
 
 def _measured(content: Content) -> str:
     settings = content["settings"]
-    runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
+    runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time"
     busiest = max(row["server_cpu_share"] for row in content["rows"])
     process = "server's process" if content["simulated"] else "process that records requests"
     after = _SPED_UP if content["simulated"] else ""
     return f"""\
-{_where(content)}
-Every method has the same task, prompts and validation examples, minibatches of 3, and at most
-{settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
-of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
-(answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
-that costs less CPU time than their own or ours. Of one core the {process} took {percent(busiest)} at most.{after}"""
+{_where(content)} Every method has the same task, prompts and validation examples, minibatches of 3, and at most
+{settings["concurrency"]} calls in flight. Each method runs in a process of its own, in random order: {runs}. The first
+fifth of that time is left out of rates. The server records every request, and in flight, tokens and proposals are its
+count. A proposal is an answered reflection; a proposal of Combee's is made of many and counted where it is made. Other
+projects' methods get a client that costs less CPU time than their own or ours. The {process} took at most
+{percent(busiest)} of one core.{after}"""
 
 
 def _where(content: Content) -> str:
     settings = content["settings"]
     if content["simulated"]:
-        return "*Simulated* servers, over HTTP, at many times their speed; answers are drawn alike for all methods."
+        return _SERVERS
     most = settings["max_tokens"]
-    limit = "" if most is None else f", {most} tokens at most, a reflection's too"
+    limit = "" if most is None else f", {most} tokens at most, and so are reflections"
     part = settings["text_share"]
-    text = "" if part == 1 else f"\nPrompts have {part:g} times the text that the simulated workloads have."
+    text = "" if part == 1 else f"\nPrompts have {part:g} times the text that they have in the simulated workloads."
     kept = "" if settings["fresh"] else _KEPT
     return f"""\
-A real server with the model {settings["model"]}. Answers are as long as it writes them{limit}.{text}
-A reflection that comes without a fenced block is put into one on its way back, for all methods alike: the model may be
-too small to do so.{kept}"""
+A real server with the model {settings["model"]}. Answers are as long as the model writes them{limit}.{text}
+A reflection that comes without a fenced block is put into one on its way back, for all methods alike, because the model
+may be too small to write one.{kept}"""
 
 
-_SPED_UP = " A\nserver that is sped up multiplies what clients add to a call, for all alike."
+_SERVERS = """\
+The servers are *simulated*. They are reached over HTTP and run at many times their speed. All methods draw their
+answers alike."""
+_SPED_UP = """
+A server that is sped up multiplies the time that a client adds to a call, for all methods alike."""
 _KEPT = """
-The server is not reset between methods: what its prefix cache holds of one method's prompts, the next one may find."""
+The server is not reset between methods, so a method may find prompts of the one before it in the prefix cache."""
 
 
 def _workloads(content: Content) -> str:
@@ -114,7 +131,7 @@ def _workloads(content: Content) -> str:
     ]
     header = ("workload", "calls per example", "text per prompt", "answers", "validation", "source")
     meant = "medians" if content["simulated"] else "of texts medians, of answers means of synchronous gepa's"
-    return f"{table(header, rows)}\n\nTexts and answers are in tokens, {meant}."
+    return f"{table(header, rows)}\n\nTexts and answers are counted in tokens ({meant})."
 
 
 def _answers(content: Content, workload: str) -> str:
@@ -130,7 +147,7 @@ def _answers(content: Content, workload: str) -> str:
 
 
 def figures(content: Content) -> str:
-    """The table, as the README has it too."""
+    """The table of the ratios."""
     found, intervals = places(content), content["intervals"]
     lines: list[tuple[str, ...]] = []
     for stem, label in RATIOS.items():
@@ -166,4 +183,4 @@ def _presets(content: Content) -> Sequence[str]:
     if not content["simulated"]:
         return ()
     shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in PRESETS.items())
-    return ("Our settings, to be taken as they are:", *shown)
+    return ("The settings of our methods, as they can be put into a config:", *shown)

@@ -26,7 +26,9 @@ def beside_gepa(content: Content) -> str:
     if not lines:
         return ""
     header = ("server", "over synchronous gepa, mean (95 % interval)", *COMPARED.values())
-    return f"{table(header, lines)}\n\nA dash: synchronous gepa had none on some workload in the time counted."
+    return (
+        f"{table(header, lines)}\n\nA dash means that synchronous gepa had none on some workload in the time counted."
+    )
 
 
 def _compared(content: Content, suffix: str, rows: Rows, method: str, figure: str) -> str:
@@ -58,11 +60,11 @@ def times(content: Content) -> str:
 
 
 TIMES = """\
-The score is the one that all runs of synchronous gepa, or of the PxN width with the best mean, have at their windows'
-end; the time is from the end of the seed's validation, PxN's that of its soonest width. Means over the workloads on
-which all runs of a method reach the score: where some don't, the workload is left out of the quotient, so that it
-flatters the method, and the count beside it says how often. A workload on which some run has the score from its seed
-says nothing and is not counted."""
+The score to reach is the one that all runs of synchronous gepa, or of the PxN width with the best mean, have at the
+end of their windows. Time counts from the end of the seed's validation; for PxN it is that of the soonest width. The
+figures are means over the workloads on which all runs of a method reach the score. A workload on which some run does
+not reach it is left out of the quotient, which flatters the method; the count beside the quotient says how often that
+happened. A workload on which some run has the score already with its seed tells nothing and is not counted."""
 
 
 def best_scores(content: Content) -> str:

@@ -251,6 +251,8 @@ app.add_typer(new_app, name="new")
 
 def main() -> NoReturn:
     """Entry point: errors a user can meet become one line and an exit code."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # so that a task beside the configuration is found, as with python -m flowevolve
     try:
         app()
     except FlowevolveError as error:

@@ -11,11 +11,13 @@ Preset = Literal["default", "flashevolve", "plain", "careful", "lockstep"]
 Table = Mapping[str, object]
 
 GROUPS: Table = {
-    "algorithm": {"group": True, "validation": "improvement"},
+    "algorithm": {"group": True, "validation": "improvement", "prune": True, "finalists": 4},
     "racing": {"policy": "confidence"},
     "stages": {"evaluate": {"workers": 4, "max_workers": 4}},
 }
-"""Edits are merged and validated together, and what is losing is stopped. The best that there is for GEPA."""
+"""Edits are merged and validated together, what is losing is stopped, passengers are taken out again, and the winner is
+chosen on fresh examples. The best that there is for GEPA.
+"""
 FLASHEVOLVE: Table = {
     "algorithm": {"max_in_flight": 32},
     "staleness": {"policy": "reflective"},

@@ -16,6 +16,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
+from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Racing, Speculation
@@ -152,7 +153,9 @@ class Algorithm(Generic[ConfigT_co]):
     ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
     can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
     LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
-    that names no other, which may depend on the settings.
+    that names no other, which may depend on the settings. ``suits`` says in two lines at most for whom it is: which
+    problem on the first, which budget and model on the second; ``flowevolve list algorithms`` and docs/algorithms
+    have these lines.
 
     ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
     have ended, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has ended or
@@ -165,6 +168,7 @@ class Algorithm(Generic[ConfigT_co]):
     """
 
     name: ClassVar[str]
+    suits: ClassVar[str] = ""
     config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
     staleness: str = "guarded"
@@ -185,6 +189,10 @@ class Algorithm(Generic[ConfigT_co]):
     def best(self) -> Candidate | None:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
+
+    def fresh_score(self) -> FreshScore | None:
+        """What the best candidate scored on examples that it was not selected by, if the end of the run chose it so."""
+        return None
 
     def frontier(self) -> Sequence[Candidate]:
         """The candidates to show: those of which none is better in every respect. By default the best one."""
@@ -210,6 +218,12 @@ class Algorithm(Generic[ConfigT_co]):
         """What `finish` is expected to spend. As long as flows are opened, that much of the budget is kept for it.
 
         ``share`` gives, for a cost, the largest of its shares of the limits: 0.1 is a tenth of the nearest limit.
+        """
+        return Cost()
+
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """What nothing but `finish` may spend, on top of the above: from the first flow on, no work is begun that would
+        take rollouts or evaluations of it. ``share`` is as in `estimate_finish`.
         """
         return Cost()
 

@@ -174,14 +174,16 @@ class Ledger:
         """What is set aside for work that has begun, by the item that it is on."""
         self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
         self.spent = Cost()
+        self.kept_for_end = Cost()
+        """What no work may be begun with for now."""
 
     def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
-        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain.
+        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain, too.
 
         If no other flow is open, only its estimate counts, and not what flows took before. Otherwise the last part of a
         budget, which is too little for a usual flow, would never be spent.
         """
-        new = _Open(estimate, Cost(), usual=bool(self._open))
+        new, kept = _Open(estimate, Cost(), usual=bool(self._open)), kept + self.kept_for_end
         for dimension, limit in self._limits.items():
             held = self._reserved(dimension) + self._held(new, dimension)
             spent = self.spent.amount(dimension)
@@ -223,8 +225,10 @@ class Ledger:
             if limit is None or not more:
                 continue
             needed = self.spent.amount(dimension) + self._reserved(dimension) + more
-            if needed > limit:
-                raise OverBudgetError(dimension, needed, alone=needed == more + self._own(flow, item, dimension))
+            kept = self.kept_for_end.amount(dimension)
+            if needed + kept > limit:
+                alone = needed == more + self._own(flow, item, dimension)
+                raise OverBudgetError(dimension, needed + kept, alone=alone)
         if held is not None:
             held.left = held.left.less(cost)
         begun = self._begun.setdefault(item, _Begun())

@@ -50,6 +50,7 @@ class Services(Protocol):
 
     seed: int
     stopping: bool
+    asked_to_stop: bool
     templates: Templates
 
     @property
@@ -141,6 +142,11 @@ class StageContext:
     def stopping(self) -> bool:
         """Whether the run was asked to stop. What is open goes on, but nothing new should be begun."""
         return self._services.stopping
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Whether somebody asked the run to stop, who waits for its end: what can be left out is left out."""
+        return self._services.asked_to_stop
 
     async def chat(
         self,

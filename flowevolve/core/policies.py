@@ -46,6 +46,8 @@ class Waiting:
     """What earlier stages have spent since the last items left together."""
     price: Cost
     """What the later stages have spent on one of their items, on average; nothing while they have had none."""
+    validated: int
+    """How many items have ended at the next stage since the run began."""
 
 
 class Departure(Protocol):
@@ -68,6 +70,8 @@ class FlowFacts:
     """How many calls may be in flight at present."""
     gathered: int
     """How many items some stage waits for until it begins; 1 if none waits."""
+    validated: int
+    """How many validations have ended since the run began, that of the start included."""
 
 
 @dataclass(frozen=True, slots=True)

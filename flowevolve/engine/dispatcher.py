@@ -184,7 +184,8 @@ class Dispatcher:
         upstream = self.flows.count_at({each.name for each in self.graph.stages[:place]})
         downstream = self.flows.count_at({each.name for each in self.graph.stages[place:]}) - items
         spent, price = self.counters.since_departure(stage.name), self.counters.price(stage.to[0])
-        return departure.leaves(Waiting(items, upstream, downstream, spent, price))
+        validated = self.counters.stages[stage.to[0]].ended
+        return departure.leaves(Waiting(items, upstream, downstream, spent, price, validated))
 
     def flow_facts(self) -> FlowFacts:
         """What the bound on open flows goes by."""

@@ -180,6 +180,7 @@ class Engine:
         """
         if not self._dispatcher.hurry:
             self._ask(reason)
+        self._dispatcher.services.asked_to_stop = True
         self._dispatcher.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:

@@ -24,7 +24,16 @@ def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Co
         affordable=ledger.affords(flow),
         call_limit=call_limit,
         gathered=max(stage.gather for stage in graph.stages if stage.departs is None),
+        validated=_validated(graph, counters),
     )
+
+
+def _validated(graph: Graph, counters: RunCounters) -> int:
+    """How many validations have ended. Groups are validated at the stage after the one that makes them."""
+    if graph.validation is None:
+        return 0
+    stage = graph.stage(graph.validation)
+    return counters.stages[stage.to[0] if stage.gathers else stage.name].ended
 
 
 def _edit(graph: Graph, counters: RunCounters, place: int) -> Cost | None:

@@ -163,6 +163,7 @@ class Lifecycle:
             await self._finish_once(None)
 
     async def _finish_once(self, before: Phase | None) -> None:
+        self._dispatcher.ledger.kept_for_end = Cost()
         if before is not None and before.ended:
             self._finished = before.ticket.flow + 1
         else:
@@ -204,6 +205,7 @@ class Lifecycle:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         dispatcher, executor, tickets = self._dispatcher, self._executor, self._dispatcher.tickets
         self._evolving = True
+        self._keep_for_finish()
         tickets.is_open = True
         dispatcher.changed.fire()
         while dispatcher.may_open_flows:
@@ -227,6 +229,7 @@ class Lifecycle:
         """Open a flow for this trigger or, with None, an ordinary one; if there is no budget, wait for open flows."""
         dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        self._keep_for_finish()
         refusal = dispatcher.ledger.refusal(estimate, self._algorithm.estimate_finish(dispatcher.ledger.part))
         if refusal is None:
             stage = dispatcher.graph.entry if trigger is None else trigger.stage
@@ -238,6 +241,10 @@ class Lifecycle:
             dispatcher.tickets.drop(trigger)
         else:
             dispatcher.stop(refusal)
+
+    def _keep_for_finish(self) -> None:
+        ledger = self._dispatcher.ledger
+        ledger.kept_for_end = self._algorithm.reserve_for_finish(ledger.part)
 
     async def _drain(self) -> None:
         while self._dispatcher.flows:

@@ -84,6 +84,8 @@ class EngineServices:
         self.templates = templates
         self.stopping = False
         """Whether the run was asked to stop."""
+        self.asked_to_stop = False
+        """Whether it was somebody who asked, and no limit or policy."""
         self.open_calls = Gauge(events.elapsed)
         self.recorded_replies = RecordedReplies()
         self.interrupted_work: dict[ItemId, InterruptedWork] = {}

@@ -221,7 +221,8 @@ class Result:
     def __repr__(self) -> str:
         simulated = " (simulated)" if self.simulated else ""
         done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason}"
-        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}, {done}>"
+        fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
+        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}>"
 
     def _way(self) -> str:
         """From the seed's score to the best one."""
@@ -235,6 +236,8 @@ class Result:
             ("run", f"{self.algorithm} ({self.mode}) on {self.task}, {self.backend}"),
             ("score", way if best is None else f"{way} ({best.id})"),
         ]
+        if best is not None and best.fresh is not None:
+            rows.append(("winner", str(best.fresh)))
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))

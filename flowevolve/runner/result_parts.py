@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from flowevolve._util.intervals import Interval
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.model import Usage
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
@@ -36,14 +37,17 @@ class Best:
     idea: str = ""
     interval: Interval | None = None
     """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
-    too high on average; what it is worth is said by `HeldOut`.
+    too high on average; what it is worth is said by `fresh`, and by `HeldOut`.
     """
+    fresh: FreshScore | None = None
+    """What it scored on examples that it was not selected by, if it was chosen by such at the end."""
 
     def to_json(self) -> dict[str, object]:
         return {
             "id": self.id,
             "score": self.score,
             "interval": None if self.interval is None else list(self.interval),
+            **({} if self.fresh is None else {"fresh": self.fresh.to_json()}),
             "metrics": dict(self.metrics),
             "characters": sum(map(len, self.components.values())),
             **{key: said for key, said in (("name", self.name), ("idea", self.idea)) if said},
@@ -51,18 +55,27 @@ class Best:
         }
 
     @classmethod
-    def of(cls, candidate: Candidate, interval: Interval | None = None) -> Self:
+    def of(cls, candidate: Candidate, interval: Interval | None = None, fresh: FreshScore | None = None) -> Self:
         """What is said of a candidate."""
         # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
         metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
         artifact, said = candidate.artifact, Named.of(candidate)
         return cls(
-            candidate.id, candidate.mean_score, artifact.components, artifact, metrics, said.name, said.idea, interval
+            candidate.id,
+            candidate.mean_score,
+            artifact.components,
+            artifact,
+            metrics,
+            said.name,
+            said.idea,
+            interval,
+            fresh,
         )
 
     @classmethod
     def read(cls, table: Table, artifact: Artifact) -> Self:
         """Those of the frontier have fewer keys."""
+        fresh = table.get("fresh")
         return cls(
             table["id"],
             table["score"],
@@ -72,6 +85,7 @@ class Best:
             table.get("name", ""),
             table.get("idea", ""),
             _interval(table.get("interval")),
+            None if fresh is None else FreshScore.from_json(fresh),
         )
 
 

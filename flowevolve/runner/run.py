@@ -262,9 +262,7 @@ class _Opened:
             proposals=report.spent.proposals,
             accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None
-            if best is None
-            else Best.of(best, mean_interval(list(best.scores.values())) if best.scores else None),
+            best=None if best is None else Best.of(best, _interval(best), algorithm.fresh_score()),
             frontier=[Best.of(each) for each in algorithm.frontier()],
             source=report,
             llm=llm,

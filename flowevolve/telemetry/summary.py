@@ -9,6 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from flowevolve.core.fresh_score import FreshScore
+
 _EXAMPLE_CHARACTERS = 160
 
 
@@ -27,6 +29,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     head.add_row("score", f"{scores} ({best.get('id')}{length})")
+    if fresh := best.get("fresh"):
+        head.add_row("winner", str(FreshScore.model_validate(fresh)))
     if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
         head.add_row("best's change", Text(": ".join(said)))
     if metrics := _table(best.get("metrics")):

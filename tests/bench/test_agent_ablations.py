@@ -82,12 +82,12 @@ def test_the_section_has_all_tables() -> None:
     }
     content = {**summarise(runs), "settings": settings}
     made = section(json.loads(json.dumps(content)))
-    assert made.startswith("## Agents: CSE and ContextEvolve\n")
+    assert made.startswith("# Agents: CSE and ContextEvolve\n")
     assert "they neither confirm nor refute the papers" in made.replace("\n", " ")
     assert made.count("| not found |") == 3 + 4 + 3
     words = " ".join(made.split())
-    assert "30 in CSE's runs, the seed among them" in words
-    assert "no global memory in these runs" in words
-    assert "neither ET, MP nor MI" in words
+    assert "In CSE's runs that is 30, including the seed" in words
+    assert "so there is no global memory" in words
+    assert "ET, MP and MI are not measured" in words
     assert "| without local memory |" in made
     assert "63.08 (local and global)" in made

@@ -83,7 +83,7 @@ def test_a_part_separates_where_the_interval_leaves_out_0(ci95: list[float], sai
 
 def test_the_section_says_that_it_is_simulated_and_has_all_rows() -> None:
     made = section(content(0.0))
-    assert made.startswith("## A landscape of families\n")
+    assert made.startswith("# A landscape of families\n")
     assert "*Simulated*" in made
     assert made.count("| does not separate |") == len(WHOLE) + sum(map(len, WITHOUT.values()))
     assert all(f"| {name} |" in made for name in variants())

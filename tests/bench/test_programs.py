@@ -90,7 +90,7 @@ def test_the_section_has_every_method_and_says_what_is_simulated() -> None:
     runs = [run_of(name, 2.0, seed=seed) for name in EVERY for seed in range(2)]
     runs += [run_of(name, 2.0, mode="sync", minutes=4.0) for name in (*BASELINES, *METHODS)]
     made = section(json.loads(json.dumps(report(runs, 2, 100))))
-    assert made.startswith("## Programs\n")
+    assert made.startswith("# Programs\n")
     assert "small random changes" in made
     for name in EVERY:
         assert f"| circle_packing_32 | {name} |" in made
@@ -100,7 +100,7 @@ def test_the_section_has_every_method_and_says_what_is_simulated() -> None:
 
 def test_without_ablations_the_section_has_none() -> None:
     runs = [run_of(name, 2.0) for name in (*BASELINES, *METHODS)]
-    assert "worth" not in section(json.loads(json.dumps(report(runs, 1, 100)))).partition("### ")[2]
+    assert "worth" not in section(json.loads(json.dumps(report(runs, 1, 100)))).partition("## ")[2]
 
 
 def test_runs_that_were_kept_are_not_made_again(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from bench._lib.stats import interval
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
+from bench.quality.kept import KeptPairs
 from bench.quality.methods import CANDIDATES, COMBEE, METHODS, ONLY_IN
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
-from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for
+from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
 from bench.quality.section import section
 
@@ -190,3 +191,23 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
     assert "- `normal`" not in lost.split("Where a goal is missed")[1]
     draw_quality(tmp_path / "quality.svg", content)
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
+
+
+def test_a_pair_is_kept_and_found_again_unless_it_was_made_otherwise(tmp_path: Path) -> None:
+    pair = pair_of("easy", 3, {CHOSEN: stream_like(0.9, seconds=None, at_equal_tokens=0.8)})
+    methods = {CHOSEN: METHODS[CHOSEN]}
+    KeptPairs(tmp_path, "1a2b3c").write(pair, methods)
+    assert KeptPairs(tmp_path, "1a2b3c").read("easy", 3, 180.0, methods) == pair
+    assert KeptPairs(tmp_path, "4d5e6f").read("easy", 3, 180.0, methods) is None
+    assert KeptPairs(tmp_path, "1a2b3c").read("easy", 3, 60.0, methods) is None
+    assert KeptPairs(tmp_path, "1a2b3c").read("easy", 3, 180.0, {CHOSEN: {"preset": "plain"}}) is None
+    assert KeptPairs(tmp_path, "1a2b3c").read("easy", 4, 180.0, methods) is None
+
+
+def test_pairs_that_are_kept_are_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = KeptPairs(tmp_path, "1a2b3c")
+    pairs = [pair_of("easy", seed, {CHOSEN: stream_like(0.9, seconds=50.0, at_equal_tokens=0.8)}) for seed in range(2)]
+    for pair in pairs:
+        kept.write(pair, {CHOSEN: METHODS[CHOSEN]})
+    assert list(run_pairs(["easy"], range(2), 180.0, {CHOSEN: METHODS[CHOSEN]}, 1, kept)) == pairs
+    assert capsys.readouterr().out.count("easy, seed") == 2

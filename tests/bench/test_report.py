@@ -1,63 +1,88 @@
-"""docs/benchmarks.md and the README say what the files in bench/results say."""
+"""The pages of benchmarks say what the files in bench/results say."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, between, percent, provenance, ranged, table
-from bench.ablations import section as ablations
-from bench.gepa_modes import section as gepa_modes
+from bench._lib.text import between, commit, percent, provenance, ranged, table
 from bench.gpu import section as gpu
-from bench.report.page import BENCHES, PAGE, Bench, page, read
-from bench.throughput import section as throughput
-
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+from bench.report.benches import BENCHES, Bench
+from bench.report.page import PAGE, PAGES, RESULTS, pages, read
 
 
-def content_of(name: str) -> Content:
-    content = read(name)
-    assert content is not None
-    return content
+def test_the_pages_are_what_the_results_make() -> None:
+    made = pages()
+    assert {PAGE, *PAGES.glob("*.md")} == made.keys(), "remove the page of a bench that is gone"
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "write it again: python -m bench.report"
 
 
-def test_the_page_is_what_the_results_make() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "write it again: python -m bench.report"
+def test_the_first_page_fits_a_screen_and_has_a_line_for_each_bench() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 60
+    assert "No capable model has confirmed" in lines[2]
+    rows = [line for line in lines if line.startswith("| ")][2:]
+    assert len(rows) == len(BENCHES)
+    for bench, row in zip(BENCHES, rows, strict=True):
+        content = read(bench.name)
+        assert bench.question in row
+        assert content is None or (f"(benchmarks/{bench.name}.md)" in row and commit(content) in row)
+        assert len(row) < 420, "an answer is one figure with its spread"
 
 
-@pytest.mark.parametrize(
-    ("name", "figures"),
-    [
-        ("gepa_modes", gepa_modes.figures),
-        ("ablations", ablations.headlines),
-        ("throughput", throughput.figures),
-    ],
-)
-def test_the_readme_has_the_figures_of_the_results(name: str, figures: Callable[[Content], str]) -> None:
-    for line in figures(content_of(name)).splitlines():
-        assert line in README
+def test_links_from_the_pages_lead_somewhere() -> None:
+    for path, text in pages().items():
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 def test_every_result_has_its_place_on_the_page() -> None:
-    assert {file.stem for file in (ROOT / "bench" / "results").glob("*.json")} <= {bench.name for bench in BENCHES}
+    assert {file.stem for file in RESULTS.glob("*.json")} <= {bench.name for bench in BENCHES}
+
+
+def _git(*arguments: str) -> str:
+    """What git says; empty where there is no git, no history, or nothing of that name."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def test_every_result_names_a_commit_that_exists() -> None:
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("this checkout has no history, or not all of it")
+    named = {file: json.loads(file.read_text(encoding="utf-8")) for file in RESULTS.rglob("*.json")}
+    gone = {
+        f"{file.relative_to(RESULTS)}: {content['commit']}"
+        for file, content in named.items()
+        if isinstance(content, dict)
+        and "commit" in content
+        and not _git("rev-parse", f"{content['commit']}^{{commit}}")
+    }
+    assert gone == set()
 
 
 def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> None:
     about = {"machine": {"system": "Linux", "processor": "x86_64", "python": "3.12.1"}, "versions": {}, "commit": "abc"}
     (tmp_path / "one.json").write_text(json.dumps({"value": 3, **about}))
     benches = (
-        Bench("one", "the first", lambda content: f"## One\n\n{content['value']}\n"),
-        Bench("two", "the second", lambda content: "## Two\n"),
+        Bench("one", "How many?", lambda content: "three", lambda content: f"# One\n\n{content['value']}\n"),
+        Bench("two", "How few?", lambda content: "two", lambda content: "# Two\n", "none", "two --quick"),
     )
-    made = page(tmp_path, benches)
-    assert made.endswith("## One\n\n3\n\nMeasured with: Linux, x86_64, Python 3.12.1; commit abc.\n")
-    assert "- `python -m bench.one`: the first\n" in made
-    assert "- `python -m bench.two`: the second; still to be run\n" in made
-    assert "## Two" not in made
+    made = pages(tmp_path, benches)
+    assert set(made) == {PAGE, PAGES / "one.md"}
+    assert "| [How many?](benchmarks/one.md) | three | simulated | `python -m bench.one` | abc |\n" in made[PAGE]
+    assert "| How few? | still to be run | none | `python -m bench.two --quick` | – |\n" in made[PAGE]
+    assert made[PAGES / "one.md"].startswith(
+        "# One\n\n**How many?** Three.\n\n3\n\nMeasured with: Linux, x86_64, Python 3.12.1; commit abc.\n"
+    )
 
 
 def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:

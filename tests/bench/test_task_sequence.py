@@ -40,7 +40,7 @@ def test_the_section_has_every_task_and_those_after_the_first() -> None:
     passages = [passage(seed, 3.0 if on else 1.5, remembers=on) for seed in range(3) for on in (False, True)]
     settings = {"profile": "p", "world": "code", "seeds": 3, "evaluations": 12, "load": 1.0}
     made = section(json.loads(json.dumps({**summarise(passages), "settings": settings})))
-    assert made.startswith("## A sequence of tasks: global memory\n")
+    assert made.startswith("# A sequence of tasks: global memory\n")
     assert f"| 2. {SECOND} | 1.50 (1.50 to 1.50) | 3.00 (3.00 to 3.00) | 2.00 (2.00 to 2.00) | 3 / 0 / 0 |" in made
     assert "| all but the first | | | 2.00 (2.00 to 2.00) | 3 / 0 / 0 | | |" in made
     assert "over the later tasks: helps." in made

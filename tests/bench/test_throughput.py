@@ -207,7 +207,7 @@ def test_a_workload_is_described_as_it_was_run() -> None:
 
 def test_the_page_shows_every_method_and_our_settings(made: dict[str, object]) -> None:
     page = section(made)
-    assert page.startswith("## Throughput\n")
+    assert page.startswith("# Throughput\n")
     assert "| gepa 0.1.4, synchronous | 1.20 |" in page
     assert "| `stream` over gepa's best PxN width | 1.50 |" in page
     assert 'policy = "pressure"' in page

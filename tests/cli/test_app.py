@@ -30,6 +30,13 @@ def test_the_package_is_the_command_line() -> None:
     assert (done.returncode, done.stderr) == (2, "error: none.toml: no such config file\n")
 
 
+def test_a_task_beside_the_configuration_is_found(tmp_path: Path) -> None:
+    (tmp_path / "nearby_task.py").write_text("from flowevolve.tasks.house_style import house_style_task as make\n")
+    (tmp_path / "run.toml").write_text('task.name = "nearby_task:make"\n[budget]\nproposals = 3\n')
+    done = flowevolve("check", "run.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "run.toml"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.budget import DIMENSIONS, Budget, Cost, Ledger
+from flowevolve.core.budget import DIMENSIONS, Budget, Cost, Ledger, OverBudgetError
 
 
 def test_times_add_up() -> None:
@@ -134,3 +134,16 @@ def ended_with(ledger: Ledger, tokens: int) -> None:
     ledger.reserve(0, Cost())
     ledger.charge(0, Cost(tokens=tokens))
     ledger.close(0)
+
+
+def test_what_is_kept_for_the_end_is_for_no_work_before() -> None:
+    ledger = Ledger(Budget(rollouts=100))
+    ledger.kept_for_end = Cost(rollouts=20)
+    assert ledger.refusal(Cost(rollouts=81)) == "rollouts"
+    assert ledger.refusal(Cost(rollouts=80)) is None
+    assert ledger.refusal(Cost(rollouts=60), kept=Cost(rollouts=21)) == "rollouts"
+    with pytest.raises(OverBudgetError):
+        ledger.begin(0, "0", Cost(rollouts=81))
+    ledger.begin(0, "0", Cost(rollouts=80))
+    ledger.kept_for_end = Cost()
+    ledger.begin(1, "1", Cost(rollouts=20))

@@ -16,6 +16,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
 from tests.support.depth import LONG
+from tests.support.documented import blocks
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path for path in (ROOT / "examples").rglob("*.toml") if path.name != "pyproject.toml")
@@ -41,16 +42,16 @@ def test_simulated_examples_improve_on_the_seed(name: str) -> None:
     assert result.best.score > result.seed_score
 
 
-def test_the_tutorials_own_task_runs(tmp_path: Path) -> None:
-    """The code block of section 4, as a user would save it, named in a config."""
-    text = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
-    block = text.split("## 4. Your own task")[1].split("## 5.")[0]
-    lines = [line[4:] for line in block.splitlines() if line.startswith("    ") or not line.strip()]
-    code = "\n".join(lines)
-    (tmp_path / "my_task.py").write_text(code[code.index("# my_task.py") :])
-    (tmp_path / "run.toml").write_text('clock = "virtual"\n[task]\nname = "my_task:Shorten"\n[budget]\nproposals = 3\n')
-    command = [sys.executable, "-c", "from flowevolve.cli.app import main; main()", "run", "run.toml", "--out", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+def test_the_files_of_the_tutorial_run(tmp_path: Path) -> None:
+    """Its own task, as a user would save it, named in a configuration."""
+    for block in blocks(ROOT / "docs" / "tutorial.md"):
+        if block.title is not None:
+            (tmp_path / block.title).write_text(block.code, encoding="utf-8")
+    command = [sys.executable, "-m", "flowevolve", "run", "shorten.toml", "--out", "out"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "on shorten" in done.stdout
 
@@ -82,27 +83,3 @@ def test_the_loop_of_ones_own_runs() -> None:
     added, best = done.stdout.splitlines()
     assert added.startswith("added c")
     assert best.startswith("best 0.")
-
-
-def test_the_loop_that_the_how_to_shows_runs(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "embedding.md").read_text("utf-8")
-    block = [line for line in page.split("\n\n")[2].splitlines() if line.startswith("    ")]
-    assert len(block) > 5
-    program = [
-        "from pathlib import Path",
-        "import anyio, flowevolve as fe",
-        "async def ask_somebody(best): return 'Be brief.'",
-        "async def main():",
-        *block,
-        "anyio.run(main)",
-    ]
-    (tmp_path / "loop.py").write_text("\n".join(program))
-    (tmp_path / "run.toml").write_text('sim.profile = "instant"\nbudget.proposals = 40\n')
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "loop.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "proposals=" in done.stdout
-    assert (tmp_path / "runs" / "a" / "result.json").exists()

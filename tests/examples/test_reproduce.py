@@ -16,8 +16,8 @@ from flowevolve.runner.assemble import find_algorithm, make_problem
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-LLM = next(line.strip() for line in PAGE.splitlines() if line.startswith("    --set clock=real"))
-COMMANDS = re.findall(r"^    flowevolve run (.*)$", PAGE, re.MULTILINE)
+LLM = re.findall(r'^LLM="(.*)"$', PAGE, re.MULTILINE)[0]
+COMMANDS = re.findall(r"^flowevolve run (.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.rpartition("/")[2])

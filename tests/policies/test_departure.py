@@ -10,8 +10,8 @@ from flowevolve.core.policies import Waiting
 from flowevolve.policies.departure import Balance
 
 
-def waiting(spent: Cost, price: Cost, upstream: int = 3, downstream: int = 0) -> Waiting:
-    return Waiting(2, upstream, downstream, spent, price)
+def waiting(spent: Cost, price: Cost, upstream: int = 3, downstream: int = 0, validated: int = 3) -> Waiting:
+    return Waiting(2, upstream, downstream, spent, price, validated)
 
 
 @pytest.mark.parametrize(("tokens", "leaves"), [(99, False), (100, True), (500, True)])
@@ -42,6 +42,16 @@ def test_with_a_limit_it_waits_for_those_that_left_before(upstream: int) -> None
     paid, price = Cost(tokens=200), Cost(tokens=100)
     assert not Balance(after=1).leaves(waiting(paid, price, upstream, downstream=1))
     assert Balance(after=1).leaves(waiting(paid, price, upstream))
+
+
+@pytest.mark.parametrize("validated", [1, 2])
+def test_in_the_opening_it_leaves_for_less_but_not_before_the_one_before_is_back(validated: int) -> None:
+    half, price = Cost(tokens=50), Cost(tokens=100)
+    assert Balance().leaves(waiting(half, price, validated=validated))
+    assert not Balance().leaves(waiting(Cost(tokens=49), price, validated=validated))
+    for upstream in (0, 3):
+        assert not Balance().leaves(waiting(price, price, upstream, downstream=1, validated=validated))
+    assert Balance().leaves(waiting(price, price, downstream=1))
 
 
 def test_a_balance_of_nothing_is_refused() -> None:

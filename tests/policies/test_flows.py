@@ -12,7 +12,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.policies import FlowFacts, FlowLimit
 from flowevolve.policies.flows import AutoFlows, FixedFlows
 
-NOTHING_KNOWN = FlowFacts(Cost(), Cost(), affordable=None, call_limit=256, gathered=1)
+NOTHING_KNOWN = FlowFacts(Cost(), Cost(), affordable=None, call_limit=256, gathered=1, validated=3)
 AUTO = AutoFlows()
 
 
@@ -42,6 +42,13 @@ def test_there_are_as_many_as_a_validation_costs(validation: int, flows: int) ->
 def test_who_wants_time_gets_more_and_who_wants_score_fewer() -> None:
     assert AutoFlows(scale=2.0).limit(facts(100, 800), None).flows == 16
     assert AutoFlows(scale=0.5).limit(facts(100, 800), None).flows == 4
+
+
+@pytest.mark.parametrize(("validated", "flows"), [(1, 6), (2, 6), (3, 12)])
+def test_before_two_groups_were_validated_there_are_half_as_many(validated: int, flows: int) -> None:
+    limit = AUTO.limit(replace(facts(100, 1200), validated=validated), None)
+    assert limit.flows == flows
+    assert ("in the opening" in limit.reason) is (validated < 3)
 
 
 def test_where_nobody_counts_tokens_it_goes_by_rollouts() -> None:

@@ -105,10 +105,18 @@ def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:
 
 
 SCRIPT = """
+import anyio
 import flowevolve as fe
 rows = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
+scored = []
+async def metric(row, output):
+    scored.append(row)
+    if len(scored) > 1:
+        await anyio.sleep_forever()  # after the seed's validation, work that does not end
+    return 0.5
 result = fe.optimize(
-    prompt="p", train=rows, val=rows[:1], metric=lambda row, output: 0.5, llm="simulated", budget=fe.Budget(minutes=10)
+    prompt="p", train=rows, val=rows[:1], metric=metric, llm="simulated",
+    budget=fe.Budget(minutes=10),
 )
 print(result.report.stop_reason, result.best.score)
 """

@@ -33,7 +33,7 @@ def test_its_repr_is_a_line_with_what_matters(result: fe.Result) -> None:
     assert result.best is not None
     assert re.fullmatch(
         rf"<Result gepa on house_style \(simulated\): {result.seed_score:.4f} → {result.best.score:.4f} "
-        r"\[0\.\d{4} to 0\.\d{4}\], \d+ proposals in \d+\.\d s, stopped by proposals>",
+        r"\[0\.\d{4} to 0\.\d{4}\] \([^)]+ on \d+ fresh examples[^)]*\), \d+ proposals in \d+\.\d s, stopped by proposals>",
         repr(result),
     )
 

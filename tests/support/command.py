@@ -31,6 +31,7 @@ def flowevolve(*arguments: str, cwd: Path) -> Done:
     stdout, stderr = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, chdir(cwd), redirect_stdout(stdout), redirect_stderr(stderr):
         patch.setattr(sys, "argv", ["flowevolve", *arguments])
+        patch.setattr(sys, "path", [*sys.path])
         with pytest.raises(SystemExit) as ended:
             main()
     structlog.reset_defaults()  # its records went to an output that is gone now

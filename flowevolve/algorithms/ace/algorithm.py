@@ -61,6 +61,10 @@ class ACE(Algorithm[ACEConfig]):
     """
 
     name = "ace"
+    suits = (
+        "A playbook of short notes beside the prompt, for a task with many different kinds of cases.\n"
+        "For a hundred samples and more, with a model that follows and cites what it is given."
+    )
     config_type = ACEConfig
     roles = ("task", "reflection", "embedding")
     staleness = "reflective"

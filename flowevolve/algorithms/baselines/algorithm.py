@@ -72,6 +72,10 @@ class OnePlusLambda(Algorithm[SearchConfig]):
     """
 
     name = "one_plus_lambda"
+    suits = (
+        "Programs. Each is a change of the best one so far, and the prompt shows no others.\n"
+        "For any budget and model. Try it first: a more elaborate search may not be worth its price."
+    )
     config_type = SearchConfig
     roles: ClassVar = (ROLE,)
     staleness = "full"
@@ -164,6 +168,10 @@ class BestOfN(OnePlusLambda):
     """Every child is one of the seed; the best of them wins."""
 
     name = "best_of_n"
+    suits = (
+        "Programs. Each is a change of the seed, and the best one wins.\n"
+        "For any budget and model, as a baseline: it shows what the model does without a search."
+    )
 
     def parent(self) -> Candidate | None:
         return self._best.seed

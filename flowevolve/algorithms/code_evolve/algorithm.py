@@ -56,6 +56,10 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
     """
 
     name = "code_evolve"
+    suits = (
+        "Programs with many different solutions, on islands, with instructions that evolve as well.\n"
+        "For several hundred evaluations and more, with one model or an ensemble."
+    )
     config_type = CodeEvolveConfig
     roles: ClassVar[Sequence[str]] = (CODE, META)
     staleness = "full"

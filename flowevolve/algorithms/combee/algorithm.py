@@ -32,6 +32,10 @@ class Combee(GEPA):
     """
 
     name = "combee"
+    suits = (
+        "Prompts, where much is to be learnt from many rows and single edits bring little.\n"
+        "For budgets of thousands of calls, with a model that can merge long lists of findings."
+    )
     config_type = CombeeConfig
     default_workers: ClassVar[Mapping[str, Workers]] = {
         **{name: workers for name, workers in DEFAULT_WORKERS.items() if name != "propose"},

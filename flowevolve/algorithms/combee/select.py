@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.gepa.config import GEPAConfig
+from flowevolve.algorithms.gepa.prune import Pruning
 from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.context import StageContext
@@ -46,10 +47,11 @@ class SelectRounds(Select):
         components: ComponentSelection,
         train_ids: tuple[str, ...],
         head: Head | None = None,
+        pruning: Pruning | None = None,
         *,
         size: Callable[[], int],
     ) -> None:
-        super().__init__(archive, schedule, config, selection, components, train_ids, head)
+        super().__init__(archive, schedule, config, selection, components, train_ids, head, pruning)
         self._size = size
         self._last: RoundPlan | None = None
         """The rewrite that was chosen last."""
@@ -71,5 +73,5 @@ class SelectRounds(Select):
 
     def _note(self, plan: Plan, flow: int) -> None:
         super()._note(plan, flow)
-        if isinstance(plan, RoundPlan) and plan.ancestor is None:
+        if isinstance(plan, RoundPlan) and plan.ancestor is None and not plan.removed:
             self._last = plan

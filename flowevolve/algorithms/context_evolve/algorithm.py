@@ -53,6 +53,10 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     """
 
     name = "context_evolve"
+    suits = (
+        "Long programs, of which a prompt can show few: agents keep the history short.\n"
+        "For some hundred evaluations; it saves tokens where programs have 1,000 tokens or more."
+    )
     config_type = ContextEvolveConfig
     roles: ClassVar = (CODE, AGENT)
     staleness = "full"

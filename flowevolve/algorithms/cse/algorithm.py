@@ -81,6 +81,10 @@ class CSE(Algorithm[CSEConfig]):
     """
 
     name = "cse"
+    suits = (
+        "Programs of several parts that are to be correct and fast, improved a part at a time.\n"
+        "For about thirty evaluations, each with five to eight calls of a strong model."
+    )
     config_type = CSEConfig
     roles: ClassVar[Sequence[str]] = (CODE, AGENT, "embedding")
     staleness = "reflective"

@@ -5,6 +5,7 @@
                   repair ──────────────┘   (stale proposals)
 
 With ``group`` there is a stage between screen and evaluate, which merges edits (`flowevolve.stages.group_commit`).
+With ``prune`` some flows go from select by a stage ``prune`` to evaluate (`flowevolve.algorithms.gepa.prune`).
 A repaired proposal is screened before it is evaluated, wherever it went stale: its patch has not been run on anything.
 """
 
@@ -20,14 +21,16 @@ from pydantic import BaseModel
 
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.gepa.config import GEPAConfig
+from flowevolve.algorithms.gepa.prune import Pruning
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import ARCHIVES, CandidateArchive
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
-from flowevolve.core.context import UpdateContext
+from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Emit, Graph, Stage
+from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage
 from flowevolve.core.policies import BatchSize, NoRacing, ValidationAcceptance
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
@@ -36,6 +39,7 @@ from flowevolve.policies.acceptance import (
     Front,
     Improvement,
     ImprovementOrEqual,
+    Paired,
     StrictImprovement,
 )
 from flowevolve.policies.departure import Balance
@@ -54,9 +58,13 @@ from flowevolve.prompts.gepas import gepas_reflection
 from flowevolve.prompts.reflection import reflect_on
 from flowevolve.stages import (
     Evaluate,
+    FinalSelection,
+    FinalSettings,
     Generate,
     GroupCommit,
     Head,
+    Noise,
+    PairedScreen,
     Propose,
     Proposed,
     Repair,
@@ -99,6 +107,10 @@ class GEPA(Algorithm[GEPAConfig]):
     """
 
     name = "gepa"
+    suits = (
+        "Prompts of one or more parts, where you have rows and a metric. Begin with this one.\n"
+        "From some hundred metric calls on, with a model that can say what went wrong."
+    )
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
     _step_width: BatchSize | None = None
@@ -119,6 +131,13 @@ class GEPA(Algorithm[GEPAConfig]):
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
         self._head = Head(self._archive.best, WAYS) if self.config.group else None
+        self._noise = Noise()
+        self._final = FinalSelection(
+            FinalSettings(self.config.finalists, self.config.final_examples), task.data, validating="evaluate"
+        )
+        # One attempt for as many edits as cost a validation.
+        every = math.ceil(len(task.data.val) / (2 * self.config.minibatch))
+        self._pruning = Pruning(task.seed(), self._archive.best, every) if self.config.prune else None
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -127,17 +146,25 @@ class GEPA(Algorithm[GEPAConfig]):
             RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
             self._head,
+            self._pruning,
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
         if self._head is not None:
             self.archives = (*self.archives, self._head)
+        if self._pruning is not None:
+            self.archives = (*self.archives, self._pruning)
 
     @property
     def archive(self) -> CandidateArchive:
         return self._archive
 
     def best(self) -> Candidate | None:
-        return self._archive.best()
+        """The best by validation, or the winner that was chosen at the end."""
+        chosen = self._final.chosen
+        return self._archive.best() if chosen is None else self._archive[chosen.candidate]
+
+    def fresh_score(self) -> FreshScore | None:
+        return self._final.chosen
 
     def frontier(self) -> Sequence[Candidate]:
         return [self._archive[name] for name in self._archive.weights()]
@@ -155,22 +182,25 @@ class GEPA(Algorithm[GEPAConfig]):
         """Room for a validation is kept, without which an edit would come to nothing."""
         return Cost(rollouts=len(self.task.data.val), evaluations=1)
 
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        return self._final.kept(share)
+
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
-        acceptance = StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
         generate = Generate(rollouts, config.skip_perfect, speculation)
-        grouping = self._grouping()
+        grouping, pruning = self._grouping(), self._prune(rollouts)
         after_screen = (*(stage.name for stage in grouping), "evaluate")
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
-                Stage("select", self._select, ("generate", "screen")),
+                Stage("select", self._select, ("generate", "screen", *(stage.name for stage in pruning))),
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", Screen(rollouts, acceptance), *after_screen, repair_to="screen"),
+                self._workers.stage("screen", self._screen(rollouts), *after_screen, repair_to="screen"),
                 *grouping,
+                *pruning,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 committing("update", Update(self._archive.standing, self._acceptance)),
             ),
@@ -195,6 +225,21 @@ class GEPA(Algorithm[GEPAConfig]):
         waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
         return (replace(waiting, departs=Balance(self.config.balance)),)
 
+    def _screen(self, rollouts: Rollouts) -> Screen:
+        config = self.config
+        match config.acceptance:
+            case "strict_improvement":
+                return Screen(rollouts, StrictImprovement())
+            case "improvement_or_equal":
+                return Screen(rollouts, ImprovementOrEqual())
+            case "paired":
+                paired = Paired(config.acceptance_z, config.acceptance_repeats)
+                return PairedScreen(rollouts=rollouts, acceptance=paired, noise=self._noise)
+
+    def _prune(self, rollouts: Rollouts) -> tuple[Stage, ...]:
+        """From the best candidate without some lines to one that is worth a validation of its own."""
+        return () if self._pruning is None else (Stage("prune", Screen(rollouts, ImprovementOrEqual()), ("evaluate",)),)
+
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
@@ -214,8 +259,19 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
+        self._final.apply_event(event)
+        self._noise.apply_event(event)
         if self._head is not None:
             self._head.apply_event(event)
+        if self._pruning is not None:
+            self._pruning.apply_event(event)
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """Choose the winner; nothing more is evolved."""
+        if self.config.finalists:
+            await self._final.run(Rollouts(self.task), self._archive.best(), context)
+        for emission in NO_EMISSIONS:
+            yield emission
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

@@ -26,7 +26,12 @@ class GEPAConfig(Settings):
     top_k: int = Field(default=5, gt=0)
     """For ``top_k_pareto``: how many of the best are considered."""
     component_selector: Literal["round_robin", "all"] = "round_robin"
-    acceptance: Literal["strict_improvement", "improvement_or_equal"] = "strict_improvement"
+    acceptance: Literal["strict_improvement", "improvement_or_equal", "paired"] = "strict_improvement"
+    """``paired``: a proposal and its parent are run again on the minibatch as long as chance may decide."""
+    acceptance_z: float = Field(default=1.0, gt=0)
+    """For ``paired``: of how many standard errors the difference has to be."""
+    acceptance_repeats: int = Field(default=3, gt=0)
+    """For ``paired``: how often both are run again at most."""
     validation: Literal["everything", "improvement", "front"] | None = None
     """Which validated candidates enter the pool. Unset: ``everything``, as published, unless evaluation speculates or
     races by the mean score; then ``improvement``, as in FlashEvolve.
@@ -41,6 +46,14 @@ class GEPAConfig(Settings):
     """A group leaves when as much was spent on its edits as this many validations cost."""
     optimism: float = Field(default=0.75, ge=0, le=1)
     """The probability that a parent is the newest group under validation, or else the best candidate."""
+    finalists: int = Field(default=0, ge=0)
+    """At the end, so many of the best candidates are run on fresh examples, and the winner is chosen by all that is
+    known of them; below 2: the best by validation is it.
+    """
+    final_examples: int = Field(default=50, gt=0)
+    """Fresh examples that each of the finalists is run on at most."""
+    prune: bool = False
+    """Take lines out of the best candidate when edits no longer make it better, and keep what is better without."""
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)

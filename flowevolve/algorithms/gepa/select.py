@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified_ids
+from flowevolve.algorithms.gepa.prune import Passage, Pruning, without
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
@@ -91,7 +92,9 @@ class Cursors:
 
 
 class Plan(Record, kind="gepa.selected"):
-    """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids."""
+    """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids, or one
+    parent without what is ``removed``.
+    """
 
     parents: tuple[str, ...]
     ancestor: str | None
@@ -101,13 +104,14 @@ class Plan(Record, kind="gepa.selected"):
     """The parent's place in the round of components from now on."""
     batch: tuple[str, ...]
     version: int
+    removed: tuple[Passage, ...] = ()
 
 
 class Select:
     """Picks parent, components and minibatch.
 
     The cursors and the number of rewrites, which numbers the minibatches, follow from the ``gepa.selected`` events:
-    there is one for every flow. A flow that merges draws no minibatch, so none is skipped.
+    there is one for every flow. A flow that merges or prunes draws no minibatch, so none is skipped.
     """
 
     plan_type: ClassVar[type[Plan]] = Plan
@@ -121,8 +125,11 @@ class Select:
         components: ComponentSelection,
         train_ids: tuple[str, ...],
         head: Head | None = None,
+        pruning: Pruning | None = None,
     ) -> None:
-        """``head`` is what parents may start from where edits are merged; None where they are not."""
+        """``head`` is what parents may start from where edits are merged; None where they are not. ``pruning`` says
+        when to take something out of the best candidate; None: never.
+        """
         self._archive = archive
         self._schedule = schedule
         self._config = config
@@ -132,12 +139,15 @@ class Select:
         self._batches: EpochBatches | None = None
         self._rewrites = 0
         self._head = head
+        self._pruning = pruning
         self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         plan = context.decide(self.plan_type, lambda: self._choose(context))
-        if plan.ancestor is None:
+        if plan.removed:
+            yield self._pruned(plan, context)
+        elif plan.ancestor is None:
             if not context.pool.keeps(plan.parents[0]):  # a group that failed before the run was gone on with
                 raise Discard("its parent failed")
             parent = context.pool[plan.parents[0]]
@@ -157,18 +167,39 @@ class Select:
                 pass
 
     def _choose(self, context: StageContext) -> Plan:
+        removed = () if self._pruning is None else self._pruning.due()
+        if removed:
+            return self._choose_pruning(removed, context)
         merge = self._find_merge(context) if self._schedule.due else None
         return self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
 
     def _note(self, plan: Plan, flow: int) -> None:
+        if self._pruning is not None:
+            self._pruning.begin(flow, plan.removed)
         if plan.looked_for_merge:
             self._schedule.due = False
+        if plan.removed:
+            return
         if plan.ancestor is not None:
             self._schedule.begin(flow)
             self._merged_before.add((plan.parents[0], plan.parents[1], plan.ancestor))
         else:
             self._rewrites += 1
             self.cursors.move(plan.parents[0], plan.cursor)
+
+    def _choose_pruning(self, removed: tuple[Passage, ...], context: StageContext) -> Plan:
+        """Tested on as many validation examples as an edit and its parent are run on: the parent's scores are known."""
+        parent = self._archive.best()
+        assert parent is not None, "something is to be taken out of the best candidate, so there is one"
+        size = min(2 * self._config.minibatch, len(parent.scores))
+        return self.plan_type(
+            parents=(parent.id,),
+            ancestor=None,
+            looked_for_merge=False,
+            batch=tuple(context.random.sample(list(parent.scores), size)),
+            version=context.pool.version,
+            removed=removed,
+        )
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         parent = self._parent(context)
@@ -209,6 +240,14 @@ class Select:
             batch=ids,
             version=context.pool.version,
         )
+
+    def _pruned(self, plan: Plan, context: StageContext) -> Emit:
+        parent = context.pool[plan.parents[0]]
+        context.begin(Cost(proposals=1))
+        candidate = context.propose(without(parent.artifact, plan.removed), parents=[parent], operator="prune")
+        baseline = tuple(parent.scores[name] for name in plan.batch)
+        proposed = Proposed(candidate, plan.batch, baseline, split="val")
+        return Emit(proposed, to="prune", version=plan.version, derives=candidate.parents)
 
     def _merged(self, plan: Plan, ancestor: str, context: StageContext) -> Emit:
         first, second = (context.pool[name] for name in plan.parents)

@@ -66,6 +66,10 @@ class LEVI(Algorithm[LEVIConfig]):
     """
 
     name = "levi"
+    suits = (
+        "Programs, where unlike solutions are worth keeping; and prompts whose rollouts are dear.\n"
+        "For some hundred evaluations: a small model makes most changes, a large one the leaps."
+    )
     config_type = LEVIConfig
     roles: ClassVar[Sequence[str]] = ("task", LARGE, SMALL)
     staleness = "full"

@@ -39,6 +39,10 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
     """
 
     name = "meta_harness"
+    suits = (
+        "The Python code around a model that classifies texts: what it remembers and what it shows.\n"
+        "For some dozens of proposals, with a proposer that writes code well. Needs bubblewrap."
+    )
     config_type: ClassVar[type[BaseModel]] = MetaHarnessConfig
     roles: ClassVar[Sequence[str]] = ("task", ROLE)
     staleness = "full"

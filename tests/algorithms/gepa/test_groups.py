@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -72,6 +73,21 @@ def test_next_edits_start_from_a_group_that_is_still_being_validated() -> None:
             case _:
                 pass
     assert early > 5
+
+
+def test_the_first_groups_are_validated_one_at_a_time_with_half_as_many_flows() -> None:
+    _, events = evolve({**SETTINGS, "algorithm": GROUP})
+    steps = [
+        event.kind
+        for event in events
+        if event.kind == "group.departed" or (event.kind == "item.done" and event.data["stage"] == "evaluate")
+    ]
+    departed, ended = "group.departed", "item.done"
+    assert steps[:5] == [ended, departed, ended, departed, ended], "the start, and then two groups one after the other"
+    assert any(pair == (departed, departed) for pair in pairwise(steps[5:]))
+    limits = [event.data for event in of(events, "flows.limited")]
+    assert "in the opening half as many" in str(limits[0]["reason"])
+    assert "in the opening" not in str(limits[-1]["reason"])
 
 
 @pytest.mark.parametrize("policy", ["full", "guarded", "reflective"])

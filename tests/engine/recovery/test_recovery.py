@@ -70,7 +70,7 @@ SETTINGS: dict[str, Mapping[str, object]] = {
         "budget": {"proposals": 7},
     },
     "groups": {
-        "algorithm": {"max_in_flight": 6, "group": True, "validation": "improvement"},
+        "algorithm": {"max_in_flight": 6, "group": True, "validation": "improvement", "prune": True},
         "racing": {"policy": "confidence"},
         "budget": {"proposals": 12},
     },

@@ -1,0 +1,50 @@
+"""Pairs kept in a folder, so that a bench of an hour that was interrupted goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from bench.quality.pairs import Pair
+
+_PAIR = TypeAdapter(Pair)
+
+
+class KeptPairs:
+    """The pairs in ``folder`` (None keeps nothing) that were made with the same code, for as many minutes, by the same
+    methods; ``code`` names the code, as a commit does.
+    """
+
+    def __init__(self, folder: Path | None, code: str) -> None:
+        self._folder = folder
+        self._code = code
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, world: str, seed: int, minutes: float, methods: Mapping[str, Mapping[str, object]]) -> Pair | None:
+        """The pair, or None if it has to be run."""
+        if self._folder is None:
+            return None
+        try:
+            kept = json.loads(self._file(self._folder, world, seed).read_text(encoding="utf-8"))
+            if kept["made"] != self._made(minutes, methods):
+                return None
+            return _PAIR.validate_python(kept["pair"])
+        except (FileNotFoundError, json.JSONDecodeError, KeyError, ValidationError):
+            return None
+
+    def write(self, pair: Pair, methods: Mapping[str, Mapping[str, object]]) -> None:
+        """Keep a pair."""
+        if self._folder is not None:
+            content = {"made": self._made(pair.minutes, methods), "pair": _PAIR.dump_python(pair, mode="json")}
+            self._file(self._folder, pair.world, pair.seed).write_text(json.dumps(content), encoding="utf-8")
+
+    def _made(self, minutes: float, methods: Mapping[str, Mapping[str, object]]) -> object:
+        return json.loads(json.dumps({"code": self._code, "minutes": minutes, "methods": dict(methods)}))
+
+    @staticmethod
+    def _file(folder: Path, world: str, seed: int) -> Path:
+        return folder / f"{world}-{seed}.json"

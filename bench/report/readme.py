@@ -1,0 +1,78 @@
+"""The three figures of the README, made from the files in bench/results.
+
+``python -m bench.report.readme`` writes them there.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from bench._lib.paths import ROOT
+from bench._lib.stats import interval
+from bench._lib.text import Content, table
+from bench.report.page import read
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- figures: python -m bench.report.readme -->\n", "\n<!-- end of figures -->"
+
+
+def figures() -> str:
+    """The table, in Markdown."""
+    quality, equal_calls, throughput = (_results(name) for name in ("quality", "equal_calls", "throughput"))
+    rows = [
+        (
+            "Time until the stream has the final held-out score of synchronous GEPA (median)",
+            f"{quality['headline']['time_median']:.2f} of GEPA's time",
+            *_origin("quality", quality),
+        ),
+        (
+            f"Held-out score less gepa's, with the same {equal_calls['settings']['calls']} metric calls",
+            _lead(equal_calls),
+            *_origin("equal_calls", equal_calls),
+        ),
+        (
+            "Share used of what the server can write (the stream at full speed)",
+            _share(throughput),
+            *_origin("throughput", throughput),
+        ),
+    ]
+    return table(("", "measured", "command", "commit"), rows)
+
+
+def _results(name: str) -> Content:
+    content = read(name)
+    if content is None:
+        raise SystemExit(f"bench/results/{name}.json is missing: python -m bench.{name}")
+    return content
+
+
+def _origin(name: str, content: Content) -> tuple[str, str]:
+    return f"`python -m bench.{name}`", str(content["commit"])
+
+
+def _lead(content: Content) -> str:
+    groups = [
+        [pair["ours"]["score"] - pair["gepa"]["score"] for pair in pairs]
+        for _, pairs in groupby(content["pairs"], key=lambda pair: pair["world"])
+    ]
+    lead = interval(groups)
+    return f"{lead.value:+.3f} ({lead.low:+.3f} to {lead.high:+.3f})"
+
+
+def _share(content: Content) -> str:
+    gpu, api = (content["intervals"][f"saturation_{place}"]["mean"] for place in ("vllm", "api"))
+    return f"{gpu:.2f} of a GPU's, {api:.2f} of a remote API's"
+
+
+def written(text: str) -> str:
+    """The text of the README with the table in its place."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + figures() + END + rest.split(END.strip(), 1)[1]
+
+
+def main() -> None:
+    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

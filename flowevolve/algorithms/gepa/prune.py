@@ -1,0 +1,157 @@
+"""GEPA's pruning: lines that came along with better ones, and help nobody, are taken out of the best candidate again.
+
+No model is asked which lines these are. Those that the fewest reflections wrote are tried first, several at a time;
+where the text is worse without them, each half of them is tried, as in delta debugging.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowClosed
+from flowevolve.core.events import Event
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.pool import Candidate, Update
+
+MOST = 4
+"""How many passages are taken out at once at most."""
+FENCE = "```"
+
+
+class Passage(NamedTuple):
+    """A line of a component, with the indented lines below it, or a fenced block."""
+
+    component: str
+    text: str
+
+
+def split(text: str) -> list[str]:
+    """The passages of a text, and its empty lines; joined by newlines they are the text again."""
+    found: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        goes_on = fenced or (line[:1] in (" ", "\t") and line.strip() != "" and bool(found) and found[-1] != "")
+        if line.strip().startswith(FENCE):
+            fenced = not fenced
+        if goes_on:
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return found
+
+
+def passages(texts: Mapping[str, str]) -> list[Passage]:
+    """What can be taken out of an artifact, in its order, each once."""
+    every = (Passage(name, part) for name, text in texts.items() for part in split(text) if part.strip())
+    return list(dict.fromkeys(every))
+
+
+def without(artifact: Artifact, removed: Iterable[Passage]) -> Artifact:
+    """The artifact without these passages, wherever they stand."""
+    gone = set(removed)
+    texts = {
+        name: "\n".join(part for part in split(text) if Passage(name, part) not in gone)
+        for name, text in artifact.items()
+    }
+    return artifact.replace(**texts)
+
+
+class _Attempt(NamedTuple):
+    """What is taken out, and the candidate that was the best as this began."""
+
+    removed: tuple[Passage, ...]
+    best: str | None
+
+
+class Pruning:
+    """What to take out of the best candidate next, and when. It is a function of the log.
+
+    An attempt is due when ``every`` flows have begun since the last one ended and since the best candidate changed: as
+    long as edits help, nothing is spent on it. Passages of the seed are the user's, and stay. A single passage
+    without which the text was worse is not tried again.
+    """
+
+    def __init__(self, seed: Artifact, best: Callable[[], Candidate | None], every: int) -> None:
+        self._seed = frozenset(passages(seed))
+        self._best = best
+        self._every = every
+        self._idle = 0
+        """Flows since the last attempt and the last change of the best candidate."""
+        self._last: str | None = None
+        """The best candidate as of the latest commit."""
+        self._open: dict[int, _Attempt] = {}
+        """By flow."""
+        self._halves: list[tuple[Passage, ...]] = []
+        self._kept: set[Passage] = set()
+        """What the text was worse without."""
+        self._written: dict[str, frozenset[Passage]] = {}
+        """What there is in each candidate that further ones may be made from."""
+        self._support: Counter[Passage] = Counter()
+        """How many reflections wrote a passage."""
+
+    def begin(self, flow: int, removed: Sequence[Passage]) -> None:
+        """A flow begins; it takes these passages out, or none if it does something else."""
+        self._idle += 1
+        if removed:
+            self._open[flow] = _Attempt(tuple(removed), self._last)
+            self._halves = [half for half in self._halves if half != tuple(removed)]
+
+    def apply(self, update: Update) -> None:
+        best = self._best()
+        if best is None or best.id == self._last:
+            return
+        self._last, self._idle = best.id, 0
+        self._open.pop(flow_of(update.cause), None)  # it is better without them
+
+    def apply_event(self, event: Event) -> None:
+        match event.body:
+            case CandidateProposed(candidate=name, operator=operator, parents=parents, components=components):
+                self._written[name] = frozenset(passages(components))
+                if operator == "reflect" and parents[0] in self._written:
+                    self._support.update(self._written[name] - self._written[parents[0]])
+            case CandidateRejected(candidate=name):
+                self._written.pop(name, None)
+            case FlowClosed(flow) if flow in self._open:
+                self._failed(self._open.pop(flow))
+            case _:
+                pass
+
+    def _failed(self, attempt: _Attempt) -> None:
+        """Nothing is learnt where another candidate became the best meanwhile, which was then the one to beat."""
+        self._idle = 0
+        removed = attempt.removed
+        if attempt.best != self._last:
+            return
+        if len(removed) == 1:
+            self._kept.update(removed)
+            return
+        middle = len(removed) // 2
+        self._halves += [removed[:middle], removed[middle:]]
+
+    def due(self) -> tuple[Passage, ...]:
+        """What to take out of the best candidate now: nothing where no attempt is due."""
+        best = self._best()
+        if best is None or self._open or self._idle < self._every:
+            return ()
+        there = passages(best.artifact)
+        return next(self._waiting(there), None) or self._new(there)
+
+    def _waiting(self, there: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
+        """Halves that failed as a whole, as far as they are still there."""
+        return (half for half in self._halves if set(half) <= set(there))
+
+    def _new(self, there: Sequence[Passage]) -> tuple[Passage, ...]:
+        """Of the passages that nothing is known of, those that the fewest reflections wrote, the latest ones first."""
+        halved = {passage for half in self._halves for passage in half}
+        stays = {*self._seed, *self._kept, *halved, *_firsts(there)}
+        unknown = [passage for passage in reversed(there) if passage not in stays]
+        least = min((self._support[passage] for passage in unknown), default=0)
+        return tuple(passage for passage in unknown if self._support[passage] <= max(1, least))[:MOST]
+
+
+def _firsts(there: Sequence[Passage]) -> set[Passage]:
+    """The first passage of each component, which stays, so that no text is ever empty."""
+    return set({passage.component: passage for passage in reversed(there)}.values())

@@ -1,0 +1,31 @@
+"""What a winner scored on examples that it was not selected by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from flowevolve._util.intervals import Interval
+from flowevolve.core.record import Record
+
+
+class FreshScore(Record, kind="winner.chosen"):
+    """The candidate that was chosen at the end of a run, and how it did on the examples that it was chosen by."""
+
+    candidate: str
+    source: Literal["train", "val"]
+    """Training examples that are not among those of validation, or validation examples that were run again."""
+    examples: int
+    score: float
+    """The mean over these examples alone."""
+    interval: Interval
+    """Its 95 % interval, by resampling examples."""
+    finalists: Mapping[str, float]
+    """The means of all that were compared, the best by validation first; those that fell behind had fewer examples."""
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        bounds = f" [{low:.4f} to {high:.4f}]" if low < high else ""
+        examples = "validation examples run again" if self.source == "val" else "fresh examples"
+        others = f", chosen among {len(self.finalists)}" if len(self.finalists) > 1 else ""
+        return f"{self.score:.4f}{bounds} on {self.examples} {examples}{others}"

@@ -1,0 +1,212 @@
+"""final selection: at the end of a run, the best few candidates are run on fresh examples, and the winner is chosen.
+
+The best candidate by validation is the one that was lucky there: of many that were compared on the same examples, the
+highest mean is too high. So candidates whose lead may be chance are run on examples that no candidate was compared on
+as a whole: training examples that are not in the validation set. Where there are too few of those, they are run again
+on validation examples, if scores vary between repeats. The test split is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+from typing import Literal
+
+from flowevolve._util.intervals import mean_interval
+from flowevolve._util.tasks import run_all
+from flowevolve.core.budget import Cost, OverBudgetError
+from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import ItemDone, PoolCommitted
+from flowevolve.core.events import Event
+from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Dataset, Example
+from flowevolve.stages.rollouts import Rollouts
+
+MOST_SHARE = 0.05
+"""The part of a limit, and of the rollouts that the run has made, that final selection takes at most."""
+ROUND = 10
+"""The fewest examples of a round; fewer tell too little."""
+LEAST = 2
+"""The fewest finalists that there has to be room for."""
+ROUNDS = 3
+"""In how many rounds the finalists are run at most; after each, those that are behind are left out."""
+Split = Literal["train", "val"]
+Scores = dict[str, list[float]]
+"""By the candidate's id, on the fresh examples in the order in which they are run."""
+
+
+@dataclass(frozen=True)
+class FinalSettings:
+    """At most so many ``finalists`` are run, on at most so many ``examples`` each; below 2 finalists none is."""
+
+    finalists: int
+    examples: int
+
+
+class FinalSelection:
+    """Chooses the winner; what was chosen, and what rollouts cost, is a function of the log.
+
+    ``validating`` names the stage whose rollouts tell what one costs.
+    """
+
+    def __init__(self, settings: FinalSettings, data: Dataset, validating: str) -> None:
+        self._settings = settings
+        self._data = data
+        self._validating = validating
+        self._spent = Cost()
+        self._validated = Cost()
+        self.chosen: FreshScore | None = None
+        """None while nothing is chosen, and again once there is another candidate."""
+        self._chosen_by: str | None = None
+        """The item whose work has chosen it."""
+
+    def apply_event(self, event: Event) -> None:
+        match event.body:
+            case ItemDone(stage=stage, cost=cost):
+                self._spent += cost
+                if stage == self._validating:
+                    self._validated += cost
+            case PoolCommitted():
+                self.chosen = None
+            case OwnEvent(kind=FreshScore.kind, data=data, item=item):
+                self.chosen, self._chosen_by = FreshScore.from_json(data), item
+            case _:
+                pass
+
+    def kept(self, share: Callable[[Cost], float]) -> Cost:
+        """What of the budget is kept for it: nothing where less than one round has room in its part of the limits."""
+        finalists, most = self._settings.finalists, self._settings.examples
+        if finalists < LEAST:
+            return Cost()
+        taken = share(self._price(finalists, most))
+        examples = most if taken <= MOST_SHARE else int(most * MOST_SHARE / taken)
+        price = self._price(finalists, examples)
+        return price if examples >= ROUND and share(price) <= MOST_SHARE else Cost()
+
+    def _price(self, finalists: int, examples: int) -> Cost:
+        """What it takes to run so many finalists, as far as the validations before it tell."""
+        rollouts, before = finalists * examples, self._validated
+        part = rollouts / before.rollouts if before.rollouts else 0.0
+        return Cost(
+            rollouts=rollouts,
+            tokens=int(part * before.tokens),
+            dollars=part * before.dollars,
+            evaluations=finalists,
+        )
+
+    async def run(self, rollouts: Rollouts, best: Candidate | None, context: StageContext) -> None:
+        """Choose the winner among the best confirmed candidates, unless there is no time or no room, or it was done."""
+        if best is None or context.asked_to_stop or (self.chosen and self._chosen_by != context.item_id):
+            return
+        room = int(self._spent.rollouts * MOST_SHARE)
+        most = min(self._settings.finalists, room // ROUND)
+        if most < LEAST:
+            return
+        finalists = _finalists(best, context.pool.snapshot().candidates(), most)
+        examples = min(self._settings.examples, room // len(finalists))
+        ids, split = self._fresh()
+        order = context.random.sample(ids, min(examples, len(ids)))
+        if len(order) < ROUND:
+            return
+        await self._compare(finalists, order, split, rollouts, context)
+
+    def _fresh(self) -> tuple[list[str], Split]:
+        """Examples, by their ids, that no candidates were compared on as a whole; or else those of validation."""
+        seen = set(map(_text, self._data.val))
+        fresh = [example.id for example in self._data.train if _text(example) not in seen]
+        return (fresh, "train") if len(fresh) >= ROUND else ([example.id for example in self._data.val], "val")
+
+    async def _compare(
+        self,
+        finalists: Sequence[Candidate],
+        order: Sequence[str],
+        split: Split,
+        rollouts: Rollouts,
+        context: StageContext,
+    ) -> None:
+        """Run the finalists, round by round, without those that are behind. Each round chooses anew, so that what ends
+        the run before the last one leaves a choice.
+        """
+        scores: Scores = {each.id: [] for each in finalists}
+        left = list(finalists)
+        size = max(ROUND, -(-len(order) // ROUNDS))
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            try:
+                if not start:
+                    context.begin(Cost(evaluations=len(finalists)))
+                with context.reserved(Cost(rollouts=len(part) * len(left))):
+                    pass  # there is room for the whole round, or it is not begun
+                ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
+            except OverBudgetError:
+                return
+            for each, done in zip(left, ran, strict=True):
+                scores[each.id] += [rollout.score.value for rollout in done]
+            if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
+                return  # scores don't vary between repeats
+            context.decide(FreshScore, lambda: _choice(finalists, scores, split))
+            left = _still_open(left, scores)
+            if context.asked_to_stop or len(left) == 1 < len(finalists):
+                return
+
+
+def _text(example: Example) -> str:
+    return json.dumps(example.data, sort_keys=True, default=str)
+
+
+def _finalists(best: Candidate, confirmed: Iterable[Candidate], most: int) -> list[Candidate]:
+    """The best candidate by validation, and others whose scores on the same examples may be lower by chance alone."""
+    close = [
+        each
+        for each in confirmed
+        if each.id != best.id
+        and each.scores.keys() == best.scores.keys()
+        and mean_interval([score - each.scores[name] for name, score in best.scores.items()])[0] <= 0
+    ]
+    return [best, *sorted(close, key=lambda each: -each.mean_score)[: most - 1]]
+
+
+def _evidence(candidate: Candidate, scores: Scores) -> list[float]:
+    """All scores of a candidate: those by which it was let into the pool, and the fresh ones."""
+    return [*candidate.scores.values(), *scores[candidate.id]]
+
+
+def _leader(candidates: Sequence[Candidate], scores: Scores) -> Candidate:
+    """Of those that were run on the most examples, the one with the highest mean over all its scores; of equals the
+    best by validation.
+    """
+    most = max(len(scores[each.id]) for each in candidates)
+    return max(
+        (each for each in candidates if len(scores[each.id]) == most), key=lambda each: fmean(_evidence(each, scores))
+    )
+
+
+def _still_open(candidates: Sequence[Candidate], scores: Scores) -> list[Candidate]:
+    """The candidates that are not behind the leading one for sure, by paired differences on the same examples."""
+    leading = _leader(candidates, scores)
+    lead = _evidence(leading, scores)
+
+    def behind(each: Candidate) -> bool:
+        fresh = zip(scores[leading.id], scores[each.id], strict=True)
+        known = ((score, each.scores[name]) for name, score in leading.scores.items())
+        return mean_interval([mine - its for mine, its in (*known, *fresh)])[0] > 0
+
+    return [each for each in candidates if each is leading or not behind(each)] if lead else list(candidates)
+
+
+def _choice(finalists: Sequence[Candidate], scores: Scores, split: Split) -> FreshScore:
+    winner = _leader(finalists, scores)
+    its = scores[winner.id]
+    return FreshScore(
+        candidate=winner.id,
+        source=split,
+        examples=len(its),
+        score=fmean(its),
+        interval=mean_interval(its),
+        finalists={each.id: fmean(scores[each.id]) for each in finalists},
+    )

@@ -1,0 +1,118 @@
+"""A screen for scores that vary between repeats: a sequential test of the proposal against its parent.
+
+One run each on a minibatch says little where the same prompt scores now more, now less. So as long as the comparison is
+open, both are run again on the same examples, and a repeat is paid for only where it can decide something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from flowevolve._util.tasks import run_all
+from flowevolve.core.budget import Cost, OverBudgetError
+from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.events import Event
+from flowevolve.core.record import Record
+from flowevolve.core.task import Rollout
+from flowevolve.policies.acceptance import Paired
+from flowevolve.stages.payloads import Proposed
+from flowevolve.stages.screen import Screen
+
+KNOWN = 12
+"""Repeats after which it is known how much scores vary between them."""
+Runs = tuple[tuple[float, ...], ...]
+"""The scores of each run on the same examples, in the same order."""
+
+
+class Compared(Record, kind="screen.compared"):
+    """A look at a proposal and its parent: the scores of all their runs so far, and whether another may decide it."""
+
+    candidate: str
+    scores: Runs
+    baseline: Runs
+    open: bool
+
+
+class Noise:
+    """How much scores vary between repeats of one candidate on one example: a function of the log."""
+
+    def __init__(self) -> None:
+        self._squares = 0.0
+        self._repeats = 0
+
+    def apply_event(self, event: Event) -> None:
+        match event.body:
+            case OwnEvent(kind=Compared.kind, data=data):
+                compared = Compared.from_json(data)
+                self._take(compared.scores)
+                self._take(compared.baseline)
+            case _:
+                pass
+
+    def _take(self, runs: Runs) -> None:
+        """Count the last of the runs, by its distance to the mean of those before it, if there are any."""
+        *before, last = runs
+        if not before:
+            return
+        for score, earlier in zip(last, zip(*before, strict=True), strict=True):
+            mean = sum(earlier) / len(earlier)
+            self._squares += (score - mean) ** 2 * len(earlier) / (len(earlier) + 1)
+            self._repeats += 1
+
+    @property
+    def variance(self) -> float | None:
+        """That of one score; None while too little is known."""
+        return self._squares / self._repeats if self._repeats >= KNOWN else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedScreen(Screen):
+    """As `Screen`, with repeats of what ``acceptance`` finds open. A merged candidate is not repeated."""
+
+    acceptance: Paired
+    noise: Noise
+
+    async def decide(
+        self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
+    ) -> bool:
+        if proposed.split != "train":
+            return await super().decide(proposed, rollouts, baseline, context)
+        mine: Runs = (_scores(rollouts),)
+        its: Runs = (tuple(baseline),)
+        while context.decide(Compared, partial(self._look, proposed, mine, its, context)).open:
+            try:
+                scores = await self._repeat(proposed, len(mine), context)
+            except OverBudgetError:
+                break
+            size = len(proposed.batch)
+            mine, its = (*mine, scores[:size]), (*its, scores[size:])
+        return self.acceptance.accepts([*map(sum, zip(*mine, strict=True))], [*map(sum, zip(*its, strict=True))])
+
+    def _look(self, proposed: Proposed, mine: Runs, its: Runs, context: StageContext) -> Compared:
+        """It is not open where the parent is gone, as a group that failed meanwhile is."""
+        parent = proposed.candidate.parents[0]
+        is_open = context.pool.keeps(parent) and self.acceptance.is_open(mine, its, self.noise.variance)
+        return Compared(candidate=proposed.candidate.id, scores=mine, baseline=its, open=is_open)
+
+    async def _repeat(self, proposed: Proposed, number: int, context: StageContext) -> tuple[float, ...]:
+        """The scores of one more run of the proposal and, behind them, of one of its parent.
+
+        Raises:
+            OverBudgetError: if there is no room for both; then none is begun.
+        """
+        both = (proposed.candidate, context.pool[proposed.candidate.parents[0]])
+        with context.reserved(Cost(rollouts=len(both) * len(proposed.batch))):
+            pass  # only to see whether there is room: each rollout reserves its own
+        jobs = [
+            partial(self.rollouts.again, each, name, "train", context, f"{each.id}~{number}")
+            for each in both
+            for name in proposed.batch
+        ]
+        return _scores(await run_all(jobs))
+
+
+def _scores(rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+    return tuple(rollout.score.value for rollout in rollouts)

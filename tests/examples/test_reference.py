@@ -1,0 +1,156 @@
+"""The reference of the Python interface has every public name, and the page of errors quotes the errors that there are."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import get_args
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+import flowevolve as fe
+from flowevolve._util.errors import FlowevolveError
+from tests.support.command import flowevolve as command
+from tests.support.documented import ROOT
+
+API = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+FAQ = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+MESSAGES = [
+    message
+    for heading in re.findall(r"^### .*`.*$", FAQ, re.MULTILINE)
+    for message in re.findall(r"`([^`]*)`", heading)
+]
+ROWS = [{"text": f"Ticket {number}.", "label": "bug"} for number in range(4)]
+NOBODY = "http://127.0.0.1:9/v1"
+
+
+def _call(**changes: object) -> Callable[[], object]:
+    """A call of `optimize` that is right but for the changes."""
+    right: dict[str, object] = {
+        "prompt": "Classify.",
+        "train": ROWS,
+        "metric": lambda row, output: True,
+        "llm": "simulated",
+        "budget": fe.Budget(proposals=1),
+        "clock": "virtual",
+        "progress": False,
+    }
+    return lambda: fe.optimize(**{name: value for name, value in {**right, **changes}.items() if value is not None})  # type: ignore[arg-type]
+
+
+def _named(task: str = "house_style", algorithm: str = "gepa", **changes: object) -> Callable[[], object]:
+    arguments = {"budget": fe.Budget(proposals=1), "clock": "virtual", "progress": False, **changes}
+    return lambda: fe.optimize(task, algorithm, **arguments)  # type: ignore[arg-type]
+
+
+def _twice() -> None:
+    _named(out="a")()
+    _named(out="a")()
+
+
+def _without_pyarrow() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [*sys.modules]:
+            if name.split(".")[0] == "pyarrow":
+                patch.delitem(sys.modules, name)
+        patch.setitem(sys.modules, "pyarrow", None)
+        Path("rows.parquet").touch()
+        _call(train="rows.parquet")()
+
+
+async def _in_a_loop() -> None:
+    fe.optimize(budget=fe.Budget(proposals=1))
+
+
+async def _virtual_in_a_loop() -> None:
+    await fe.optimize_async(budget=fe.Budget(proposals=1), clock="virtual")
+
+
+MISTAKES: list[Callable[[], object]] = [
+    _call(train=["a", "b"]),
+    _call(train=[{"a": "x", "b": "y", "label": "bug"}] * 4),
+    _call(input="{title}"),
+    _call(train=ROWS[:1]),
+    _call(train="none.jsonl"),
+    _without_pyarrow,
+    _call(prompt={"one": "a", "two": "b"}),
+    _call(metric=lambda row, output: None),
+    _call(metric=lambda row, output: 50),
+    _call(metric=lambda row, output: row["title"]),
+    _call(llm=None),
+    _call(llm=fe.LLM("m", base_url=NOBODY, patience_seconds=1), clock="real"),
+    _named(budget=fe.Budget()),
+    _named(budget=fe.Budget(dollars=1)),
+    lambda: fe.Budget(minuts=3),  # type: ignore[call-arg]
+    _named("house"),
+    _named(algorithm="gepaa"),
+    _named("none:Task"),
+    _twice,
+    lambda: anyio.run(_in_a_loop),
+    lambda: anyio.run(_virtual_in_a_loop),
+]
+CONFIGURATIONS = {
+    "no_budget": "",
+    "no_model": f'[budget]\nminutes = 1\n[llm]\nbackend = "openai"\nbase_url = "{NOBODY}"\n',
+    "no_vllm": '[budget]\nminutes = 1\n[llm]\nbackend = "vllm"\nmodel = "m"\n[vllm]\nexecutable = "none"\n',
+}
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the mistakes of a first hour come to."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    with chdir(folder):
+        found = [_error(mistake) for mistake in MISTAKES]
+    for name, text in CONFIGURATIONS.items():
+        (folder / f"{name}.toml").write_text(text)
+        found.append(command("check", f"{name}.toml", cwd=folder).stderr)
+    ended = ["report", "none"], ["resume", "a"]
+    return [*found, *(command(*arguments, cwd=folder).stderr for arguments in ended)]
+
+
+def _error(mistake: Callable[[], object]) -> str:
+    with pytest.raises(FlowevolveError) as raised:
+        mistake()
+    return str(raised.value)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    documented = re.findall(r"^::: flowevolve\.(\w+)$", API, re.MULTILINE)
+    assert sorted(documented) == sorted(vars(fe)["__all__"])
+
+
+def test_the_reference_of_the_configuration_has_every_setting() -> None:
+    page = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", page))
+    assert {name for name in _settings(fe.Config) if name.split(".")[-1] not in words} == set()
+
+
+def _settings(model: type[BaseModel], section: str = "") -> Iterator[str]:
+    """The names of all settings of a model, those of its sections included."""
+    for name, field in model.model_fields.items():
+        yield f"{section}{name}"
+        for inner in _models(field.annotation):
+            yield from _settings(inner, f"{section}{name}.")
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def test_every_error_is_one_line(errors: list[str]) -> None:
+    assert [error for error in errors if "\n" in error.strip() or "Traceback" in error] == []
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_of_the_faq_is_one_that_comes(message: str, errors: list[str]) -> None:
+    pattern = ".*".join(re.escape(part.strip()) for part in message.split("…"))
+    assert any(re.search(pattern, error) for error in errors), "\n".join(errors)
