@@ -9,8 +9,8 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check docs format bench \
-	bench-page clean
+.PHONY: help setup sandbox demo demo-real wheel test-wheel test test-long test-integrations test-dspy test-vllm check docs \
+	format bench bench-page clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -63,6 +63,12 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-
 
 .models/smollm2-135m/model.safetensors: examples/real/get_smollm2.py | .venv-vllm/.installed
 	.venv-vllm/bin/python $< $(@D)
+
+wheel: setup ## build the wheel and the source archive into dist/ (URL=… names the repository in them)
+	$(BIN)/python tools/build_release.py $(if $(URL),--url $(URL))
+
+test-wheel: wheel ## try the wheel alone in an empty environment on each Python that is there (PYTHONS=…)
+	tools/try_wheel.sh $(PYTHONS)
 
 check: setup ## lint and check types
 	$(BIN)/ruff check .

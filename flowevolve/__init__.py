@@ -6,6 +6,8 @@ A name is imported when it is used for the first time, so that importing the pac
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+__version__ = "0.2.0"
+
 _NAMES = {
     "_util": "clock",
     "_util.clock": "in_thread",
@@ -109,7 +111,8 @@ else:
             if name in names.split():
                 globals()[name] = found = resolve_name(f"flowevolve.{module}.{name}")
                 return found
-        raise AttributeError(f"module 'flowevolve' has no attribute {name!r}")
+        hint = resolve_name("flowevolve._util.renamed.renamed")(name)
+        raise AttributeError(f"module 'flowevolve' has no attribute {name!r}" + (f": {hint}" if hint else ""))
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted(["__version__", *__all__])

@@ -10,6 +10,8 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from flowevolve._util.renamed import renamed
+
 
 class LoadError(Exception):
     """The object that a plug-in names can't be imported. The message says why, in one line."""
@@ -65,6 +67,9 @@ def imported(target: str) -> object:
         found: object = import_module(module)
     except (Exception, SystemExit) as error:  # a module may raise anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
+        hint = renamed(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+        if hint is not None:
+            reason = f"{reason}; {hint}"
         raise LoadError(f'{reason} (python -c "import {module}" shows where)') from error
     try:
         return reduce(getattr, attribute.strip().split("."), found) if attribute else found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from contextlib import nullcontext
 from enum import StrEnum
@@ -11,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, runtime_checkable
 
-import anyio
 import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.outputs import LastingOutput, drop_output
+from flowevolve._util.signals import ending_signals
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -260,7 +259,7 @@ def sim_command(
         backend = make_sim(settings, make_roles(settings))
         async with serve(backend, host=host, port=port) as url:
             print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            with ending_signals() as signals:
                 async for _ in signals:
                     return
 

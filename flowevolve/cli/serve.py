@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.signals import ending_signals
 from flowevolve._util.tasks import beside
 from flowevolve.cli.terminal import print_plain
 
@@ -72,7 +72,7 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
             all_gone.set()
 
     async def until_signalled(scope: anyio.CancelScope) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with ending_signals() as signals:
             async for _ in signals:
                 scope.cancel()
 

@@ -81,7 +81,7 @@ def _key() -> bytes | None:
         return None
     except OSError as error:
         raise StorageError(f"{path}: the key that signs journals can't be read: {error.strerror}") from error
-    if stat.S_IMODE(state.st_mode) & 0o077 or state.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and (stat.S_IMODE(state.st_mode) & 0o077 or state.st_uid != os.geteuid()):
         raise StorageError(
             f"{path}: the key that signs journals must be yours alone, and others may read or write it: chmod 600 "
             f"{path}, or remove it if somebody else has seen it; what it has signed is then done again"

@@ -32,7 +32,12 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
 def put_on_disk(*paths: Path) -> None:
     """Return when these files, and what these directories list, would survive a loss of power."""
     for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except PermissionError:
+            if path.is_dir():
+                continue  # Windows opens no directories, and its file system keeps what they list by itself
+            raise
         try:
             os.fsync(descriptor)
         finally:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
+from typing import IO
 
 from flowevolve._util.errors import InputError
 
+try:
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+except ImportError:
+    from msvcrt import LK_NBLCK, locking  # type: ignore[attr-defined]  # Windows'
+
+    def _hold(file: IO[str], *, shared: bool = False) -> None:  # which there is not on Windows
+        file.seek(_FAR)  # as nobody else can read what is locked
+        locking(file.fileno(), LK_NBLCK, 1)
+        file.seek(0)
+else:
+
+    def _hold(file: IO[str], *, shared: bool = False) -> None:
+        flock(file, (LOCK_SH if shared else LOCK_EX) | LOCK_NB)
+
+
 LOCK = "lock"
+_FAR = 2**30
+"""Behind all that is written in the file."""
 
 
 class Lock:
@@ -25,7 +42,7 @@ class Lock:
         except OSError as error:
             raise InputError(f"{path}: can't be written: {error}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _hold(self._file)
         except OSError:
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
@@ -45,10 +62,12 @@ class Lock:
 def is_held(folder: Path) -> bool:
     """Whether a process is at work in a run directory. Nothing is written."""
     try:
-        with (folder / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        file = (folder / LOCK).open(encoding="ascii")
     except OSError:  # there is no such file, or it can't be read
         return False
+    with file:
+        try:
+            _hold(file, shared=True)
+        except OSError:
+            return True
     return False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
@@ -131,7 +133,19 @@ def find_algorithm(config: Config) -> type[Algorithm]:
 def make_algorithm(config: Config, task: Task) -> Algorithm:
     factory = find_algorithm(config)
     settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
-    return factory(task, settings, make_tuning(config))
+    tuning = make_tuning(config)
+    if config.algorithm.name in ALGORITHMS.builtin:
+        return factory(task, settings, tuning)
+    try:
+        algorithm = factory(task, settings, tuning)
+        algorithm.graph()  # what is wrong with it is told before anything is paid
+    except (AttributeError, TypeError) as error:
+        place = extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"algorithm.name: can't use algorithm {config.algorithm.name!r}: {type(error).__name__}: {error} "
+            f"({Path(place.filename).name}, line {place.lineno}); was it written for another version of flowevolve?"
+        ) from error
+    return algorithm
 
 
 def make_tuning(config: Config) -> Tuning:

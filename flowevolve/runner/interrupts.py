@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
 
+from flowevolve._util.signals import ending_signals
 from flowevolve._util.tasks import beside
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.engine.engine import Engine
@@ -47,7 +47,7 @@ class _Interrupts:
             self._engine = None
 
     async def listen(self, *, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with ending_signals() as signals:
             task_status.started()
             async for _ in signals:
                 if self._engine is None:

@@ -96,9 +96,9 @@ class HeldOut:
     examples: int
     seed_score: float
     best_score: float
-    best_interval: Interval
-    """95 %, by resampling examples."""
-    gain_interval: Interval
+    best_interval: Interval | None
+    """95 %, by resampling examples; None in results of 0.1, as the next."""
+    gain_interval: Interval | None
     """That of the best candidate's score less the seed's, example by example."""
 
     def to_json(self) -> dict[str, object]:
@@ -106,7 +106,7 @@ class HeldOut:
 
     @classmethod
     def read(cls, table: Table) -> Self:
-        best, gain = _interval(table["best_interval"]), _interval(table["gain_interval"])
+        best, gain = read_interval(table.get("best_interval")), read_interval(table.get("gain_interval"))
         return cls(table["examples"], table["seed_score"], table["best_score"], best, gain)
 
 
@@ -135,7 +135,10 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
 
 
 def read_interval(bounds: Sequence[float] | None) -> Interval | None:
-    return None if bounds is None else _interval(bounds)
+    if bounds is None:
+        return None
+    low, high = bounds
+    return (low, high)
 
 
 def read_totals(table: Table) -> Totals:
@@ -178,8 +181,3 @@ def read_server(table: Table | None) -> LoadSummary | None:
         hits or 0.0,
         table["restarts"],
     )
-
-
-def _interval(bounds: Sequence[float]) -> Interval:
-    low, high = bounds
-    return (low, high)

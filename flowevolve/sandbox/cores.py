@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Event
@@ -16,6 +15,9 @@ import anyio
 from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
 from flowevolve._util.errors import InputError
+
+with suppress(ImportError):  # Windows has none, and programs are refused there
+    import fcntl
 
 POLL_SECONDS = 0.02
 """The time between two attempts to take a lock. A blocking call would see a release at once, but can't be cancelled."""
@@ -155,5 +157,6 @@ class Cores:
         return had
 
 
-CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{os.getuid()}")
+_USER = os.getuid() if hasattr(os, "getuid") else 0  # Windows has none
+CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{_USER}")
 """The cores of this machine, shared by all sandboxes of all processes of this user."""

@@ -72,7 +72,10 @@ def check_machine() -> None:
     """Raises: InputError if programs can't be isolated or limited on this machine at all."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         here = f"{platform.system()} on {platform.machine()}"
-        raise InputError(f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run it there")
+        raise InputError(
+            f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run flowevolve in Docker "
+            "(docker run --privileged -it -v .:/work -w /work python:3.12 bash), or evolve prompts, which run here"
+        )
 
 
 def command(settings: SandboxSettings, control: int, info: int) -> list[str]:

@@ -1,5 +1,7 @@
 """gepa's `optimize`, run as a stream: the same arguments, any `GEPAAdapter`, gepa's own result.
 
+`installed` puts it in the place of gepa's own for a while, for libraries that call that.
+
 gepa is an optional extra. From gepa to the stream: docs/how-to/gepa.md.
 """
 
@@ -11,3 +13,4 @@ if find_spec("gepa") is None:
     raise InputError("flowevolve.compat.gepa: needs gepa, which is not installed; pip install 'flowevolve[gepa]'")
 
 from flowevolve.compat.gepa.api import optimize as optimize
+from flowevolve.compat.gepa.installed import installed as installed

@@ -12,6 +12,7 @@ from gepa.core.adapter import DataInst, GEPAAdapter, ProposalFn, RolloutOutput, 
 from gepa.core.data_loader import DataId, DataLoader
 from gepa.core.result import GEPAResult
 from gepa.core.state import FrontierType
+from gepa.logging.experiment_tracker import create_experiment_tracker
 from gepa.logging.logger import LoggerProtocol, StdOutLogger
 from gepa.proposer.reflective_mutation.base import CandidateSelector, LanguageModel, ReflectionComponentSelector
 from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
@@ -32,6 +33,7 @@ from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import ByPrompt, make_writer
 from flowevolve.compat.gepa.select import Merger, Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
+from flowevolve.compat.gepa.tracking import Tracking, check_trackers
 from flowevolve.core.task import Dataset
 
 if TYPE_CHECKING:
@@ -108,14 +110,8 @@ def optimize(
         InputError: naming the argument that can't be used.
         FlowevolveError: if the run failed. What the adapter raises comes out as it is.
     """
-    arguments.refuse_switches(
-        {
-            "use_wandb": use_wandb,
-            "use_mlflow": use_mlflow,
-            "use_cloudpickle": use_cloudpickle,
-            "cache_evaluation": cache_evaluation,
-        }
-    )
+    arguments.warn_of_switches({"use_cloudpickle": use_cloudpickle, "cache_evaluation": cache_evaluation})
+    check_trackers(use_wandb=use_wandb, use_mlflow=use_mlflow)
     arguments.check_selection(selection_strategy)
     arguments.check_positive(
         adapter_concurrency=adapter_concurrency,
@@ -156,6 +152,31 @@ def optimize(
     )
     policy = arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy))
     arguments.check_calls(max_metric_calls, len(val.all()), policy)
+    tracking = None
+    if use_wandb or use_mlflow:
+        tracker = create_experiment_tracker(
+            use_wandb,
+            wandb_api_key,
+            wandb_init_kwargs,
+            wandb_attach_existing,
+            use_mlflow=use_mlflow,
+            mlflow_tracking_uri=mlflow_tracking_uri,
+            mlflow_experiment_name=mlflow_experiment_name,
+            mlflow_attach_existing=mlflow_attach_existing,
+            key_prefix=tracking_key_prefix,
+        )
+        told = {
+            "seed": seed,
+            "perfect_score": perfect_score,
+            "frontier_type": frontier_type,
+            "trainset_size": len(train.all()),
+            "valset_size": len(val.all()),
+            "seed_candidate_components": sorted(seed_artifact),
+            "val_evaluation_policy": type(policy).__name__,
+            "run_dir": run_dir,
+        }
+        tracking = Tracking(tracker, mirror, policy, told, len(val.all()))
+        mirror.listen(tracking)
     writer = make_writer(
         threads,
         custom_candidate_proposer,
@@ -202,7 +223,7 @@ def optimize(
         roles=role.open_roles,
         run_dir=directory,
         logger=logger,
-        bar=bar,
+        shown=[each for each in (bar, tracking) if each is not None],
     ).run()
     return cast("GEPAResult[RolloutOutput, DataId]", result)
 

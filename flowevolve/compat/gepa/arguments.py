@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -33,22 +34,18 @@ from flowevolve.core.artifact import Artifact
 T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"
 """Where gepa keeps a run of its own."""
-NOT_HERE: Mapping[str, str] = {
-    "use_wandb": "log from a callback, such as on_valset_evaluated",
-    "use_mlflow": "log from a callback, such as on_valset_evaluated",
+WITHOUT_EFFECT: Mapping[str, str] = {
     "use_cloudpickle": "there is no state file to be pickled: with run_dir everything is in its journal",
     "cache_evaluation": "no evaluation is looked up; an adapter may keep a cache of its own",
 }
-"""Switches that only work where they are off, and what to do instead."""
+"""Switches that change nothing here, and why."""
 
 
-def refuse_switches(given: Mapping[str, bool]) -> None:
-    """Raises:
-    InputError: naming the first switch that is on.
-    """
+def warn_of_switches(given: Mapping[str, bool]) -> None:
+    """Warn of those that are on, and go on without them: the result is what it would be, at another price."""
     for name, on in given.items():
         if on:
-            raise InputError(f"{name}: is not supported; leave it out ({NOT_HERE[name]})")
+            warnings.warn(f"{name}: has no effect here ({WITHOUT_EFFECT[name]})", stacklevel=3)
 
 
 def find_adapter(

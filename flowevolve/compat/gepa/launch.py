@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,14 +79,13 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
 
 def _section(model: str, settings: Mapping[str, object]) -> dict[str, object]:
     known = {ALIASES.get(name, name): value for name, value in settings.items()}
-    if "base_url" not in known and "base_urls" not in known:
-        provider, slash, name = model.partition("/")
-        if slash and f"{provider}/" != OPENAI_PREFIX:
-            raise InputError(
-                f"reflection_lm: {model!r} names a provider; give its OpenAI-compatible endpoint in "
-                "reflection_lm_kwargs={'base_url': …}, or a callable, such as gepa.lm.LM(…)"
-            )
-        model = name if slash else model
+    here = "base_url" in known or "base_urls" in known
+    if "/" in model and not here and not model.startswith(OPENAI_PREFIX):
+        raise InputError(
+            f"reflection_lm: {model!r} names a provider; give its OpenAI-compatible endpoint in "
+            "reflection_lm_kwargs={'base_url': …}, or a callable, such as gepa.lm.LM(…)"
+        )
+    model = model.removeprefix(OPENAI_PREFIX)  # as in gepa
     section = {"backend": "openai", "model": model, **known}
     try:
         LLMSettings.model_validate(section)
@@ -155,7 +154,8 @@ class Launch:
     roles: OpenRoles
     run_dir: Path | None
     logger: LoggerProtocol
-    bar: Bar | None
+    shown: Sequence[AbstractContextManager[object]]
+    """What is entered for the time of the run: a bar, and what tells tracking servers."""
 
     def run(self) -> GEPAResult[object, AnyId]:
         """Run it, in a thread of its own where an event loop is running in this one.
@@ -164,21 +164,23 @@ class Launch:
             FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
         """
         self.logger.log(self._advice())
-        with _opened(self.logger), self.bar or nullcontext():
+        mirror = self.parts.mirror
+        with ExitStack() as stack:
+            for each in (_opened(self.logger), *self.shown):
+                stack.enter_context(each)
             try:
                 asyncio.get_running_loop()
             except RuntimeError:
                 clocks.run(self._run)
             else:
                 self._run_beside()
-        mirror = self.parts.mirror
-        mirror.tell(
-            "on_optimization_end",
-            best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
-            total_iterations=mirror.state.i,
-            total_metric_calls=mirror.calls,
-            final_state=mirror.state,
-        )
+            mirror.tell(
+                "on_optimization_end",
+                best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
+                total_iterations=mirror.state.i,
+                total_metric_calls=mirror.calls,
+                final_state=mirror.state,
+            )
         return GEPAResult.from_state(
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )

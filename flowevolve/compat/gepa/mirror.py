@@ -173,6 +173,10 @@ class Mirror:
 
     # Callbacks
 
+    def listen(self, callback: object) -> None:
+        """One more callback, after those there are."""
+        self._callbacks.append(callback)
+
     def tell(self, method: str, **event: object) -> None:
         """Call this method of every callback that has it; one that fails is warned of, as in gepa."""
         notify_callbacks(self._callbacks, method, event)

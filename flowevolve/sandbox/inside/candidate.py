@@ -11,15 +11,18 @@ import errno
 import json
 import os
 import random
-import resource
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import NoReturn
 
 from flowevolve.sandbox.inside import files, imports, kernel, syscall_filter
 from flowevolve.sandbox.inside.wire import Request
+
+with suppress(ImportError):  # Windows has none, and programs are refused there
+    import resource
 
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
 """Exit codes: an exception, memory refused, something not permitted."""

@@ -7,8 +7,8 @@ all processes end with it. Without namespaces, it adopts the program's orphans a
 from __future__ import annotations
 
 import json
+import mmap
 import os
-import resource
 import select
 import signal
 import socket
@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from flowevolve.sandbox.inside import candidate, files, wire
 from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 
-_PAGE = resource.getpagesize()
+with suppress(ImportError):  # Windows has none, and programs are refused there
+    import resource
+
+_PAGE = mmap.PAGESIZE
 _CHUNK = 2**16
 _MOST_SAMPLES = 4000
 

@@ -9,6 +9,7 @@ from gepa.strategies.proposal_selection import AllImprovements, BestImprovement
 
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError
+from flowevolve.compat.gepa.launch import reflecting
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, Silent, reflect
 
 
@@ -35,10 +36,6 @@ class Unlike:
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
-    ("use_wandb", {"use_wandb": True}),
-    ("use_mlflow", {"use_mlflow": True}),
-    ("use_cloudpickle", {"use_cloudpickle": True}),
-    ("cache_evaluation", {"cache_evaluation": True}),
     ("selection_strategy", {"selection_strategy": BestImprovement()}),
     ("seed_candidate", {"seed_candidate": {}}),
     ("seed_candidate", {"seed_candidate": "Answer."}),
@@ -83,6 +80,15 @@ def test_refused_by_name(name: str, given: dict[str, Any]) -> None:
         optimize(**given)
     assert str(refused.value).startswith(name)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("openai/gpt", "gpt"), ("openai/openai/gpt-oss", "openai/gpt-oss"), ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B")],
+)
+def test_openai_before_a_name_is_the_provider_also_where_the_endpoint_is_given(name: str, model: str) -> None:
+    section = reflecting(name, {"base_url": "http://localhost:8000/v1"}, 1).section
+    assert section["model"] == model
 
 
 def test_a_key_is_not_repeated() -> None:

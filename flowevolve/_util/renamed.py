@@ -1,0 +1,60 @@
+"""What public names of version 0.1 are called now, so that a plug-in of that time is told in a line what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+RENAMED: Mapping[str, str] = {
+    "Section": "Settings",
+    "agents": "prompts",
+    "algorithm": "core.algorithm",
+    "archives.islands": "algorithms.code_evolve.islands",
+    "archives.map_elites": "algorithms.levi.map_elites",
+    "archives.memory": "algorithms.cse.memory",
+    "archives.playbook": "algorithms.ace.playbook",
+    "artifact": "core.artifact",
+    "budget": "core.budget",
+    "compat.folders": "problems.folders",
+    "context": "core.context",
+    "errors": "InputError and its like",
+    "events": "core.events",
+    "item": "core.item",
+    "llm.accounting": "llm.client.accounting",
+    "llm.admission": "llm.scheduling.admission",
+    "llm.aiohttp": "llm.transports.aiohttp",
+    "llm.cache": "llm.client.cache",
+    "llm.calls": "core.calls",
+    "llm.ensemble": "llm.client.ensemble",
+    "llm.gate": "llm.scheduling.scheduler",
+    "llm.hedging": "llm.client.hedging",
+    "llm.keys": "read_key",
+    "llm.limits": "llm.scheduling.rate_limits",
+    "llm.line": "llm.scheduling.request_queue",
+    "llm.openai": "llm.transports.openai",
+    "llm.rates": "llm.scheduling.model_rates",
+    "llm.retry": "llm.client.retry",
+    "llm.router": "llm.transports.router",
+    "llm.types": "core.model",
+    "llm.wire": "llm.transports.wire",
+    "memory": "experience",
+    "pool": "core.pool",
+    "section": "Settings",
+    "sim.service": "sim.service_model",
+    "sim.world": "sim.worlds.base",
+    "stage": "core.graph",
+    "stages.recall": "algorithms.cse.recall",
+    "stages.remember": "algorithms.cse.remember",
+    "store": "journal",
+    "tasks.base": "core.task",
+}
+"""Names and modules below ``flowevolve``, each with where it is since 0.2."""
+
+
+def renamed(name: str) -> str | None:
+    """What to say of a name of 0.1, such as ``llm.types`` or ``flowevolve.llm.types.Role``; None if it has stayed."""
+    parts = name.removeprefix("flowevolve.").split(".")
+    for length in range(len(parts), 0, -1):
+        old = ".".join(parts[:length])
+        if old in RENAMED:
+            return f"flowevolve.{old} of 0.1 is flowevolve.{RENAMED[old]} since 0.2"
+    return None

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Try the wheel in dist/ as a new user has it: installed alone into an empty environment, from an empty folder, on every
+# Python named (by default each of 3.11 to 3.14 that is on the path).
+#   tools/try_wheel.sh [PYTHON...]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+wheel=$(echo "$root"/dist/flowevolve-*.whl)
+[ -f "$wheel" ] || { echo "error: no wheel in dist/; make wheel builds it" >&2; exit 2; }
+if [ $# -eq 0 ]; then
+  for version in 3.11 3.12 3.13 3.14; do
+    if command -v "python$version" >/dev/null && "python$version" -c '' 2>/dev/null; then set -- "$@" "python$version"; fi
+  done
+fi
+[ $# -gt 0 ] || { echo "error: no Python from 3.11 is on the path; name one" >&2; exit 2; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cat >"$folder/ten_lines.py" <<'PYTHON'
+import flowevolve as fe
+
+rows = [{"question": f"What is {n} and {n}?", "answer": str(2 * n)} for n in range(12)]
+result = fe.optimize(
+    prompt="Answer briefly.",
+    train=rows,
+    input="{question}",
+    metric=lambda row, output: min(1.0, len(output) / 1000),
+    llm="simulated",
+    clock="virtual",
+    budget=fe.Budget(proposals=4),
+    progress=False,
+)
+print(result)
+assert result.best is not None
+PYTHON
+cat >"$folder/quick.toml" <<'TOML'
+clock = "virtual"
+[sim]
+profile = "instant"
+[budget]
+proposals = 4
+TOML
+for python in "$@"; do
+  echo "== $("$python" --version)"
+  cd "$folder"
+  rm -rf "$folder/venv" "$folder/empty"
+  mkdir "$folder/empty"
+  "$python" -m venv "$folder/venv"
+  "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$root/constraints.txt" "$wheel"
+  cd "$folder/empty"
+  "$folder/venv/bin/pip" check
+  "$folder/venv/bin/python" -W error::DeprecationWarning:flowevolve -c 'import flowevolve; print(flowevolve.__version__, flowevolve.__file__.rsplit("/", 3)[1])'
+  "$folder/venv/bin/python" "$folder/ten_lines.py"
+  "$folder/venv/bin/flowevolve" list algorithms >/dev/null
+  "$folder/venv/bin/flowevolve" run "$folder/quick.toml" --out run >out.txt || { cat out.txt; exit 1; }
+  grep -E '^score' out.txt
+  "$folder/venv/bin/flowevolve" report run >/dev/null
+done
+echo "the wheel works on: $*"
