@@ -83,6 +83,8 @@ class PairedScreen(Screen):
         mine: Runs = (_scores(rollouts),)
         its: Runs = (tuple(baseline),)
         while context.decide(Compared, partial(self._look, proposed, mine, its, context)).open:
+            if not context.pool.keeps(proposed.candidate.parents[0]):
+                break  # the run was resumed, and the parent had failed before that
             try:
                 scores = await self._repeat(proposed, len(mine), context)
             except OverBudgetError:

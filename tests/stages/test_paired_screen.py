@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from itertools import count
 
+import anyio
 import pytest
 
 import flowevolve as fe
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.budget import Cost
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
@@ -94,11 +96,27 @@ async def _confirm(item: fe.Item[object], context: fe.UpdateContext) -> None:
     context.commit([Add(candidate.scored({"v0": float(candidate.artifact["worth"])}))])
 
 
+class ParentFails(Screening):
+    """Screens one proposal, whose parent fails while both are run again."""
+
+    async def select(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        number = item.expect(fe.Ticket).ordinal
+        if number == 0:
+            parent = context.propose(fe.Artifact({"worth": "0.5"}), parents=[context.pool["c0"]], operator="edit")
+            child = context.propose(fe.Artifact({"worth": "0.6"}), parents=[parent], operator="edit")
+            yield fe.Emit(Proposed(child, BATCH, (0.5,) * len(BATCH)))
+        elif number == 1:
+            await anyio.sleep(3)  # a run takes two seconds
+            context.reject(context.pool["c1"], "not better")
+        else:
+            raise fe.Exhausted
+
+
 def screened(
-    algorithm: Screening, before: Sequence[Fact] = (), budget: fe.Budget | None = None
+    algorithm: Screening, before: Sequence[Fact] = (), budget: fe.Budget | None = None, flows: int = 1
 ) -> tuple[RunReport, list[Fact]]:
     limits = budget or fe.Budget(hours=1)
-    return evolve(algorithm, before, roles=lambda: {"task": Role(Echo(), "echo")}, budget=limits, max_in_flight=1)
+    return evolve(algorithm, before, roles=lambda: {"task": Role(Echo(), "echo")}, budget=limits, max_in_flight=flows)
 
 
 def passed(facts: Sequence[Fact]) -> list[bool]:
@@ -151,6 +169,17 @@ def test_a_run_that_is_killed_in_a_repeat_pays_for_no_call_twice() -> None:
         assert again.spent == report.spent
         paid = [(fact.scope.candidate, fact.scope.item) for fact in told if isinstance(fact, CallRecord) and fact.reply]
         assert len(set(paid)) == len(paid)
+
+
+def test_where_the_parent_failed_before_the_run_goes_on_what_is_known_decides() -> None:
+    _, facts = screened(ParentFails(0.0, []), flows=2)
+    failed = next(
+        place for place, fact in enumerate(facts) if isinstance(fact, Event) and fact.kind == "candidate.rejected"
+    )
+    assert Compared.from_json(events_of(facts[:failed], Compared.kind)[-1].data).open
+    again, told = screened(ParentFails(0.0, []), facts[: failed + 2], flows=2)
+    assert again.stop_reason == "exhausted"
+    assert passed(told) == passed(facts) == [True]
 
 
 def test_a_difference_far_from_chance_is_not_open() -> None:
