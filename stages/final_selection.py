@@ -12,9 +12,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from statistics import fmean
 from typing import Literal
 
+from flowevolve._util.errors import TaskFailedError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.tasks import run_all
 from flowevolve.core.budget import Cost, OverBudgetError
@@ -79,7 +81,9 @@ class FinalSelection:
                 pass
 
     def kept(self, share: Callable[[Cost], float]) -> Cost:
-        """What of the budget is kept for it: nothing where less than one round has room in its part of the limits."""
+        """What of the budget is kept for it: nothing where its part of the limits has no room for a round of all
+        finalists. In so small a budget it may cost a validation, and what is left over has to do.
+        """
         finalists, most = self._settings.finalists, self._settings.examples
         if finalists < LEAST:
             return Cost()
@@ -138,13 +142,12 @@ class FinalSelection:
         for start in range(0, len(order), size):
             part = order[start : start + size]
             try:
-                if not start:
-                    context.begin(Cost(evaluations=len(finalists)))
-                with context.reserved(Cost(rollouts=len(part) * len(left))):
-                    pass  # there is room for the whole round, or it is not begun
+                evaluations = Cost(evaluations=0 if start else len(left))
+                with context.reserved(Cost(rollouts=len(part) * len(left)) + evaluations):
+                    context.spend(evaluations)  # there is room for the whole round, or it is not begun
                 ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
-            except OverBudgetError:
-                return
+            except (OverBudgetError, TaskFailedError):
+                return  # there is no room, or nothing is to be learnt from a task that fails on all of them
             for each, done in zip(left, ran, strict=True):
                 scores[each.id] += [rollout.score.value for rollout in done]
             if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
@@ -161,14 +164,13 @@ def _text(example: Example) -> str:
 
 def _finalists(best: Candidate, confirmed: Iterable[Candidate], most: int) -> list[Candidate]:
     """The best candidate by validation, and others whose scores on the same examples may be lower by chance alone."""
-    close = [
+    others = [each for each in confirmed if each.id != best.id and each.scores.keys() == best.scores.keys()]
+    close = (
         each
-        for each in confirmed
-        if each.id != best.id
-        and each.scores.keys() == best.scores.keys()
-        and mean_interval([score - each.scores[name] for name, score in best.scores.items()])[0] <= 0
-    ]
-    return [best, *sorted(close, key=lambda each: -each.mean_score)[: most - 1]]
+        for each in sorted(others, key=lambda each: -each.mean_score)
+        if mean_interval([score - each.scores[name] for name, score in best.scores.items()])[0] <= 0
+    )
+    return [best, *islice(close, most - 1)]
 
 
 def _evidence(candidate: Candidate, scores: Scores) -> list[float]:

@@ -178,12 +178,27 @@ def test_a_budget_is_kept_and_a_round_without_room_is_not_begun(room: int) -> No
     report, _ = ended(algorithm, budget=fe.Budget(rollouts=SPENT + room))
     assert report.spent.rollouts <= SPENT + room
     assert (algorithm.final.chosen is not None) == (room >= 20)
+    assert report.spent.evaluations == (2 if room >= 20 else 0)
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(200, 0), (1000, 48), (10_000, 120)])
+@pytest.mark.parametrize(("limit", "kept"), [(200, 0), (790, 0), (800, 40), (1000, 48), (10_000, 120)])
 def test_a_twentieth_of_a_limit_is_kept_for_it_at_most(limit: int, kept: int) -> None:
     final = Ending().final
     assert final.kept(lambda cost: cost.rollouts / limit).rollouts == kept
+
+
+def test_work_that_spends_the_whole_budget_leaves_what_is_kept() -> None:
+    class Spending(Ending):
+        async def select(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+            context.begin(fe.Cost(rollouts=7))
+            for emission in NO_EMISSIONS:
+                yield emission
+
+    algorithm, limit = Spending(), SPENT + 400
+    report, _ = ended(algorithm, budget=fe.Budget(rollouts=limit))
+    assert report.stop_reason == "rollouts"
+    assert chosen(algorithm).candidate != "c0-2", "the lucky one"
+    assert report.spent.rollouts <= limit
 
 
 def test_who_asks_a_run_to_stop_gets_it_without_final_selection() -> None:

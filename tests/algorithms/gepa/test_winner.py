@@ -9,8 +9,13 @@ import pytest
 from rich.console import Console
 
 import flowevolve as fe
+from flowevolve.algorithms.gepa import GEPA, GEPAConfig
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.llm.client.role import Role
 from flowevolve.runner.result import Result
 from flowevolve.telemetry.summary import summarize
+from tests.support.interruption import Echo, evolve
 
 ROLLOUTS = 700
 
@@ -51,3 +56,37 @@ def test_without_finalists_the_winner_is_the_best_by_validation() -> None:
     assert plain.best is not None
     assert plain.best.fresh is None
     assert plain.best.score == max(each.mean_score for each in plain.report.pool.snapshot().candidates())
+
+
+class FailsOnTraining(fe.Task):
+    """A task that works for validation alone."""
+
+    name = "fails on training"
+    data = Dataset(
+        train=[Example(f"t{row}", {"row": f"t{row}"}) for row in range(12)],
+        val=[Example(f"v{row}", {"row": f"v{row}"}) for row in range(12)],
+    )
+
+    def seed(self) -> Artifact:
+        return Artifact({"prompt": "You help."})
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        if example.id.startswith("t"):
+            raise KeyError("answer")
+        return Rollout(example.id, "", Score(0.5, "", passed=False))
+
+
+def test_a_task_that_fails_on_fresh_examples_does_not_end_a_run_that_it_worked_for() -> None:
+    gepa = GEPA(FailsOnTraining(), GEPAConfig(finalists=2))
+    roles = {"task": Role(Echo(), "echo"), "reflection": Role(Echo(), "echo")}
+    report, _ = evolve(gepa, roles=lambda: roles, budget=fe.Budget(rollouts=450), drain_seconds=60)
+    assert report.error is None
+    assert report.stop_reason == "rollouts"
+    assert report.spent.evaluations == 2, "final selection has tried"
+    assert gepa.fresh_score() is None
+
+
+@pytest.mark.parametrize(("finalists", "kept"), [(0, 0), (2, 50)])
+def test_what_final_selection_takes_is_kept_for_it(finalists: int, kept: int) -> None:
+    gepa = GEPA(FailsOnTraining(), GEPAConfig(finalists=finalists))
+    assert gepa.reserve_for_finish(lambda cost: cost.rollouts / 1000).rollouts == kept
