@@ -186,6 +186,8 @@ def test_a_difference_far_from_chance_is_not_open() -> None:
     paired = Paired(z=1.0, repeats=3)
     assert paired.is_open([(0.5, 0.5)], [(0.4, 0.4)], noise=0.04)
     assert not paired.is_open([(1.0, 1.0)], [(0.0, 0.0)], noise=0.04)
+    assert paired.is_open([(0.65, 0.65)], [(0.5, 0.5)], noise=0.04)
+    assert not paired.is_open([(0.65, 0.65)] * 3, [(0.5, 0.5)] * 3, noise=0.04), "more runs tell more"
     assert not paired.is_open([(0.5, 0.5)] * 4, [(0.5, 0.5)] * 4, noise=0.04)
     assert not paired.is_open([(0.5, 0.5)], [(0.4, 0.4)], noise=0.0)
 
