@@ -27,5 +27,5 @@ class FreshScore(Record, kind="winner.chosen"):
         low, high = self.interval
         bounds = f" [{low:.4f} to {high:.4f}]" if low < high else ""
         examples = "validation examples run again" if self.source == "val" else "fresh examples"
-        others = f", chosen among {len(self.finalists)}" if len(self.finalists) > 1 else ""
+        others = f"; chosen among {len(self.finalists)} finalists" if len(self.finalists) > 1 else ""
         return f"{self.score:.4f}{bounds} on {self.examples} {examples}{others}"

@@ -238,7 +238,7 @@ class Result:
             ("score", way if best is None else f"{way} ({best.id})"),
         ]
         if best is not None and best.fresh is not None:
-            rows.append(("winner", str(best.fresh)))
+            rows.append(("fresh score", str(best.fresh)))
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))

@@ -32,7 +32,7 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     head.add_row("score", f"{scores} ({best.get('id')}{length})")
     if fresh := best.get("fresh"):
-        head.add_row("winner", str(FreshScore.model_validate(fresh)))
+        head.add_row("fresh score", str(FreshScore.model_validate(fresh)))
     if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
         head.add_row("best's change", Text(": ".join(said)))
     if metrics := _table(best.get("metrics")):
