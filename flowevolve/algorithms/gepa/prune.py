@@ -19,6 +19,8 @@ from flowevolve.core.pool import Candidate, Update
 MOST = 4
 """How many passages are taken out at once at most."""
 FENCE = "```"
+WRITING = ("reflect", "aggregate")
+"""The operators of proposals that reflections made: GEPA's, and Combee's."""
 
 
 class Passage(NamedTuple):
@@ -90,7 +92,7 @@ class Pruning:
         self._written: dict[str, frozenset[Passage]] = {}
         """What there is in each candidate that further ones may be made from."""
         self._support: Counter[Passage] = Counter()
-        """How many reflections wrote a passage."""
+        """How many of the proposals that reflections made have added a passage."""
 
     def begin(self, flow: int, removed: Sequence[Passage]) -> None:
         """A flow begins; it takes these passages out, or none if it does something else."""
@@ -110,7 +112,7 @@ class Pruning:
         match event.body:
             case CandidateProposed(candidate=name, operator=operator, parents=parents, components=components):
                 self._written[name] = frozenset(passages(components))
-                if operator == "reflect" and parents[0] in self._written:
+                if operator in WRITING and parents[0] in self._written:
                     self._support.update(self._written[name] - self._written[parents[0]])
             case CandidateRejected(candidate=name):
                 self._written.pop(name, None)
@@ -144,9 +146,8 @@ class Pruning:
         return (half for half in self._halves if set(half) <= set(there))
 
     def _new(self, there: Sequence[Passage]) -> tuple[Passage, ...]:
-        """Of the passages that nothing is known of, those that the fewest reflections wrote, the latest ones first."""
-        halved = {passage for half in self._halves for passage in half}
-        stays = {*self._seed, *self._kept, *halved, *_firsts(there)}
+        """Of the passages that were not found to help, those that the fewest reflections wrote, the latest ones first."""
+        stays = {*self._seed, *self._kept, *_firsts(there)}
         unknown = [passage for passage in reversed(there) if passage not in stays]
         least = min((self._support[passage] for passage in unknown), default=0)
         return tuple(passage for passage in unknown if self._support[passage] <= max(1, least))[:MOST]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 import flowevolve as fe
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
-from flowevolve.algorithms.gepa.prune import Passage, passages, split, without
+from flowevolve.algorithms.gepa.prune import Passage, Pruning, passages, split, without
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.core.pool import Candidate
@@ -114,6 +116,33 @@ def test_a_run_that_was_interrupted_goes_on_pruning_where_it_was(mode: Mode) -> 
         tried = attempts(combined)
         assert lines(best) == sorted([*SEED.splitlines(), *RULES])
         assert tried[: len(attempts(facts[:end]))] == attempts(facts[:end])
+
+
+def texts(removed: Sequence[Passage]) -> list[str]:
+    return [passage.text for passage in removed]
+
+
+def test_what_is_left_of_a_half_is_tried_when_the_rest_of_it_is_gone() -> None:
+    best = Candidate("c1", Artifact({"prompt": "a\nb\nc\nd\ne"}), (), "reflect", 0)
+    pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=1)
+    pruning.begin(0, ())
+    assert texts(pruning.due()) == ["e", "d", "c", "b"]
+    pruning.begin(1, pruning.due())
+    pruning.apply_event(Event.of(0, 0.0, FlowClosed(1)))
+    pruning.begin(2, ())
+    assert texts(pruning.due()) == ["e", "d"]
+    best = Candidate("c2", Artifact({"prompt": "a\nb\nd"}), ("c1",), "reflect", 1)
+    assert texts(pruning.due()) == ["d", "b"]
+
+
+def test_lines_that_more_proposals_wrote_are_tried_later_also_where_reflections_are_aggregated() -> None:
+    best = Candidate("c3", Artifact({"prompt": "a\nb\nc"}), ("c0",), "aggregate", 0)
+    pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=1)
+    first = Candidate("c0", Artifact({"prompt": "a"}), (), "seed", 0)
+    for candidate in (first, *(replace(best, id=name, artifact=Artifact({"prompt": "a\nc"})) for name in "pq"), best):
+        pruning.apply_event(Event.of(0, 0.0, CandidateProposed.of(candidate, "0")))
+    pruning.begin(0, ())
+    assert texts(pruning.due()) == ["b"]
 
 
 def test_passages_are_lines_with_what_hangs_on_them() -> None:
