@@ -14,8 +14,11 @@ def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Co
     in_tokens = all(stage.tokens for stage in counters.stages.values() if stage.rollouts)
     if graph.validation is not None:
         place = graph.positions[graph.validation]
+        passed = {graph.validation}
         for stage in graph.stages[place:]:
-            validation += counters.price(stage.name)
+            if stage.name in passed:  # pruning, say, has a stage of its own before that which validates
+                passed.update(stage.to)
+                validation += counters.price(stage.name)
         edit = _edit(graph, counters, place) or Cost(rollouts=estimate.rollouts)
     flow = Cost(proposals=1, rollouts=max(estimate.rollouts, 2 * edit.rollouts), tokens=2 * edit.tokens)
     return FlowFacts(
