@@ -146,7 +146,7 @@ class Pruning:
         return (half for half in self._halves if set(half) <= set(there))
 
     def _new(self, there: Sequence[Passage]) -> tuple[Passage, ...]:
-        """Of the passages that were not found to help, those that the fewest reflections wrote, the latest ones first."""
+        """Of the passages not found to help, those that the fewest reflections wrote, the latest ones first."""
         stays = {*self._seed, *self._kept, *_firsts(there)}
         unknown = [passage for passage in reversed(there) if passage not in stays]
         least = min((self._support[passage] for passage in unknown), default=0)
