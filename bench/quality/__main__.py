@@ -30,13 +30,16 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep each pair in this folder, and take those that are there")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
     arguments = parser.parse_args()
+    code = environment()
+    if arguments.keep is not None and code["uncommitted_changes"]:
+        parser.error("--keep: pairs are known by the commit they were made at; commit what you changed first")
     quick, tune = bool(arguments.quick), bool(arguments.tune)
     plain = QUICK_WORLDS if quick else tuple(WORLDS)
     worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else plain
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS[: int(arguments.seeds)]
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
-    kept = KeptPairs(arguments.keep, str(environment()["commit"]))
+    kept = KeptPairs(arguments.keep, str(code["commit"]))
     pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes), kept))
     content = report(pairs, seeds, minutes, methods, quick)
     print("\n" + section(content))

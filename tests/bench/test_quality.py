@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench._lib.stats import interval
+from bench.quality import __main__ as command
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
 from bench.quality.kept import KeptPairs
@@ -211,3 +212,13 @@ def test_pairs_that_are_kept_are_not_run_again(tmp_path: Path, capsys: pytest.Ca
         kept.write(pair, {CHOSEN: METHODS[CHOSEN]})
     assert list(run_pairs(["easy"], range(2), 180.0, {CHOSEN: METHODS[CHOSEN]}, 1, kept)) == pairs
     assert capsys.readouterr().out.count("easy, seed") == 2
+
+
+def test_nothing_is_kept_of_code_that_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "environment", lambda: {"commit": "1a2b3c", "uncommitted_changes": True})
+    monkeypatch.setattr("sys.argv", ["bench.quality", "--quick", "--keep", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert "commit what you changed first" in capsys.readouterr().err
