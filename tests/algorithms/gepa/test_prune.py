@@ -14,6 +14,7 @@ from flowevolve.algorithms.gepa.prune import Passage, Pruning, passages, split, 
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
+from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
@@ -140,7 +141,7 @@ def test_lines_that_more_proposals_wrote_are_tried_later_also_where_reflections_
     pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=1)
     first = Candidate("c0", Artifact({"prompt": "a"}), (), "seed", 0)
     for candidate in (first, *(replace(best, id=name, artifact=Artifact({"prompt": "a\nc"})) for name in "pq"), best):
-        pruning.apply_event(Event.of(0, 0.0, CandidateProposed.of(candidate, "0")))
+        pruning.apply_event(Event.of(0, 0.0, CandidateProposed.of(candidate, ItemId("0"))))
     pruning.begin(0, ())
     assert texts(pruning.due()) == ["b"]
 
