@@ -100,7 +100,9 @@ TOLD = {
 @pytest.mark.parametrize("named", TOLD)
 def test_what_has_another_name_or_form_now_is_told(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (LEFT / "old_algorithm.py").read_text(encoding="utf-8")
-    (tmp_path / "other_form.py").write_text(text.replace("fe.Section", "fe.Settings"), encoding="utf-8")
+    (tmp_path / "other_form.py").write_text(
+        text.replace("fe.Section", "fe.Settings").replace("reflective_search.", "other_form."), encoding="utf-8"
+    )
     done = run_with(tmp_path, monkeypatch, named)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

@@ -42,7 +42,7 @@ def test_a_run_goes_as_with_plain_replies(name: str, form: str, folder: Path, mo
 def test_what_has_two_meanings_is_asked_for_once_more_and_never_guessed(
     name: str, form: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = evolve(name, AMBIGUOUS[form], monkeypatch, folder, {"proposals": 6, "evaluations": 30})
+    ran = evolve(name, AMBIGUOUS[form], monkeypatch, folder, {"proposals": 6, "evaluations": 30, "rollouts": 150})
     if not ran.forms:
         return
     assert not [text for text in map(str, ran.decisions) if SENTINEL in text]

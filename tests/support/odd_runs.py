@@ -238,6 +238,7 @@ def evolve(
             "algorithm": {"name": name, **setting.algorithm},
             "sim": {"world": setting.world, "profile": "instant", "preset": "easy"},
             "budget": budget or setting.budget,
+            "stopping": {"fruitless": 1000},
             **(harnesses(folder) if setting.task is None else {}),
             **setting.sections,
             "llm": llm,
