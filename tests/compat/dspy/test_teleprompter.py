@@ -180,7 +180,7 @@ def test_the_constructor_is_dspys_with_ours_behind() -> None:
         ({"num_threads": 2, "adapter_concurrency": 3}, "adapter_concurrency: is 3, with 2 threads"),
         ({"adapter_concurrency": 0}, "adapter_concurrency: is 0"),
         ({"max_in_flight": 0}, "max_in_flight: is 0"),
-        ({"use_wandb": True}, "use_wandb: is not supported"),
+        ({"use_wandb": True}, "use_wandb: needs wandb, which is not installed"),
         ({"gepa_kwargs": {"seed": 1}}, "gepa_kwargs: seed can't be given there"),
         ({"gepa_kwargs": {"task_lm": "x"}}, "gepa_kwargs: task_lm can't be given there"),
         ({"gepa_kwargs": {"frontier": "x"}}, "gepa_kwargs: unknown name 'frontier'; did you mean 'frontier_type'"),
