@@ -254,7 +254,7 @@ class Lifecycle:
     async def _watch_time(self) -> None:
         limit = self._budget.time_limit()
         if limit is not None:
-            await anyio.sleep(limit - self._dispatcher.elapsed())
+            await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))  # a run gone on with may be past it
             self._dispatcher.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:

@@ -188,7 +188,10 @@ def _make_way(path: Path) -> None:
     journal = (path / JOURNAL).is_file()
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:
-        raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
+        raise InputError(
+            f"{path}: holds a run already; to go on with it: flowevolve resume {path}, or in Python resume=True; for a "
+            "new run give another directory as out"
+        )
     for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
         (path / name).unlink(missing_ok=True)
 

@@ -198,8 +198,9 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
     missing = sorted(set(before).difference(given.names()))
     if missing:
         raise InputError(
-            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
-            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python: start "
+            f"its script again with resume=True, or flowevolve.resume({str(directory)!r}, "
+            f"{', '.join(f'{name}=…' for name in missing)})"
         )
 
 
