@@ -258,10 +258,11 @@ class Lifecycle:
             self._dispatcher.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
-        count = int(self._dispatcher.elapsed() / period)
+        count = 0
         while True:
-            count += 1
-            await anyio.sleep(count * period - self._dispatcher.elapsed())
+            elapsed = self._dispatcher.elapsed()
+            count = max(count, int(elapsed / period)) + 1  # what was missed is skipped
+            await anyio.sleep(count * period - elapsed)
             self._dispatcher.fire(trigger)
 
     async def _allocate_workers(self, stream: Stream, policy: Allocation) -> None:
