@@ -208,6 +208,8 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if not (path / JOURNAL).exists():
+            raise InputError(f"{path}: holds no run; give the directory that was the run's out") from None
         raise InputError(
             f"{file}: not there; the run has not ended, or was killed before it could write one. To go on with it: "
             f"flowevolve resume {path}, or in Python resume=True with out={str(path)!r}"
