@@ -74,7 +74,11 @@ class Lifecycle:
             dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history)
-        tasks.start_soon(self._watch_time)
+        if (limit := self._budget.time_limit()) is not None:
+            if dispatcher.elapsed() < limit:
+                tasks.start_soon(self._watch_time, limit)
+            else:  # a run that is gone on with begins nothing new
+                dispatcher.stop("seconds", hurry=True)
         for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
@@ -251,11 +255,9 @@ class Lifecycle:
         while self._dispatcher.flows:
             await self._executor.advance()
 
-    async def _watch_time(self) -> None:
-        limit = self._budget.time_limit()
-        if limit is not None:
-            await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))  # a run gone on with may be past it
-            self._dispatcher.stop("seconds", hurry=True)
+    async def _watch_time(self, limit: float) -> None:
+        await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
+        self._dispatcher.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
         count = 0

@@ -344,6 +344,10 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
     again = script()
     assert again.stop_reason == "seconds"
     assert again.proposals >= first.proposals, "what the limit had cut off may be finished"
+    once_more = script()
+    assert once_more.llm.requests == again.llm.requests, "nothing new is begun"
+    with pytest.raises(InputError, match=r"has ended \(seconds\).*--set budget\.minutes=…"):
+        resume(tmp_path, task=rules(6))
 
 
 def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
