@@ -139,7 +139,8 @@ def resume_command(
     with failure_as_json(told, directory):
         with RecordedRun(directory) as recorded:
             settings = parse_recorded(recorded.config, f"{directory}/config.toml")
-        told.say(f"going on with {directory}: {title(settings)}")
+            task = None if recorded.start is None else recorded.start.task
+        told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)

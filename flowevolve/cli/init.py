@@ -1,4 +1,4 @@
-"""The command line's ``init``: a folder to begin with, after five questions or as flags say."""
+"""The command line's ``init``: a folder to begin with, after some questions or as flags say."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def init_command(
     ] = None,
 ) -> None:
     """Write a configuration with comments, and the task that it names, ready to run. Asks what flags don't say."""
-    from flowevolve.cli.starter import BUDGET, CONFIG, Wish, write_starter
+    from flowevolve.cli.starter import BUDGET, CONFIG, TASK, Wish, find_columns, write_starter
 
     if rows is not None and program is not None:
         raise InputError("init: --rows are for a prompt, --program is for a program: give one of the two")
@@ -68,6 +68,11 @@ def init_command(
         told = replace(told, budget=budget or BUDGET)
     for path in write_starter(folder, told):
         print_plain(f"written: {path}")
+    if told.rows is not None:
+        shown, answer = find_columns(told)
+        print_plain(f"the model is shown {shown!r} of a row, and {answer!r} is the right answer: see {TASK}")
+    elif told.kind == "prompt":
+        print_plain("the rows are a sample; for your own: flowevolve init --rows FILE --prompt TEXT")
     if told.model is None:
         print_plain(
             "the model is simulated" + (", and knows nothing of your rows: scores mean nothing" if told.rows else "")
@@ -81,7 +86,7 @@ def init_command(
 
 def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
     """What is wished for, after asking what has not been said."""
-    from flowevolve.cli.starter import BUDGET, check_rows, program_entry, read_budget
+    from flowevolve.cli.starter import BUDGET, PROMPT, check_rows, program_entry, read_budget
 
     if asks_kind:
         kind = _ask("What is to get better: a prompt or a program?", "prompt", lambda said: Evolves(said).value)
@@ -95,6 +100,8 @@ def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
             return wish
 
         told = _ask("File with rows, .csv, .jsonl or .parquet (none: a sample)", "", with_rows)
+    if told.rows is not None and told.prompt is None:
+        told = replace(told, prompt=_ask("The prompt to begin with", PROMPT, str))
     if told.kind == "program" and told.program is None:
 
         def with_program(said: str) -> Wish:

@@ -164,8 +164,11 @@ def fresh_directory(config: Path) -> Iterator[Path]:
             directory.parent.rmdir()
 
 
-def title(config: Config) -> str:
-    return f"{config.algorithm.name} ({config.algorithm.mode}) on {config.task.name}, {describe_backend(config)}"
+def title(config: Config, task: str | None = None) -> str:
+    """What is run; ``task`` is its task's name where an object was given."""
+    return (
+        f"{config.algorithm.name} ({config.algorithm.mode}) on {task or config.task.name}, {describe_backend(config)}"
+    )
 
 
 def describe_backend(config: Config) -> str:

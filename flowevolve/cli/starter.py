@@ -118,7 +118,7 @@ def check_rows(wish: Wish) -> MetricTask:
         InputError: if they can't be read, or don't fit.
     """
     assert wish.rows is not None
-    shown, _ = _columns(wish)
+    shown, _ = find_columns(wish)
     return MetricTask(PROMPT, wish.rows, lambda row, output: 0.0, input=shown)
 
 
@@ -154,7 +154,7 @@ def _prompt_files(folder: Path, wish: Wish) -> dict[str, str]:
         prompt = wish.prompt or SAMPLE_PROMPT
         return {TASK: _filled("sample_task.py.txt", prompt=json.dumps(prompt, ensure_ascii=False))}
     check_rows(wish)
-    shown, answer = _columns(wish)
+    shown, answer = find_columns(wish)
     place = str(wish.rows.resolve().relative_to(folder.resolve())) if _is_in(wish.rows, folder) else wish.rows.name
     told = {"rows": place, "input": shown, "answer": answer, "prompt": wish.prompt or PROMPT}
     return {
@@ -162,7 +162,7 @@ def _prompt_files(folder: Path, wish: Wish) -> dict[str, str]:
     }
 
 
-def _columns(wish: Wish) -> tuple[str, str]:
+def find_columns(wish: Wish) -> tuple[str, str]:
     """What the model is shown of a row, and the column with the answer.
 
     Raises:

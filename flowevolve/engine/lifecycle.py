@@ -74,7 +74,11 @@ class Lifecycle:
             dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history)
-        tasks.start_soon(self._watch_time)
+        if (limit := self._budget.time_limit()) is not None:
+            if dispatcher.elapsed() < limit:
+                tasks.start_soon(self._watch_time, limit)
+            else:  # a run that is gone on with begins nothing new
+                dispatcher.stop("seconds", hurry=True)
         for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
@@ -251,17 +255,16 @@ class Lifecycle:
         while self._dispatcher.flows:
             await self._executor.advance()
 
-    async def _watch_time(self) -> None:
-        limit = self._budget.time_limit()
-        if limit is not None:
-            await anyio.sleep(limit - self._dispatcher.elapsed())
-            self._dispatcher.stop("seconds", hurry=True)
+    async def _watch_time(self, limit: float) -> None:
+        await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
+        self._dispatcher.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
-        count = int(self._dispatcher.elapsed() / period)
+        count = 0
         while True:
-            count += 1
-            await anyio.sleep(count * period - self._dispatcher.elapsed())
+            elapsed = self._dispatcher.elapsed()
+            count = max(count, int(elapsed / period)) + 1  # what was missed is skipped
+            await anyio.sleep(count * period - elapsed)
             self._dispatcher.fire(trigger)
 
     async def _allocate_workers(self, stream: Stream, policy: Allocation) -> None:

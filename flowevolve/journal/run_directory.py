@@ -188,7 +188,10 @@ def _make_way(path: Path) -> None:
     journal = (path / JOURNAL).is_file()
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:
-        raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
+        raise InputError(
+            f"{path}: holds a run already; to go on with it: flowevolve resume {path}, or in Python resume=True; for a "
+            "new run give another directory as out"
+        )
     for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
         (path / name).unlink(missing_ok=True)
 
@@ -205,6 +208,8 @@ def read_result(path: Path) -> dict[str, object]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if not (path / JOURNAL).exists():
+            raise InputError(f"{path}: holds no run; give the directory that was the run's out") from None
         raise InputError(
             f"{file}: not there; the run has not ended, or was killed before it could write one. To go on with it: "
             f"flowevolve resume {path}, or in Python resume=True with out={str(path)!r}"

@@ -170,8 +170,10 @@ class Result:
             saved = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(f"{place}: no such file or run directory") from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise InputError(f"{place}: can't be read: {error}") from None
+        except ValueError as error:
+            raise InputError(f"{place}: not a saved result; Result.save writes one ({error})") from None
         return cls._checked(saved, place)
 
     def to_json(self) -> dict[str, object]:

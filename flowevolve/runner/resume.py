@@ -130,7 +130,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         _check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
-            raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
+            raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended, wanted.budget)}")
         planned = request.plan(wanted, request.given)
         _check_task(directory, before.start, planned)
         table = wanted.model_dump(mode="json")
@@ -145,10 +145,12 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             return await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
 
 
-def _advice(ended: str) -> str:
+def _advice(ended: str, budget: Budget) -> str:
     """What makes a run go on that ended for this reason."""
     if ended in Budget.model_fields:
-        return f"; to go on with it, give it more, such as --set budget.{ended}=…"
+        # A limit in time may have been given in another unit.
+        limit = ended if ended in budget.model_dump(exclude_none=True) else "minutes"
+        return f"; to go on with it, give it more, such as --set budget.{limit}=…"
     if ended in StoppingSettings.model_fields:
         return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
     return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
@@ -198,8 +200,9 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
     missing = sorted(set(before).difference(given.names()))
     if missing:
         raise InputError(
-            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
-            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python: start "
+            f"its script again with resume=True, or flowevolve.resume({str(directory)!r}, "
+            f"{', '.join(f'{name}=…' for name in missing)})"
         )
 
 

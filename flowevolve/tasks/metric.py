@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 import re
+import reprlib
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -124,7 +125,10 @@ class MetricTask:
             said = f"metric: {example.id}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             if self._on_error == "count":
                 return Score(0.0, said, passed=False, failure=said)
-            raise TaskFailedError(f"{said}; on_error='count' scores such rows 0 instead") from error
+            row_said = reprlib.repr(dict(example.data))
+            raise TaskFailedError(
+                f"{said}; the row is {row_said}; on_error='count' scores such rows 0 instead"
+            ) from error
         return _as_score(judged, example, self._expected(example))
 
     def _filled(self, example: Example) -> str:

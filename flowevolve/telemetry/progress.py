@@ -37,6 +37,7 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
+from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 
@@ -219,7 +220,9 @@ class Lines(Progress):
         if isinstance(event.body, RunFruitless):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):
-            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {figures.open_flows} flows to finish")
+            flows = f"{figures.open_flows} flow{'' if figures.open_flows == 1 else 's'}"
+            cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
+            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {flows} to finish{cut}")
         elif better or figures.seconds - self._written >= self._pause:
             self._written = figures.seconds
             self._write(f"{figures.seconds:9.1f} s  " + "  ".join(self._parts()))

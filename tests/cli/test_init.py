@@ -39,6 +39,7 @@ def test_the_sample_gets_better_on_the_simulated_server(here: Path, monkeypatch:
     done = flowevolve("init", "new", cwd=here)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "next: cd new && flowevolve run run.toml"
+    assert "the rows are a sample" in done.stdout
     monkeypatch.syspath_prepend(here / "new")
     done = flowevolve("run", "run.toml", "--json", "--set", "budget.proposals=15", cwd=here / "new")
     result = json.loads(done.stdout)
@@ -109,7 +110,7 @@ def asked(answers: str, here: Path, monkeypatch: pytest.MonkeyPatch, *arguments:
 
 
 def test_on_a_terminal_it_asks(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = "prompt\nnope.csv\nrows.csv\nm\nhttp://127.0.0.1:9/v1\nforever\n20 proposals\n"
+    answers = "prompt\nnope.csv\nrows.csv\nAdd them up.\nm\nhttp://127.0.0.1:9/v1\nforever\n20 proposals\n"
     done = asked(answers, here, monkeypatch)
     assert done.returncode == 0, done.stderr
     assert "nope.csv" in done.stderr
@@ -117,10 +118,12 @@ def test_on_a_terminal_it_asks(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
     table = tomllib.loads((here / "new" / "run.toml").read_text())
     assert (table["llm"]["model"], table["budget"]) == ("m", {"proposals": 20})
     assert (here / "new" / "rows.csv").exists()
+    assert 'PROMPT = "Add them up."' in (here / "new" / "my_task.py").read_text()
+    assert "the model is shown '{question}' of a row, and 'answer' is the right answer" in done.stdout
 
 
 def test_it_asks_nothing_that_flags_say(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = asked("\n", here, monkeypatch, "--rows", "rows.csv", "--budget", "5 minutes")
+    done = asked("\n", here, monkeypatch, "--rows", "rows.csv", "--prompt", "Add.", "--budget", "5 minutes")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("?") == 0
     assert "Model" in done.stdout

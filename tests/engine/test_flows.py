@@ -156,6 +156,7 @@ def run_small(
     width: int = 4,
     staleness: StalenessPolicy | None = None,
     meanwhile: Callable[[Engine], Coroutine[None, None, None]] | None = None,
+    kind: clock.Clock = "virtual",
 ) -> Ran:
     events: list[Event] = []
 
@@ -177,7 +178,7 @@ def run_small(
             tasks.cancel_scope.cancel()
         return report
 
-    return Ran(clock.run(go, clock="virtual"), events)
+    return Ran(clock.run(go, clock=kind), events)
 
 
 def five_plans(to: str) -> Phase:
@@ -390,6 +391,14 @@ def test_a_timer_faster_than_its_flow_has_one_flow_waiting() -> None:
     result = run_small(algorithm, width=1, budget=Budget(seconds=500))
     assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "extra3"]
     assert result.report.stop_reason == "exhausted"
+
+
+def test_a_timer_that_the_machine_can_not_keep_up_with_skips_what_it_missed() -> None:
+    ran: list[str] = []
+    timer = EverySeconds("timer", "extra", 1e-9)
+    result = run_small(Small(entry(2, ran, 0.0), extra(ran), update=commit, triggers=(timer,)), kind="real")
+    assert result.report.stop_reason == "exhausted"
+    assert {"entry0", "entry1"} <= set(ran)
 
 
 @pytest.mark.parametrize(("mode", "width"), [("sync", 1), ("stream", 8)])

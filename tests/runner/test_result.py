@@ -186,11 +186,16 @@ def test_of_a_run_that_has_not_ended_it_is_said_how_to_go_on(tmp_path: Path) -> 
         fe.Result.load(tmp_path / "run")
 
 
+def test_a_folder_without_a_run_is_not_said_to_hold_one_that_has_not_ended(tmp_path: Path) -> None:
+    with pytest.raises(fe.InputError, match=re.escape(f"{tmp_path}: holds no run")):
+        fe.Result.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         (None, "no such file or run directory"),
-        ("{", "can't be read"),
+        ("text,label\n", "not a saved result"),
         ("[]", "not a saved result"),
         ('{"result": {"schema": 1}, "candidates": []}', "not a saved result"),
         ('{"result": {"schema": 9}, "candidates": []}', "not a result of schema 1"),

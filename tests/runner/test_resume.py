@@ -334,6 +334,22 @@ def test_a_run_that_failed_before_it_began_is_begun_by_resume_with_any_settings(
     assert again.report.spent.proposals > result.report.spent.proposals
 
 
+def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> None:
+    def script() -> Result:
+        limit = fe.Budget(minutes=1)
+        return fe.optimize(rules(6), budget=limit, clock="virtual", out=tmp_path, resume=True, progress=False)
+
+    first = script()
+    assert first.wall_seconds > 60, "open work is finished after the limit"
+    again = script()
+    assert again.stop_reason == "seconds"
+    assert again.proposals >= first.proposals, "what the limit had cut off may be finished"
+    once_more = script()
+    assert once_more.llm.requests == again.llm.requests, "nothing new is begun"
+    with pytest.raises(InputError, match=r"has ended \(seconds\).*--set budget\.minutes=…"):
+        resume(tmp_path, task=rules(6))
+
+
 def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
     before = run(tmp_path)
     with sqlite3.connect(tmp_path / "journal.sqlite") as database:

@@ -133,7 +133,9 @@ def fails(row: GivenRow, output: str) -> bool:
 
 def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> None:
     task = MetricTask("p", ROWS, fails)
-    with pytest.raises(fe.TaskFailedError, match=r"metric: train row 0: ZeroDivisionError: .*test_metric\.py:\d+"):
+    with pytest.raises(
+        fe.TaskFailedError, match=r"metric: train row 0: ZeroDivisionError: .*test_metric\.py:\d+.*the row is {"
+    ):
         rolled(task)
     rollout, _ = rolled(MetricTask("p", ROWS, fails, on_error="count"))
     assert rollout.score.value == 0
