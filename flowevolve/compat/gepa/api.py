@@ -121,6 +121,9 @@ def optimize(
         max_metric_calls=max_metric_calls,
         merge_val_overlap_floor=merge_val_overlap_floor,
     )
+    arguments.check_frontier_type(frontier_type)
+    arguments.check_reflection_lm(reflection_lm)
+    arguments.check_callbacks(callbacks)
     directory = None if run_dir is None else Path(run_dir)
     arguments.check_run_dir(directory)
     arguments.check_perfect_score(perfect_score, used=skip_perfect_score)

@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 from gepa.adapters.default_adapter.default_adapter import ChatCompletionCallable, DefaultAdapter, Evaluator
 from gepa.core.data_loader import DataLoader, ensure_loader
+from gepa.core.state import FrontierType
 from gepa.proposer.reflective_mutation.base import CandidateSelector, ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion, ImprovementOrEqualAcceptance, StrictImprovementAcceptance
 from gepa.strategies.batch_sampler import BatchSampler, EpochShuffledBatchSampler
@@ -60,6 +61,8 @@ def find_adapter(
     for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):
         if value is not None:
             raise InputError(f"{name}: is only for gepa's default adapter; leave it out, or leave out adapter")
+    if isinstance(adapter, type):
+        raise InputError(f"adapter: {adapter.__name__} is a class; give an object of it, such as {adapter.__name__}(…)")
     for method in ("evaluate", "make_reflective_dataset"):
         if not callable(getattr(adapter, method, None)):
             raise InputError(f"adapter: {type(adapter).__name__} has no method {method}; see gepa's GEPAAdapter")
@@ -86,8 +89,39 @@ def check_perfect_score(given: float | None, *, used: bool) -> None:
         raise InputError("perfect_score: is missing; give it, or leave minibatches in with skip_perfect_score=False")
 
 
+def check_frontier_type(given: object) -> None:
+    """Raises:
+    InputError: if gepa has none of this name.
+    """
+    known: tuple[str, ...] = get_args(FrontierType)
+    if given not in known:
+        raise InputError(f"frontier_type: unknown name {given!r}; {did_you_mean(str(given), list(known))}")
+
+
+def check_reflection_lm(given: object) -> None:
+    """Raises:
+    InputError: if it is neither a name nor a function.
+    """
+    if not (given is None or isinstance(given, str) or callable(given)):
+        raise InputError(
+            f"reflection_lm: is a {type(given).__name__}; give a model's name, or a function from a prompt to a text"
+        )
+
+
+def check_callbacks(given: object) -> None:
+    """Raises:
+    InputError: if it is not a list.
+    """
+    if not (given is None or isinstance(given, Sequence)):
+        raise InputError(
+            f"callbacks: is a {type(given).__name__}; give a list of objects with methods such as on_error"
+        )
+
+
 def examples(data: object, where: str) -> Examples:
     try:
+        if isinstance(data, str):  # a list to gepa, of letters
+            raise TypeError
         loader: DataLoader[AnyId, object] = ensure_loader(data)  # type: ignore[arg-type]  # it checks
     except TypeError:
         raise InputError(f"{where}: is a {type(data).__name__}; give a list or a gepa DataLoader") from None
@@ -203,9 +237,11 @@ def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
 
 def check_positive(**given: int | None) -> None:
     """Raises:
-    InputError: naming the first number that is below 1.
+    InputError: naming the first that is not a number, or is below 1.
     """
     for name, number in given.items():
+        if not isinstance(number, int | float | None):
+            raise InputError(f"{name}: is {number!r}; give a number, at least 1")
         if number is not None and number < 1:
             raise InputError(f"{name}: is {number}; give at least 1")
 

@@ -204,6 +204,10 @@ class Launch:
     async def _run(self) -> None:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
+            self.logger.log(
+                f"flowevolve: going on with the run in {self.run_dir}, of which nothing is evaluated again; give "
+                "another run_dir to begin anew"
+            )
             await resume(
                 self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
             )
@@ -233,8 +237,9 @@ class Launch:
             case "gepa.merge_skipped":
                 self.logger.log(f"flowevolve: a merge was skipped, as gepa could not draw it: {data['reason']}")
             case "run.stopping":
+                rest = "; the rest of the limit does not hold another iteration" if data["reason"] == "rollouts" else ""
                 self.logger.log(
-                    f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far"
+                    f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far{rest}"
                 )
             case _:
                 pass

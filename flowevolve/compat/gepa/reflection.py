@@ -160,7 +160,9 @@ class CallableTransport:
         """
         (message,) = request.messages
         try:
-            text = await in_thread(self._model, message.content, limiter=self._limiter)
+            text: object = await in_thread(self._model, message.content, limiter=self._limiter)
+            if not isinstance(text, str):
+                raise TypeError(f"it returned a {type(text).__name__}, and has to return a text")
         except Exception as error:
             self._failures += 1
             reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"

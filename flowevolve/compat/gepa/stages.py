@@ -60,10 +60,11 @@ class AdapterPropose:
         rolled = item.expect(Rolled)
         parent, batch = rolled.selected.parent, joined(rolled.rollouts)
         self._tell_evaluated(batch, parent, item)
-        self._skip(rolled, batch, item)
+        self._skip(rolled, batch, item, context)
         components = self._choose(parent, batch, context)
         texts = await self._write(parent, batch, components, item, context)
         if not texts:
+            context.log("gepa.reflection_failed", reason=f"no new texts came for {', '.join(components)}")
             raise Discard("no new texts")
         context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
@@ -72,7 +73,7 @@ class AdapterPropose:
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
         yield Emit(Reflected(candidate, rolled.selected.batch, baseline, before=batch), derives=(parent.id,))
 
-    def _skip(self, rolled: Rolled, batch: Batch, item: Item[object]) -> None:
+    def _skip(self, rolled: Rolled, batch: Batch, item: Item[object], context: StageContext) -> None:
         if not batch.trajectories:
             reason = "no_trajectories"
         elif self._skip_perfect and all(rollout.score.passed for rollout in rolled.rollouts):
@@ -88,7 +89,10 @@ class AdapterPropose:
             scores=batch.scores,
             is_seed_candidate=number == 0,
         )
-        raise Discard("no trajectories" if reason == "no_trajectories" else "perfect minibatch")
+        if reason == "all_scores_perfect":
+            raise Discard("perfect minibatch")
+        context.log("gepa.reflection_failed", reason="adapter.evaluate returned no trajectories to reflect on")
+        raise Discard("no trajectories")
 
     def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> tuple[str, ...]:
         state, number = self._mirror.state, self._mirror.number(parent.id)

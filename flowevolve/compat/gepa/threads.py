@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from numbers import Real
 from typing import TypeVar, TypeVarTuple
 
 import anyio
@@ -102,3 +104,6 @@ def _check(evaluated: Batch, examples: int) -> None:
                 f"adapter.evaluate: returned {len(values)} {name} for {examples} examples; return one for each, in "
                 "their order"
             )
+    for place, score in enumerate(wanted["scores"]):
+        if not isinstance(score, Real) or isnan(score):
+            raise InputError(f"adapter.evaluate: score {place} is {score!r}; return a number for each example")

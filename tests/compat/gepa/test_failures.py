@@ -12,7 +12,7 @@ from gepa.api import optimize as gepas_optimize
 from gepa.strategies.eval_policy import FullEvaluationPolicy
 
 import flowevolve.compat.gepa as compat
-from flowevolve._util.errors import TaskFailedError
+from flowevolve._util.errors import BackendRefusedError, InputError, TaskFailedError
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 
@@ -154,3 +154,57 @@ def test_a_run_with_failures_goes_on(calls: int, tmp_path: Path) -> None:
     assert replace(go(second, tmp_path), run_dir=None) == expected
     assert errors(first) + errors(second) == errors(whole)
     assert len(errors(whole)) == 3
+
+
+@dataclass
+class Scoring(GEPAHashAdapter):
+    """Has one score that is none."""
+
+    wrong: Any = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        evaluated.scores[-1] = self.wrong
+        return evaluated
+
+
+@pytest.mark.parametrize("wrong", [None, "0.5", float("nan")])
+def test_a_score_that_is_no_number_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"adapter\.evaluate: score 4 is "):
+        compat.optimize(**arguments(adapter=Scoring(wrong=wrong)))
+
+
+def test_a_reflection_model_that_returns_no_text_is_named() -> None:
+    def reflects(prompt: Any) -> Any:
+        return None
+
+    with pytest.raises(BackendRefusedError, match=r"reflection_lm .* returned a NoneType, and has to return a text"):
+        compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000))
+
+
+@dataclass
+class Traceless(GEPAHashAdapter):
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        return super().evaluate(batch, candidate, capture_traces=False)
+
+
+@dataclass
+class Elsewhere(GEPAHashAdapter):
+    def make_reflective_dataset(self, *_: Any) -> dict[str, Any]:
+        return {"another": []}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "said"), [(Traceless(), "returned no trajectories"), (Elsewhere(), "no new texts came for first")]
+)
+def test_the_log_says_why_nothing_is_proposed(adapter: GEPAHashAdapter, said: str) -> None:
+    logger = Silent()
+    compat.optimize(**arguments(adapter=adapter, logger=logger, max_metric_calls=30))
+    assert any(said in line for line in logger.lines)
+
+
+def test_a_limit_that_holds_no_iteration_is_told() -> None:
+    logger = Silent()
+    given = arguments(logger=logger, reflection_minibatch_size=100)
+    assert compat.optimize(**given).num_candidates == 1
+    assert logger.lines[-1].endswith("5 metric calls so far; the rest of the limit does not hold another iteration")

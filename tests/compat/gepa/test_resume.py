@@ -135,9 +135,10 @@ def test_a_run_from_before_there_were_presets_goes_on(tmp_path: Path) -> None:
 
 def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     first = optimize(Fragile(), tmp_path)
-    again = Fragile()
-    assert optimize(again, tmp_path) == first
+    again, logger = Fragile(), Silent()
+    assert optimize(again, tmp_path, logger=logger) == first
     assert again.calls == []
+    assert any(f"going on with the run in {tmp_path}" in line for line in logger.lines)
 
 
 @dataclass
