@@ -185,6 +185,7 @@ def replay_command(
 def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verbose = False) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
     from flowevolve.cli.runs import describe_backend, load
+    from flowevolve.programs import ProgramTask
     from flowevolve.runner.run import check
 
     show_logs(verbose=verbose)
@@ -193,6 +194,9 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     async def go() -> None:
         task = await check(settings, note=lambda said: print_plain(f"note: {said}"))
         data = task.data
+        if isinstance(task, ProgramTask):
+            print_plain(f"{task.name}: {len(data.val)} case{'s' if len(data.val) > 1 else ''}")
+            return
         print_plain(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
 
     clock.run(go, clock=settings.clock)
@@ -218,6 +222,8 @@ def export_command(
 
     done = export(directory, out, table_format.value)
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
+    if done.best:
+        print_plain(f"the best one: {', '.join(map(str, done.best))}")
 
 
 def compact_command(directory: RunPath) -> None:

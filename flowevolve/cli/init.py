@@ -54,7 +54,7 @@ def init_command(
     ] = None,
 ) -> None:
     """Write a configuration with comments, and the task that it names, ready to run. Asks what flags don't say."""
-    from flowevolve.cli.starter import BUDGET, CONFIG, TASK, Wish, find_columns, write_starter
+    from flowevolve.cli.starter import BUDGET, CONFIG, SCORING, TASK, Wish, find_columns, program_entry, write_starter
 
     if rows is not None and program is not None:
         raise InputError("init: --rows are for a prompt, --program is for a program: give one of the two")
@@ -79,6 +79,10 @@ def init_command(
         )
     elif told.url is None:
         print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")
+    if told.program is not None:
+        entry = program_entry(told.program)
+        cases = f", and in {CONFIG} the cases that {entry.name} is called with" if entry.needed else ""
+        print_plain(f"to fill in: in {SCORING} what a result is worth{cases}")
     steps = [] if folder == Path() else [f"cd {folder}"]
     steps += [] if told.model is None else [f"flowevolve check {CONFIG}"]
     print_plain(f"next: {' && '.join([*steps, f'flowevolve run {CONFIG}'])}")

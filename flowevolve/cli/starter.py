@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Literal
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean, validated
 from flowevolve.core.budget import Budget
+from flowevolve.programs.signature import signatures
 from flowevolve.runner.registries import ALGORITHMS
 from flowevolve.tasks.metric import ANSWERS, MetricTask
 from flowevolve.tasks.rows import given_rows
@@ -122,31 +122,36 @@ def check_rows(wish: Wish) -> MetricTask:
     return MetricTask(PROMPT, wish.rows, lambda row, output: 0.0, input=shown)
 
 
-def program_entry(program: Path) -> str:
-    """The function of a program that is called.
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The function of a program that is called."""
+
+    name: str
+    needed: tuple[str, ...]
+    """The arguments that each case has to give."""
+    others: tuple[str, ...]
+    """The program's other functions."""
+
+
+def program_entry(program: Path) -> Entry:
+    """The first function of a program that needs no arguments, or else its last function.
 
     Raises:
-        InputError: if the file can't be read, or holds no function that can be called without arguments.
+        InputError: if the file can't be read, or holds no function.
     """
     try:
-        tree = ast.parse(program.read_text("utf-8"))
+        functions = signatures(program.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"{program}: can't be read: {error.strerror}") from None
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        raise InputError(f"{program}: is no Python program: line {error.lineno}: {error.msg}") from None
+    except ValueError as error:
         raise InputError(f"{program}: is no Python program: {error}") from None
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    callable_ones = [each.name for each in functions if _needs_nothing(each.args)]
-    if not callable_ones:
-        raise InputError(
-            f"{program}: has no function that can be called without arguments; write one that returns what is to be "
-            "scored, or leave the program out and change the sample, which is called with arguments"
-        )
-    return callable_ones[0]
-
-
-def _needs_nothing(arguments: ast.arguments) -> bool:
-    plain = len(arguments.posonlyargs) + len(arguments.args) <= len(arguments.defaults)
-    return plain and all(default is not None for default in arguments.kw_defaults)
+    if not functions:
+        raise InputError(f"{program}: has no function; write one that returns what is to be scored")
+    without_arguments = [name for name, each in functions.items() if not each.needed]
+    name = without_arguments[0] if without_arguments else list(functions)[-1]
+    return Entry(name, functions[name].needed, tuple(other for other in functions if other != name))
 
 
 def _prompt_files(folder: Path, wish: Wish) -> dict[str, str]:
@@ -187,8 +192,8 @@ def find_columns(wish: Wish) -> tuple[str, str]:
 def _program_files(folder: Path, wish: Wish) -> dict[str, str]:
     if wish.program is None:
         return {PROGRAM: _filled("sample_program.py.txt"), SCORING: _filled("sample_scoring.py.txt")}
-    program_entry(wish.program)
-    return {SCORING: _filled("own_scoring.py.txt")}
+    given = ", arguments: dict[str, object]" if program_entry(wish.program).needed else ""
+    return {SCORING: _filled("own_scoring.py.txt", arguments=given)}
 
 
 def _config(wish: Wish) -> str:
@@ -229,20 +234,33 @@ def _task_section(wish: Wish) -> str:
         )
     place, entry, statement = PROGRAM, "solve", "Compute the sine of x, for x from 0 to 3, without the math module."
     cases = ["cases = [{ x = 0.5 }, { x = 1.5 }, { x = 2.5 }]    # arguments by name, a case each"]
+    called: Entry | None = None
     if wish.program is not None:
-        place, entry, cases = wish.program.name, program_entry(wish.program), []
+        called = program_entry(wish.program)
+        place, entry, cases = wish.program.name, called.name, _cases_to_fill_in(called)
         statement = "Say here what the function is to do, and what makes it good."
+    others = f"    # or {', '.join(called.others)}" if called is not None and called.others else ""
     lines = [
         f"# A program, called in the sandbox; what it returns is scored by `score` in {SCORING}.",
         "[task]",
         'name = "program"',
         f"program = {json.dumps(place)}",
-        f"entry = {json.dumps(entry)}",
+        f"entry = {json.dumps(entry)}{others}",
         'evaluator = "my_scoring:score"',
         f"statement = {json.dumps(statement)}",
         *cases,
     ]
     return "\n".join(lines)
+
+
+def _cases_to_fill_in(called: Entry) -> list[str]:
+    if not called.needed:
+        return []
+    arguments = ", ".join(f"{name} = ..." for name in called.needed)
+    return [
+        "# Fill in the arguments, a case each, and remove the mark: a program is called with every case.",
+        f"# cases = [{{ {arguments} }}, {{ {arguments} }}]",
+    ]
 
 
 def _llm_section(wish: Wish) -> str:

@@ -29,6 +29,8 @@ from flowevolve.vllm.settings import VLLMSettings
 RESTART_SECONDS = 60.0
 """From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
+WORLDS_OF_TASKS: Mapping[str, str] = {"program": "code", "harness": "harness"}
+"""The simulated model for a task where none is named; for others it is ``rules``."""
 
 Aim = Literal["score", "balanced", "time"]
 
@@ -253,7 +255,7 @@ def parse_recorded(table: Mapping[str, object], source: str) -> Config:
 
 def _checked(table: Mapping[str, object], source: str) -> Config:
     try:
-        return _suit_vllm(Config.model_validate(table))
+        return _suit_world(_suit_vllm(Config.model_validate(table)))
     except ValidationError as error:
         raise InputError(f"{source}: {Config._describe(error)}") from None
 
@@ -282,6 +284,14 @@ def _suit_vllm(config: Config) -> Config:
         suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)
     left_open = {name: value for name, value in suits.items() if name not in llm.model_fields_set}
     return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
+
+
+def _suit_world(config: Config) -> Config:
+    """With a simulated model that can write what the task asks for, where the config names none."""
+    world = WORLDS_OF_TASKS.get(config.task.name)
+    if world is None or "world" in config.sim.model_fields_set:
+        return config
+    return config.model_copy(update={"sim": config.sim.model_copy(update={"world": world})})
 
 
 def override(table: dict[str, object], said: str) -> None:

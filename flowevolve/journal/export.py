@@ -63,9 +63,10 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where an export is, and how many rows its two large tables have."""
+    """Where an export and the files of its best artifact are, and how many rows its two large tables have."""
 
     out: Path
+    best: tuple[Path, ...]
     candidates: int
     calls: int
 
@@ -100,7 +101,8 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         _write_best(out / "best", best, all_files)
         for call in run.calls():
             tables["calls"].write(_call_row(call))
-        return Exported(out, tables["candidates"].rows, tables["calls"].rows)
+        best_files = tuple(out / "best" / file for file in best)
+        return Exported(out, best_files, tables["candidates"].rows, tables["calls"].rows)
 
 
 def candidate_rows(recorded: RecordedRun) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve._util.plugins import LoadError, imported
 from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
+from flowevolve.programs.signature import check_call
 
 Scorer = Callable[..., object]
 """``score(result)`` or ``score(result, arguments)``; returns a number, or a mapping with ``score`` and, if it likes,
@@ -57,7 +58,7 @@ class CallableProblem(FunctionProblem):
             return _verdict(self._score(result, case.arguments) if self._takes_arguments else self._score(result))
         except WrongResultError:
             raise
-        except Exception as error:  # the user's function may raise anything on untrusted data
+        except (Exception, SystemExit) as error:  # the user's function may raise anything on untrusted data
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
 
     async def scored(self, case: Case, result: JSON) -> Verdict:
@@ -77,7 +78,8 @@ def callable_problem(
     Each of ``cases`` has the arguments of ``entry`` by name. Without cases, it is called once and without arguments.
 
     Raises:
-        InputError: if the function can't be imported, or the seed can't be read.
+        InputError: if the function can't be imported, the seed can't be read, or its function does not take a case's
+            arguments.
     """
     try:
         score = imported(evaluator)
@@ -85,10 +87,11 @@ def callable_problem(
         raise InputError(f"task.evaluator: can't use {evaluator!r}: {error}") from error
     if not callable(score):
         raise InputError(f"task.evaluator: {evaluator!r} is of type {type(score).__name__}, not a function")
-    rows = tuple(Case(str(number), each) for number, each in enumerate(cases))
-    return CallableProblem(
-        score, read_text(program), entry, statement=statement, cases=rows or (Case("one"),), worst=worst
-    )
+    source = read_text(program)
+    for given in cases or ({},):
+        check_call(source, entry, given, "task.cases")
+    rows = tuple(Case(str(number), each) for number, each in enumerate(cases)) or (Case("one"),)
+    return CallableProblem(score, source, entry, statement=statement, cases=rows, worst=worst)
 
 
 def _verdict(returned: object) -> Verdict:

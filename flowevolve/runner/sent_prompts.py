@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
-from flowevolve.config.run import Config, parse_config
+from flowevolve.config.run import WORLDS_OF_TASKS, Config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.core.templates import CHARACTERS_PER_TOKEN, Prompt
@@ -19,8 +19,6 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 
 EVALUATIONS, PROPOSALS = 40, 24
-_WORLDS = {"program": "code", "harness": "harness"}
-"""The simulated model for a task; for others it is `rules`."""
 _PROGRAMS = {"task": {"name": "program", "problem": "circle_packing_26"}, "sandbox": {"timeout": 20}}
 _ROWS = (("itchy red skin", "rash"), ("skin rash spreads", "rash"), ("cough and cold", "flu"), ("fever, cough", "flu"))
 SHORT: Mapping[str, Mapping[str, object]] = {
@@ -68,7 +66,7 @@ def simulated(table: Mapping[str, object], algorithm: str) -> dict[str, object]:
         "clock": "virtual",
         "algorithm": {**settings, "name": algorithm},
         "llm": {"backend": "sim"},
-        "sim": {"profile": "instant", "world": _WORLDS.get(str(task.get("name")), "rules")},
+        "sim": {"profile": "instant", "world": WORLDS_OF_TASKS.get(str(task.get("name")), "rules")},
         "budget": {"evaluations": EVALUATIONS, "proposals": PROPOSALS, "seconds": 10.0**6},
     }
 

@@ -198,7 +198,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class Lines(Progress):
-    """Writes a line for each commit to the pool that changes the best candidate, one after each ``pause`` (in seconds
+    """Writes a line for each commit to the pool that changes the best score, one after each ``pause`` (in seconds
     of the run's clock) without one, and one when the run is to stop.
     """
 
@@ -213,10 +213,10 @@ class Lines(Progress):
         """The last failure that a line has told."""
 
     def event(self, event: Event) -> None:
-        before = self._figures.best
+        before = self._figures.best_score
         super().event(event)
         figures = self._figures
-        better = isinstance(event.body, PoolCommitted) and figures.best != before
+        better = isinstance(event.body, PoolCommitted) and figures.best_score != before
         if isinstance(event.body, RunFruitless):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):

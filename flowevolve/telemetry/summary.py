@@ -30,7 +30,7 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
-    head.add_row("score", f"{scores} ({best.get('id')}{length})")
+    head.add_row("score", f"{scores} ({best.get('id')}{length}){_no_better(result['seed_score'], best.get('score'))}")
     if fresh := best.get("fresh"):
         head.add_row("fresh score", str(FreshScore.model_validate(fresh)))
     if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
@@ -173,6 +173,13 @@ def _interval(bounds: object) -> str:
             return f" [{low:.4f} to {high:.4f}]"
         case _:
             return ""
+
+
+def _no_better(seed: object, best: object) -> str:
+    """Words for a run that found nothing; a best candidate other than the seed has the seed's score then."""
+    if not isinstance(seed, int | float) or not isinstance(best, int | float) or best > seed:
+        return ""
+    return ": nothing better than the seed was found"
 
 
 def _score(value: object) -> str:

@@ -88,6 +88,28 @@ def test_an_own_program_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (result["algorithm"], result["seed_score"]) == ("best_of_n", 0.25)
 
 
+def test_an_own_program_with_arguments_needs_cases(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "seed.py").write_text(
+        "def half(x):\n    return x / 2\n\ndef number(x, scale=1):\n    return half(x) * scale\n"
+    )
+    done = flowevolve("init", "new", "--program", "seed.py", cwd=here)
+    assert "in run.toml the cases that number is called with" in done.stdout
+    monkeypatch.syspath_prepend(here / "new")
+    checked = flowevolve("check", "run.toml", cwd=here / "new")
+    assert checked.returncode == 2
+    assert "task.cases: the function number needs x" in checked.stderr
+    config = here / "new" / "run.toml"
+    config.write_text(config.read_text().replace("# cases = [{ x = ... }, { x = ... }]", "cases = [{ x = 1.0 }]"))
+    assert "score: 1 case" in flowevolve("check", "run.toml", cwd=here / "new").stdout
+    assert run(here / "new", monkeypatch)["seed_score"] == 0.5
+
+
+def test_a_program_that_does_not_compile_is_told_by_line(here: Path) -> None:
+    (here / "seed.py").write_text("def f():\n    return (\n")
+    done = flowevolve("init", "new", "--program", "seed.py", cwd=here)
+    assert (done.returncode, done.stderr) == (2, "error: seed.py: is no Python program: line 2: '(' was never closed\n")
+
+
 def test_a_model_and_its_server_are_named(here: Path) -> None:
     said = ("--model", "Qwen/Qwen3-8B", "--url", "http://127.0.0.1:9/v1")
     assert flowevolve("init", "new", *said, cwd=here).returncode == 0

@@ -20,6 +20,12 @@ def test_by_default_gepa_merges_edits_and_stops_what_is_losing() -> None:
     assert config.stages["evaluate"].workers == 4
 
 
+def test_the_simulated_model_can_write_what_the_task_asks_for() -> None:
+    assert parsed().sim.world == "rules"
+    assert parsed(task={"name": "program"}).sim.world == "code"
+    assert parsed(task={"name": "program"}, sim={"world": "families"}).sim.world == "families"
+
+
 @pytest.mark.parametrize(
     "section",
     [{"mode": "sync"}, {"merge": True}, {"group": False}, {"validation": "everything"}, {"name": "ace"}],

@@ -83,7 +83,9 @@ async def test_programs_that_fail(program: str, failure: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("said", ["'high'", "None", "float('nan')", "{}", "{'score': [1]}", "1 / 0"])
+@pytest.mark.parametrize(
+    "said", ["'high'", "None", "float('nan')", "{}", "{'score': [1]}", "1 / 0", "__import__('sys').exit(3)"]
+)
 async def test_scorers_that_fail(said: str) -> None:
     problem = CallableProblem(lambda result: eval(said), SEED, "double")
     verdict = await judge(problem, "def double(): return 1")

@@ -31,6 +31,14 @@ def result(retries: int) -> Result:
     return clock.run(go, clock="virtual")
 
 
+def test_a_best_candidate_that_is_no_better_than_the_seed_is_told_as_such() -> None:
+    found = dict(result(retries=1).to_json())
+    for seed, told in ((found["seed_score"], False), (1.0, True)):
+        shown = io.StringIO()
+        Console(file=shown, width=300).print(summarize({**found, "seed_score": seed}))
+        assert ("nothing better than the seed was found" in shown.getvalue()) is told
+
+
 def test_replies_that_could_not_be_read_are_shown_with_an_example() -> None:
     done = result(retries=1)
     replies = done.report.replies

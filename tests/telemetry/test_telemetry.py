@@ -61,6 +61,14 @@ def test_plain_lines_tell_what_is_new() -> None:
     assert [line.split("s  ")[1].split()[0] for line in lines] == ["best", "best", "stopping:"]
 
 
+def test_a_best_candidate_that_is_no_better_is_not_told() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for event in [commit(0, 1, "c0", 0.2), commit(1, 2, "c1", 0.2), commit(2, 3, "c2", 0.3)]:
+            progress.event(event)
+    assert [line.split("  best ")[1].split("  ")[0] for line in told] == ["0.2000 (c0)", "0.3000 (c2)"]
+
+
 def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "real") as progress:

@@ -1,0 +1,66 @@
+"""The functions of a program and what they are called with, read without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from flowevolve._util.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a function that arguments given by name can reach."""
+
+    needed: tuple[str, ...]
+    """Those without a default."""
+    known: tuple[str, ...]
+    open: bool
+    """Whether it takes arguments of any other name, too."""
+    decorated: bool
+    """Whether a decorator may have changed what it takes."""
+
+
+def signatures(source: str) -> Mapping[str, Signature]:
+    """The functions at the top level of a Python program, in their order.
+
+    Raises:
+        SyntaxError: if it is no Python program.
+        ValueError: if it has null characters.
+    """
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return {each.name: _signature(each) for each in functions}
+
+
+def check_call(source: str, entry: str, given: Collection[str], where: str) -> None:
+    """Check that a program's function takes arguments of these names. One that can't be found in the text passes.
+
+    Raises:
+        InputError: if it does not take them, or needs others.
+    """
+    try:
+        signature = signatures(source).get(entry)
+    except (SyntaxError, ValueError):
+        return  # such a seed fails when it is run, and some algorithms can begin with one that does
+    if signature is None or signature.decorated:
+        return
+    if missing := [name for name in signature.needed if name not in given]:
+        example = ", ".join(f"{name} = …" for name in signature.needed)
+        raise InputError(
+            f"{where}: the function {entry} needs {', '.join(missing)}; give its arguments by name, "
+            f"a case each: cases = [{{ {example} }}]"
+        )
+    if not signature.open and (further := [name for name in given if name not in signature.known]):
+        takes = ", ".join(signature.known) or "no arguments"
+        raise InputError(f"{where}: the function {entry} has no parameter {', '.join(further)}; it takes {takes}")
+
+
+def _signature(function: ast.FunctionDef) -> Signature:
+    arguments = function.args
+    plain = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    needed = plain[: len(plain) - len(arguments.defaults)]
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    needed += [each.arg for each, default in by_name if default is None]
+    known = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
+    return Signature(tuple(needed), tuple(known), arguments.kwarg is not None, bool(function.decorator_list))
