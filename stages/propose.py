@@ -10,7 +10,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
+from flowevolve.core.discard_reasons import NO_TRACE, ROLLOUTS_FAILED, UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import UnparsableReplyError
@@ -83,10 +83,13 @@ async def reflect(
     """One reflection call: a better text of one component of ``parent``, given rollouts with it.
 
     Raises:
-        Discard: if no rollout used the component, or the reply can't be read.
+        Discard: if every rollout failed, if none used the component, or the reply can't be read.
     """
     examples = reflection_examples(component, rollouts)
     if not examples:
+        failures = [rollout.score.failure for rollout in rollouts]
+        if failures and all(failures):
+            raise Discard(f"{ROLLOUTS_FAILED}: {failures[0]}")
         named = dict.fromkeys(repr(call.component) for rollout in rollouts for call in rollout.calls)
         raise Discard(f"{NO_TRACE} {component!r}: the rollouts name {', '.join(named) or 'none'}")
     text = parent.artifact[component]

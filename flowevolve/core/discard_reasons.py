@@ -7,10 +7,12 @@ UNCHANGED = "unchanged"
 UNREADABLE = "unparsable reply"
 NO_TRACE = "no trace of component"
 """How the reason begins where no rollout names the component that is to be written anew."""
+ROLLOUTS_FAILED = "every rollout failed"
+"""How the reason begins where there is nothing to learn from, as no rollout worked."""
 NO_REPLY = "llm:"
 """How the reason begins where a call failed for good."""
 
 
 def in_vain(reason: str) -> bool:
     """Whether the work was paid for and something is at fault, so that as it is nothing may ever come of it."""
-    return reason in (UNCHANGED, UNREADABLE) or reason.startswith((NO_TRACE, NO_REPLY))
+    return reason in (UNCHANGED, UNREADABLE) or reason.startswith((NO_TRACE, ROLLOUTS_FAILED, NO_REPLY))

@@ -108,7 +108,7 @@ def largest_root(polynomial: Polynomial) -> Fraction | None:
 
 
 def sturm_chain(polynomial: Polynomial) -> list[Polynomial]:
-    """Sturm's chain, each member up to a factor above 0."""
+    """Sturm's chain of the polynomial with each of its roots once, each member up to a factor above 0."""
     if len(polynomial) < 2:
         return []
     derivative = [power * part for power, part in enumerate(polynomial)][1:]
@@ -118,21 +118,29 @@ def sturm_chain(polynomial: Polynomial) -> list[Polynomial]:
         if not rest:
             break
         chain.append(rest)
-    return chain
+    common = chain[-1]  # which has the roots that are multiple, and there no member would have a sign
+    return [primitive(divide(each, common)[0]) for each in chain]
 
 
 def remainder(dividend: Polynomial, divisor: Polynomial) -> list[int]:
     """The remainder of a division, times a number above 0 that makes it whole."""
+    return divide(dividend, divisor)[1]
+
+
+def divide(dividend: Polynomial, divisor: Polynomial) -> tuple[list[int], list[int]]:
+    """Quotient and remainder, both times a number above 0 that makes them whole."""
     rest, leading = list(dividend), divisor[-1]
+    quotient: list[int] = []
     while len(rest) >= len(divisor):
         factor, shift = rest[-1], len(rest) - len(divisor)
         rest = [part * abs(leading) for part in rest]
         if leading < 0:
             factor = -factor
+        quotient = [factor, *(part * abs(leading) for part in quotient)]
         for power, part in enumerate(divisor):
             rest[shift + power] -= factor * part
         rest.pop()
-    return rest
+    return quotient, rest
 
 
 def primitive(coefficients: Sequence[int]) -> Polynomial:

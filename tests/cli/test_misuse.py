@@ -32,7 +32,7 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "a port that is no number": ("run run.toml --metrics-port x", 2, "--metrics-port"),
     "a port that can't be": ("run run.toml --metrics-port 99999", 2, "--metrics-port"),
     "a run directory that is a file": ("run run.toml --out rows.csv", 2, "rows.csv"),
-    "a run directory that is taken": ("run run.toml --out done", 2, "give another directory with --out"),
+    "a run directory that is taken": ("run run.toml --out done", 2, "to go on with it: flowevolve resume done"),
     "resume without a directory": ("resume", 2, "missing argument 'DIR'"),
     "resume of nothing": ("resume nowhere", 2, "nowhere: no such run directory"),
     "resume of a folder without a run": ("resume plain", 2, "plain: holds no run"),
@@ -84,7 +84,7 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "a server without a name of its model": ("init new --url http://localhost:8000/v1", 2, "--model"),
     "rows and a program": ("init new --rows rows.csv --program seed.py", 2, "give one of the two"),
     "a program for a prompt": ("init new --kind prompt --program seed.py", 2, "don't go together"),
-    "a program without a function": ("init new --program empty.py", 2, "without arguments"),
+    "a program without a function": ("init new --program empty.py", 2, "has no function"),
     "a program that is none": ("init new --program rows.csv", 2, "is no Python program"),
     "what is written already": ("init plain2", 2, "is not overwritten; name another folder"),
 }
@@ -97,7 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "run.toml").write_text(CONFIG)
     (folder / "rows.csv").write_text(ROWS)
     (folder / "seed.py").write_text("def solve():\n    return 1.0\n")
-    (folder / "empty.py").write_text("def solve(x):\n    return x\n")
+    (folder / "empty.py").write_text("ANSWER = 42\n")
     (folder / "plain").mkdir()
     (folder / "plain2").mkdir()
     (folder / "plain2" / "run.toml").write_text("mine")

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from flowevolve.problems.uncertainty import (
     UncertaintyInequality,
@@ -46,6 +46,8 @@ def product(roots: list[tuple[int, int]]) -> list[int]:
     return result
 
 
+@example([(1, 1), (1, 2), (2, 4)], 1)  # a root that is met twice while the largest one is looked for
+@example([(0, 1), (0, 1), (1, 1)], 1)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 5)), min_size=1, max_size=6), st.sampled_from([1, -1]))
 def test_the_largest_root_is_found_whatever_its_multiplicity(roots: list[tuple[int, int]], sign: int) -> None:
     largest = max(Fraction(*root) for root in roots)

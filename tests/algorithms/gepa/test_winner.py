@@ -79,11 +79,17 @@ class FailsOnTraining(fe.Task):
 def test_a_task_that_fails_on_fresh_examples_does_not_end_a_run_that_it_worked_for() -> None:
     gepa = GEPA(FailsOnTraining(), GEPAConfig(finalists=2))
     roles = {"task": Role(Echo(), "echo"), "reflection": Role(Echo(), "echo")}
-    report, _ = evolve(gepa, roles=lambda: roles, budget=fe.Budget(rollouts=450), drain_seconds=60)
+    report, _ = evolve(gepa, roles=lambda: roles, budget=fe.Budget(rollouts=450), drain_seconds=60, most_in_vain=10_000)
     assert report.error is None
     assert report.stop_reason == "rollouts"
     assert report.spent.evaluations == 2, "final selection has tried"
     assert gepa.fresh_score() is None
+
+
+def test_a_task_that_fails_on_every_training_example_is_told_as_that() -> None:
+    roles = {"task": Role(Echo(), "echo"), "reflection": Role(Echo(), "echo")}
+    report, _ = evolve(GEPA(FailsOnTraining(), GEPAConfig()), roles=lambda: roles, budget=fe.Budget(rollouts=450))
+    assert "30 × every rollout failed: the task failed with KeyError: 'answer'" in str(report.error)
 
 
 @pytest.mark.parametrize(("finalists", "kept"), [(0, 0), (2, 50)])
