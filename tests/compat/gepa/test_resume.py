@@ -119,7 +119,7 @@ def test_many_at_a_time_pay_nothing_twice(tmp_path: Path) -> None:
         optimize(broken, tmp_path, **more)
     second = Fragile()
     result = optimize(second, tmp_path, **more)
-    assert result.total_metric_calls > 130 - 6  # an iteration begins if the six calls it sets aside are left
+    assert result.total_metric_calls > 130 - 12  # six for an iteration, and six that another holds for its validation
     assert len(result.candidates) > 1
     assert len([call for call in second.calls if call in broken.calls]) <= 3
 
