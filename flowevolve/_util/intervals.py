@@ -8,6 +8,14 @@ Interval = tuple[float, float]
 RESAMPLES = 5000
 
 
+def in_brackets(interval: Interval | None) -> str:
+    """An interval as it stands behind a number; nothing where both bounds are the same, as of a single example."""
+    if interval is None:
+        return ""
+    low, high = interval
+    return f" [{low:.4f} to {high:.4f}]" if low < high else ""
+
+
 def mean_interval(values: Sequence[float]) -> Interval:
     """The 95 % interval of a mean of at least one value, by the percentile bootstrap.
 

@@ -19,6 +19,8 @@ SHIPPED_BACKENDS: Mapping[str, str] = {
 """What ships, and what each is."""
 REAL_BACKENDS = ("openai", "vllm", "litellm")
 """Those whose servers live in real time."""
+SIMULATED_BACKENDS = ("sim", "replay")
+"""Those inside this process, whose replies are simulated or recorded, whatever their models are called."""
 BACKENDS: Registry[Transport] = Registry(
     "backend", "flowevolve.backends", {}, Transport, [*SHIPPED_BACKENDS], SHIPPED_BACKENDS
 )

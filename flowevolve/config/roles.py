@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings, ModelSettings, RoleSettings
 from flowevolve.config.run import Config
 from flowevolve.config.thinking import chat_extra, room_for_thinking
@@ -132,7 +133,7 @@ def _with(llm: LLMSettings, said: ModelSettings) -> LLMSettings:
 def _model(llm: LLMSettings, role: str) -> str:
     if llm.model is not None:
         return llm.model
-    if llm.backend in ("sim", "replay"):
+    if llm.backend in SIMULATED_BACKENDS:
         return SIMULATED
     raise InputError(
         f"llm.model: is missing, and role {role!r} names no model: set llm.model, the name the server knows the model "

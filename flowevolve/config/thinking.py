@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.core.model_families import BY_EFFORT, NO_EFFORT, Fields, family_of, template_switch
-
-_NEVER_THINK = ("sim", "replay")
-"""Backends whose models do not think, whatever they are called."""
 
 
 def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
@@ -17,7 +15,7 @@ def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
     Raises:
         InputError: if the model can't be switched as the settings say.
     """
-    switch = {} if llm.backend in _NEVER_THINK else _switch(llm, model)
+    switch = {} if llm.backend in SIMULATED_BACKENDS else _switch(llm, model)
     fields: dict[str, JSON] = {**switch, **llm.extra}
     ours, theirs = switch.get("chat_template_kwargs"), llm.extra.get("chat_template_kwargs")
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -27,7 +25,7 @@ def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
 
 def room_for_thinking(llm: LLMSettings, model: str) -> int:
     """The tokens that a request's limit is raised by, so that the limit is the answer's: 0 if the model won't think."""
-    return llm.thinking_tokens if llm.backend not in _NEVER_THINK and _thinks(llm, model) else 0
+    return llm.thinking_tokens if llm.backend not in SIMULATED_BACKENDS and _thinks(llm, model) else 0
 
 
 def _thinks(llm: LLMSettings, model: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from flowevolve._util.intervals import Interval
+from flowevolve._util.intervals import Interval, in_brackets
 from flowevolve.core.record import Record
 
 
@@ -24,8 +24,6 @@ class FreshScore(Record, kind="winner.chosen"):
     """The means of all that were compared, the best by validation first; those that fell behind had fewer examples."""
 
     def __str__(self) -> str:
-        low, high = self.interval
-        bounds = f" [{low:.4f} to {high:.4f}]" if low < high else ""
         examples = "validation examples run again" if self.source == "val" else "fresh examples"
         others = f"; chosen among {len(self.finalists)} finalists" if len(self.finalists) > 1 else ""
-        return f"{self.score:.4f}{bounds} on {self.examples} {examples}{others}"
+        return f"{self.score:.4f}{in_brackets(self.interval)} on {self.examples} {examples}{others}"

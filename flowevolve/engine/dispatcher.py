@@ -19,6 +19,7 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Ledger, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.discard_reasons import NO_REPLY
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     BudgetRefused,
@@ -254,7 +255,7 @@ class Dispatcher:
         except NotYet:
             return self._not_yet(stage, item, changes)
         except LLMError as error:
-            return "discarded", f"llm: {error}"
+            return "discarded", f"{NO_REPLY} {error}"
         except OverBudgetError as error:
             self._over_budget(error)
             return "discarded", str(error)

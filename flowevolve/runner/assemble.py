@@ -12,7 +12,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
 from flowevolve._util.secrets import OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
-from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
+from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS, SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
 from flowevolve.config.run import Config
@@ -246,7 +246,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         idle_seconds=llm.idle_seconds if llm.stream else None,
         retries=llm.retries,
         scheduler=scheduler,
-        fails_if_cut=llm.backend not in ("sim", "replay"),  # where an answer that was cut has always been an empty one
+        fails_if_cut=llm.backend not in SIMULATED_BACKENDS,  # where an answer that was cut has always been an empty one
         keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
         must_be_listed=model.must_be_listed,
         must_have_list=model.must_have_list,

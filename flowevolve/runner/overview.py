@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
+from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.run import Config, parse_recorded
 from flowevolve.core.budget import Cost
@@ -56,7 +57,7 @@ class Overview:
 
     @property
     def tokens(self) -> int:
-        return self.llm.usage.prompt_tokens + self.llm.usage.completion_tokens
+        return self.llm.usage.total_tokens
 
     @property
     def used(self) -> str:
@@ -83,7 +84,7 @@ class Overview:
             "mode": config.algorithm.mode,
             "task": self.task,
             "backend": config.llm.backend,
-            "simulated": config.llm.backend in ("sim", "replay"),
+            "simulated": config.llm.backend in SIMULATED_BACKENDS,
             "stop_reason": self.stop_reason,
             "error": self.error,
             "wall_seconds": round(self.wall_seconds, 3),

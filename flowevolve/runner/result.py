@@ -244,7 +244,7 @@ class Result:
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
-        tokens = self.llm.usage.prompt_tokens + self.llm.usage.completion_tokens
+        tokens = self.llm.usage.total_tokens
         dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),

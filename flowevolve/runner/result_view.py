@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from flowevolve._util.intervals import Interval
+from flowevolve._util.intervals import Interval, in_brackets
 
 
 def scores(seed: float | None, best: float | None, interval: Interval | None) -> str:
     """The way from the seed's score to the best one."""
-    bounds = f" [{interval[0]:.4f} to {interval[1]:.4f}]" if interval is not None and interval[0] < interval[1] else ""
-    return f"{score(seed)} → {score(best)}{bounds}"
+    return f"{score(seed)} → {score(best)}{in_brackets(interval)}"
 
 
 def score(value: float | None) -> str:

@@ -14,6 +14,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
+from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config
@@ -120,11 +121,15 @@ async def run(
     """
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
-    table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = (
-        None if out is None else partial(RunDirectory, Path(out), table, events=events, sync=sync, given=given.names())
-    )
-    return await run_plan(plan, keep, watchers or Watchers(), side_task)
+    return await run_plan(plan, _keep(plan, out, events=events), watchers or Watchers(), side_task)
+
+
+def _keep(plan: Plan, out: Path | str | None, *, events: bool = False) -> Callable[[], RunRecord] | None:
+    """What opens the directory in which a run leaves its record; None if it leaves none."""
+    if out is None:
+        return None
+    table, sync = plan.config.model_dump(mode="json"), plan.config.journal.sync
+    return partial(RunDirectory, Path(out), table, events=events, sync=sync, given=plan.given.names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +224,7 @@ async def open_run(
     """
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
-    table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, Path(out), table, sync=sync, given=given.names())
-    async with _opened(plan, keep, watchers or Watchers(), None) as opened:
+    async with _opened(plan, _keep(plan, out), watchers or Watchers(), None) as opened:
         async with beside() as tasks:
             for side_task in opened.clients.side_tasks:
                 tasks.start_soon(side_task, opened.engine)
@@ -262,7 +265,7 @@ class _Opened:
             mode=config.algorithm.mode,
             task=self.plan.task.name,
             backend=config.llm.backend,
-            simulated=config.llm.backend in ("sim", "replay"),
+            simulated=config.llm.backend in SIMULATED_BACKENDS,
             stop_reason=report.stop_reason,
             wall_seconds=report.wall_seconds,
             proposals=report.spent.proposals,

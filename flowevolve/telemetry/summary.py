@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from flowevolve._util.intervals import in_brackets
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.engine.fruitless import top_reasons
 
@@ -167,10 +168,10 @@ def _number(value: object) -> float:
 
 
 def _interval(bounds: object) -> str:
-    """A 95 % interval; nothing where both bounds are the same, as of a single example."""
+    """A 95 % interval."""
     match bounds:
-        case [float(low), float(high)] if low < high:
-            return f" [{low:.4f} to {high:.4f}]"
+        case [float(low), float(high)]:
+            return in_brackets((low, high))
         case _:
             return ""
 
