@@ -97,13 +97,15 @@ async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualClockLoop):
         return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
-    comes_in = loop.next_result()
+    came_in = anyio.Event()
+    # The timer is set before the work begins: in which order timers of one moment go off depends on when all were set.
+    loop.call_at(loop.next_result(), came_in.set)
     loop.holds += 1
     try:
         return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
     finally:
         loop.holds -= 1
-        await anyio.sleep_until(comes_in)
+        await came_in.wait()
 
 
 async def in_thread_until(

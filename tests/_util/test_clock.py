@@ -95,6 +95,46 @@ def test_results_of_threads_come_in_as_handed_over_however_long_they_take() -> N
     ]
 
 
+@given(st.integers(0, 12), st.integers(2, 12), st.integers(0, 3))
+def test_sleepers_of_one_moment_wake_in_the_same_order_whenever_the_thread_ends(
+    at: int, sleepers: int, longer: int
+) -> None:
+    """The thread ends before the first sleeper lies down, or after ``at`` of them."""
+
+    def order(at: int) -> list[int]:
+        woken: list[int] = []
+        begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            release.wait(10)
+            ended.set()
+
+        async def sleeper(number: int) -> None:
+            if number == at:
+                release.set()
+                ended.wait(10)
+            for _ in range(20):  # turns in which the result may come in
+                await anyio.lowlevel.checkpoint()
+            await anyio.sleep(1 + number % (longer + 1))
+            woken.append(number)
+
+        async def go() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(clock.in_thread, work)
+                while not begun.is_set():
+                    await anyio.lowlevel.checkpoint()
+                for number in range(sleepers):
+                    tasks.start_soon(sleeper, number)
+                    await anyio.lowlevel.checkpoint()
+                release.set()
+
+        clock.run(go, clock="virtual")
+        return woken
+
+    assert order(at) == order(0)
+
+
 def test_a_deadlock_is_an_error_not_a_hang() -> None:
     async def go() -> None:
         await anyio.Event().wait()
