@@ -94,7 +94,7 @@ def run_command(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
+    """Run a configuration; Ctrl-C once finishes what is open and stops, twice cuts it off, thrice ends the process."""
     from flowevolve.cli.runs import failure_as_json, fresh_directory, load, output, show, title
     from flowevolve.runner.run import run
 

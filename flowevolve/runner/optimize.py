@@ -84,7 +84,10 @@ class Arguments(PromptArguments, total=False):
 
 
 def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
-    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks; Ctrl-C returns what there is.
+    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks.
+
+    Ctrl-C finishes what is open and returns what there is, a second one cuts off what is open, and a third ends the
+    process, with exit code 130, if a function of the task does not return.
 
     Either ``prompt``, ``train`` and ``metric`` say what to evolve (with ``val``, ``test``, ``input``, ``program`` and
     ``on_error``: `flowevolve.tasks.metric.MetricTask`), or a ``task`` does, which is an object or the name of one; by
@@ -133,7 +136,9 @@ async def _until_interrupted(task: Task | str | None, algorithm: str, arguments:
     """The result up to an interrupt, if there is one; None if that came before the run began."""
     if threading.current_thread() is not threading.main_thread():  # which alone hears of signals
         return await _evolve(task, algorithm, arguments)
-    return await until_interrupted(partial(_evolve, task, algorithm, arguments))
+    out = arguments.get("out")
+    parting = "" if out is None else f"what was done is in {out}: to go on, start the script again with resume=True"
+    return await until_interrupted(partial(_evolve, task, algorithm, arguments), parting=lambda: parting)
 
 
 async def _evolve(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from anyio.from_thread import start_blocking_portal
 from gepa.core.result import GEPAResult
@@ -32,7 +35,8 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning, open_roles
-from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.clients import OpenRoles, SideTask
+from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.resume import is_run, resume
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
 
@@ -171,7 +175,7 @@ class Launch:
             try:
                 asyncio.get_running_loop()
             except RuntimeError:
-                clocks.run(self._run)
+                self._run_here()
             else:
                 self._run_beside()
             mirror.tell(
@@ -184,6 +188,18 @@ class Launch:
         return GEPAResult.from_state(
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )
+
+    def _run_here(self) -> None:
+        """Run it on a loop in this thread.
+
+        Raises:
+            KeyboardInterrupt: at Ctrl-C, unless somebody else deals with it. What an adapter's call holds up then is
+                as with `flowevolve.runner.interrupts.until_interrupted`.
+        """
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
+            clocks.run(self._run)
+        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT])):
+            raise KeyboardInterrupt
 
     def _run_beside(self) -> None:
         """Run it on a loop in another thread. What interrupts this one cancels it."""
@@ -201,7 +217,8 @@ class Launch:
             "from several threads at once, adapter_concurrency=8 is faster"
         )
 
-    async def _run(self) -> None:
+    async def _run(self, _: SideTask | None = None) -> Literal[True]:
+        """True when it has ended."""
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
             self.logger.log(
@@ -211,13 +228,14 @@ class Launch:
             await resume(
                 self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
             )
-            return
+            return True
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
         given = ProvidedObjects(self.task)
         keep = (
             None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
         )
         await run_plan(self._plan(self.config, given), keep, watchers, None)
+        return True
 
     def _plan(self, config: Config, given: ProvidedObjects) -> Plan:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:
@@ -243,6 +261,10 @@ class Launch:
                 )
             case _:
                 pass
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _opened(logger: LoggerProtocol) -> AbstractContextManager[object]:
