@@ -143,7 +143,11 @@ def resume_command(
         told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
-            return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
+            def note(said: str) -> None:
+                told.say(f"note: {said}")
+
+            changes = overrides or ()
+            return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
         show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
 

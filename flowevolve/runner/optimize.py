@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -182,6 +183,7 @@ async def _evolve(
                 task=given.task,
                 staleness=given.staleness,
                 again=True,
+                note=_note if arguments.get("progress", True) else None,
                 watchers=watchers,
                 side_task=side_task,
             )
@@ -193,6 +195,10 @@ async def _evolve(
             watchers=watchers,
             side_task=side_task,
         )
+
+
+def _note(said: str) -> None:
+    sys.stderr.write(f"note: {said}\n")
 
 
 def _progress(config: Config, *, shown: bool) -> Progress:
