@@ -146,7 +146,9 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         _check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
-            raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended, wanted.budget)}")
+            raise InputError(
+                f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
+            )
         planned = request.plan(wanted, request.given)
         _check_task(directory, before.start, planned)
         new_functions = _check_parts(request, before.start, planned.task)

@@ -37,7 +37,7 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.stop_reasons import INTERRUPTED
+from flowevolve.core.stop_reasons import INTERRUPTED, StopReason
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 
@@ -222,7 +222,8 @@ class Lines(Progress):
         elif isinstance(event.body, RunStopping):
             flows = f"{figures.open_flows} flow{'' if figures.open_flows == 1 else 's'}"
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
-            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {flows} to finish{cut}")
+            reason = StopReason(event.body.reason).said
+            self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
         elif better or figures.seconds - self._written >= self._pause:
             self._written = figures.seconds
             self._write(f"{figures.seconds:9.1f} s  " + "  ".join(self._parts()))
@@ -276,7 +277,7 @@ class LiveTable(Progress):
 
     def _table(self) -> Table:
         figures = self._figures
-        state = f"stopping: {figures.stopping}" if figures.stopping else "running"
+        state = f"stopping: {StopReason(figures.stopping).said}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {figures.open_flows} flows open")
         table.add_row("best", f"{_score(figures.best_score)} ({figures.best}); seed {_score(figures.seed_score)}")

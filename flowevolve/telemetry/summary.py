@@ -12,6 +12,7 @@ from rich.text import Text
 
 from flowevolve._util.intervals import in_brackets
 from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
 
 _EXAMPLE_CHARACTERS = 160
@@ -28,7 +29,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     head.add_row("backend", f"{result['backend']}{simulated}")
     if replayed := _table(result.get("replay")):
         head.add_row("replay", _replies(replayed))
-    head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
+    head.add_row(
+        "stopped by", f"{StopReason(str(result['stop_reason'])).said} after {_number(result['wall_seconds']):.1f} s"
+    )
     scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     head.add_row("score", f"{scores} ({best.get('id')}{length}){_no_better(result['seed_score'], best.get('score'))}")
