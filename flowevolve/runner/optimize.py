@@ -21,7 +21,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
-from flowevolve.config.run import Config, misplaced_key, parse_config
+from flowevolve.config.run import WORLDS_OF_TASKS, Config, misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
@@ -166,8 +166,8 @@ async def _evolve(
         sections["staleness"] = {"policy": staleness}
     if isinstance(llm := arguments.get("llm"), LLM):
         sections["llm"] = llm
-    elif sections["clock"] == "real":
-        sections["sim"] = {"profile": "fast-demo"}
+    else:
+        sections["sim"] = _simulated(given_task, arguments.get("clock", "real"))
     config = parse_config(sections, "optimize")
     given = ProvidedObjects(
         None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
@@ -195,6 +195,15 @@ async def _evolve(
             watchers=watchers,
             side_task=side_task,
         )
+
+
+def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:
+    """The simulated server: with a model that can write what the task evolves, if that is an object."""
+    world = None if isinstance(task, str) else WORLDS_OF_TASKS.get(task.seed().kind)
+    return {
+        **({} if world is None else {"world": world}),
+        **({"profile": "fast-demo"} if clock == "real" else {}),
+    }
 
 
 def _note(said: str) -> None:
