@@ -34,7 +34,7 @@ from flowevolve.core.task import Task
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
-from flowevolve.runner.assemble import make_tuning, open_roles
+from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.clients import OpenRoles, SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.resume import is_run, resume
@@ -52,7 +52,8 @@ class Reflecting:
     """The reflection role: its ``[llm]`` section, and what opens it."""
 
     section: Mapping[str, object]
-    open_roles: OpenRoles
+    opens_roles: OpenRoles | None
+    """None: transports to servers, as for every role."""
 
 
 def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object], concurrency: int) -> Reflecting:
@@ -62,7 +63,7 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
         InputError: if the settings are not those of an ``[llm]`` section.
     """
     if isinstance(model, str):
-        return Reflecting(_section(model, settings), open_roles)
+        return Reflecting(_section(model, settings), None)
     if settings:
         raise InputError(
             f"reflection_lm_kwargs: {', '.join(settings)} are for a model given by its name; leave them out"
@@ -155,7 +156,7 @@ class Launch:
     config: Config
     task: AdapterTask
     parts: Parts
-    roles: OpenRoles
+    roles: OpenRoles | None
     run_dir: Path | None
     logger: LoggerProtocol
     shown: Sequence[AbstractContextManager[object]]
@@ -241,7 +242,7 @@ class Launch:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:
             return AdapterGEPA(self.task, self.parts, make_tuning(config))
 
-        return make_plan(config, given, algorithm=algorithm, open_roles=self.roles)
+        return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
         """An event sink: what gepa's users look for in its log."""
