@@ -67,7 +67,7 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-
 wheel: setup ## build the wheel and the source archive into dist/ (URL=… names the repository in them)
 	$(BIN)/python tools/build_release.py $(if $(URL),--url $(URL))
 
-test-wheel: wheel ## try the wheel alone in an empty environment on each Python that is there (PYTHONS=…)
+test-wheel: wheel ## try the wheel alone in an empty environment on each Python that is there (PYTHONS=…), and the source archive on one
 	tools/try_wheel.sh $(PYTHONS)
 
 check: setup ## lint and check types

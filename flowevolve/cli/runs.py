@@ -106,15 +106,13 @@ def show(
         (progress.event, log_event, metrics.event), (metrics.call, progress.call), (tell_server,), (traffic.watch,)
     )
     with progress:
-        result = clock.run(until_interrupted, partial(go, watchers), clock=config.clock)
+        interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
+        result = clock.run(interruptible, clock=config.clock)
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
     if told.as_json:
         print_json(_as_json(result, directory, code))
     elif result is None:
-        known = (directory / JOURNAL).is_file()
-        told.say(
-            f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
-        )
+        told.say(_how_to_go_on(directory))
     else:
         console.print(summarize(result.to_json()))
         told.say(f"written to {directory}")
@@ -122,6 +120,12 @@ def show(
             told.say(f"to go on: flowevolve resume {directory}")
     if code:
         raise typer.Exit(code)
+
+
+def _how_to_go_on(directory: Path) -> str:
+    """What is said of a run that was cut off."""
+    known = (directory / JOURNAL).is_file()
+    return f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
 
 
 def _as_json(result: Result | None, directory: Path, code: int) -> dict[str, object]:

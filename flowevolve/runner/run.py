@@ -60,10 +60,6 @@ AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
 """By what each aim multiplies the number of flows that there is use for."""
 
 
-_OPENS_SERVERS: OpenRoles = open_roles
-"""What opens the roles of most runs: by transports to servers, whose keys have to be there."""
-
-
 @dataclass(frozen=True, slots=True)
 class Watchers:
     """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic."""
@@ -154,9 +150,11 @@ def make_plan(
     given: ProvidedObjects,
     *,
     algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
-    open_roles: OpenRoles = open_roles,
+    opens_roles: OpenRoles | None = None,
 ) -> Plan:
-    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``open_roles`` opens the LLM roles.
+    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
+
+    By default they are opened by transports to servers, whose keys have to be there.
 
     Raises:
         InputError: if the configuration can't be run.
@@ -181,9 +179,9 @@ def make_plan(
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
     templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
     prices = price_table(config, model_names(roles.values()))
-    if open_roles is _OPENS_SERVERS:
+    if opens_roles is None:
         check_keys(roles.values())
-    return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
+    return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
 
 
 async def run_plan(
