@@ -10,18 +10,24 @@ from types import FrameType
 
 import anyio
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+"""Of these, Windows has no SIGHUP, which comes when the terminal is closed."""
+
+
+def _not_ignored() -> list[signal.Signals]:
+    """Of the signals that end a program, those that whoever started it did not switch off, as nohup does SIGHUP."""
+    return [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
 def ending_signals() -> Iterator[AsyncIterator[int]]:
-    """SIGINT and SIGTERM, which do nothing else while this is open. For the main thread.
+    """SIGINT, SIGTERM and SIGHUP, which do nothing else while this is open. For the main thread.
 
     Where the event loop takes no handlers of signals (Windows), Python's own are used.
     """
     with ExitStack() as stack:
         try:
-            signals: AsyncIterator[int] = stack.enter_context(anyio.open_signal_receiver(*ENDING))
+            signals: AsyncIterator[int] = stack.enter_context(anyio.open_signal_receiver(*_not_ignored()))
         except NotImplementedError:
             signals = stack.enter_context(_by_handlers())
         yield signals
@@ -35,7 +41,7 @@ def _by_handlers() -> Iterator[AsyncIterator[int]]:
     def tell(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(send.send_nowait, number)
 
-    before = {number: signal.signal(number, tell) for number in ENDING}
+    before = {number: signal.signal(number, tell) for number in _not_ignored()}
     try:
         with send, receive:
             yield receive

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, from the start of a command's run to its end."""
+"""Ctrl-C, SIGTERM and SIGHUP, from the start of a command's run to its end."""
 
 from __future__ import annotations
 

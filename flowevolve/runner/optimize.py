@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from pydantic import ValidationError
-from rich.console import Console
 from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
+from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
@@ -193,8 +193,8 @@ async def _evolve(
 def _progress(config: Config, *, shown: bool) -> Progress:
     if not shown:
         return Lines(lambda line: None)
-    console = Console(stderr=True)
-    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    console = PlainConsole(stderr=True)
+    write = partial(console.print, highlight=False, soft_wrap=True)
     return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
 
 
