@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,15 +39,13 @@ class KilledRun:
 
     settings: Mapping[str, object]
     budget: Mapping[str, int]
-    roles: Sequence[str] = ()
-    """Roles that are named apart, with the same model."""
     world: str = "rules"
 
 
 KILLED_RUNS: Mapping[str, KilledRun] = {
     "gepa": KilledRun(SETTINGS, {"proposals": 40}),
     "gepa with defaults": KilledRun({"algorithm": {"name": "gepa"}}, {"proposals": 60}),
-    "gepa in lockstep": KilledRun({"algorithm": {"name": "gepa", "mode": "lockstep"}}, {"proposals": 12}),
+    "gepa in lockstep": KilledRun({"algorithm": {"name": "gepa", "mode": "sync"}}, {"proposals": 12}),
     "combee": KilledRun({"algorithm": {"name": "combee", **FLOWS}}, {"proposals": 40}),
     "ace": KilledRun({"algorithm": {"name": "ace", **FLOWS}}, {"proposals": 40}),
     "meta_harness": KilledRun(
@@ -61,18 +59,14 @@ KILLED_RUNS: Mapping[str, KilledRun] = {
         {"proposals": 12},
         world="harness",
     ),
-    "levi": KilledRun(
-        {"algorithm": {"name": "levi", **FLOWS}, **PACKING}, {"evaluations": 60}, ("large", "small"), "code"
-    ),
-    "code_evolve": KilledRun(
-        {"algorithm": {"name": "code_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, (), "code"
-    ),
+    "levi": KilledRun({"algorithm": {"name": "levi", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"),
+    "code_evolve": KilledRun({"algorithm": {"name": "code_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"),
     "context_evolve": KilledRun(
-        {"algorithm": {"name": "context_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, (), "code"
+        {"algorithm": {"name": "context_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"
     ),
-    "cse": KilledRun({"algorithm": {"name": "cse", **FLOWS}, **PACKING}, {"evaluations": 40}, ("code",), "code"),
+    "cse": KilledRun({"algorithm": {"name": "cse", **FLOWS}, **PACKING}, {"evaluations": 40}, "code"),
     "one_plus_lambda": KilledRun(
-        {"algorithm": {"name": "one_plus_lambda", **FLOWS}, **PACKING}, {"evaluations": 60}, (), "code"
+        {"algorithm": {"name": "one_plus_lambda", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"
     ),
 }
 """The first is what the other parts of the bench run, too."""
