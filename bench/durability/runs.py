@@ -46,7 +46,7 @@ KILLED_RUNS: Mapping[str, KilledRun] = {
     "gepa": KilledRun(SETTINGS, {"proposals": 40}),
     "gepa with defaults": KilledRun({"algorithm": {"name": "gepa"}}, {"proposals": 60}),
     "gepa in lockstep": KilledRun({"algorithm": {"name": "gepa", "mode": "sync"}}, {"proposals": 12}),
-    "combee": KilledRun({"algorithm": {"name": "combee", **FLOWS}}, {"proposals": 40}),
+    "combee": KilledRun({"algorithm": {"name": "combee", **FLOWS}}, {"proposals": 8}),
     "ace": KilledRun({"algorithm": {"name": "ace", **FLOWS}}, {"proposals": 40}),
     "meta_harness": KilledRun(
         {
