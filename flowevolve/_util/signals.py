@@ -10,7 +10,8 @@ from types import FrameType
 
 import anyio
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+"""Of these, Windows has no SIGHUP, which comes when the terminal is closed."""
 
 
 @contextmanager
@@ -21,6 +22,7 @@ def ending_signals(
 
     ``at_once`` is called as each comes in, even where the event loop is held up, with what the main thread is at.
     """
+    numbers = [number for number in numbers if not _ignored(number)]
     send, receive = anyio.create_memory_object_stream[int](len(numbers) * 8)
     loop = asyncio.get_running_loop()
 
@@ -45,3 +47,8 @@ def ending_signals(
                 with suppress(NotImplementedError):
                     loop.remove_signal_handler(number)
                 signal.signal(number, handler)
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Whether whoever started the program switched a signal off that it can live without, as nohup does."""
+    return number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) is signal.SIG_IGN

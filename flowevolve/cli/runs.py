@@ -15,8 +15,9 @@ from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve._util import clock
+from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import FlowevolveError, InputError
-from flowevolve.cli.terminal import console, plain_console, print_json, print_plain
+from flowevolve.cli.terminal import console, print_json, print_plain
 from flowevolve.config.backends import SHIPPED_BACKENDS
 from flowevolve.config.roles import model_names
 from flowevolve.config.run import Config, load_config
@@ -53,7 +54,7 @@ class Output:
 
 def output(*, as_json: bool = False) -> Output:
     """With ``as_json`` standard output is for one JSON object, and all else goes to standard error."""
-    return Output(plain_console(stderr=True) if as_json else console, as_json)
+    return Output(PlainConsole(stderr=True) if as_json else console, as_json)
 
 
 @contextmanager

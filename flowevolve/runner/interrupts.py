@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, from the start of a command's run to its end."""
+"""Ctrl-C, SIGTERM and SIGHUP, from the start of a command's run to its end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
 
+from flowevolve._util.outputs import LastingOutput
 from flowevolve._util.signals import ENDING, ending_signals
 from flowevolve._util.tasks import beside
 from flowevolve._util.threads import called, under_way
@@ -86,7 +88,7 @@ class _Interrupts:
 
     def _cut_off(self) -> None:
         if waited_for := _named(under_way()):
-            sys.stderr.write(f"waiting for {waited_for}; Ctrl-C again ends the process at once\n")
+            LastingOutput(sys.stderr).write(f"waiting for {waited_for}; Ctrl-C again ends the process at once\n")
         if self._engine is None:
             self.scope.cancel()
         else:
@@ -121,4 +123,5 @@ def _named(calls: Sequence[str]) -> str:
 
 def _write(line: str) -> None:
     """Write past whatever is writing to standard error at this moment; a cursor that a live table hid comes back."""
-    os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
+    with suppress(OSError):  # the terminal may be what has gone
+        os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode(errors="backslashreplace"))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from pydantic import ValidationError
-from rich.console import Console
 from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
+from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
@@ -30,7 +30,7 @@ from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, Watchers, run
-from flowevolve.runner.task_checks import check_task
+from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
@@ -199,7 +199,11 @@ async def _evolve(
 
 def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:
     """The simulated server: with a model that can write what the task evolves, if that is an object."""
-    world = None if isinstance(task, str) else WORLDS_OF_TASKS.get(task.seed().kind)
+    if isinstance(task, str):
+        world = None
+    else:
+        check_parts(task)
+        world = WORLDS_OF_TASKS.get(task.seed().kind)
     return {
         **({} if world is None else {"world": world}),
         **({"profile": "fast-demo"} if clock == "real" else {}),
@@ -213,8 +217,8 @@ def _note(said: str) -> None:
 def _progress(config: Config, *, shown: bool) -> Progress:
     if not shown:
         return Lines(lambda line: None)
-    console = Console(stderr=True)
-    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    console = PlainConsole(stderr=True)
+    write = partial(console.print, highlight=False, soft_wrap=True)
     return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
 
 

@@ -46,7 +46,7 @@ from flowevolve.runner.assemble import (
     open_response_cache,
     open_roles,
 )
-from flowevolve.runner.backend_checks import check_backend, check_keys
+from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
@@ -165,6 +165,7 @@ def make_plan(
         )
     roles = make_roles(config)
     check_backend(config, roles)
+    check_open_files(config, roles.values())
     task = make_task(config) if given.task is None else given.task
     check_task(task, "run")
     check_parts(task)
