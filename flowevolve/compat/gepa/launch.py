@@ -37,8 +37,9 @@ from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.clients import OpenRoles, SideTask
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.resume import is_run, resume
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
