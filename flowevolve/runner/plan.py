@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flowevolve._util.errors import InputError
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
-from flowevolve.config.run import Config
+from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
@@ -68,23 +68,24 @@ def make_plan(
         raise InputError(
             f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
         )
-    roles = make_roles(config)
-    check_backend(config, roles)
-    check_open_files(config, roles.values())
-    task = make_task(config) if given.task is None else given.task
-    check_task(task, "run")
-    check_parts(task)
-    if config.held_out and not task.data.test:
-        raise InputError(f"held_out: task {task.name!r} has no test split")
-    made = algorithm(config, task)
-    if config.staleness.policy == "reflective" and made.graph().repair is None:
-        raise InputError(
-            f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
-            "everything through; name 'full' or 'guarded'"
-        )
-    staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
-    templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
-    prices = price_table(config, model_names(roles.values()))
-    if opens_roles is None:
-        check_keys(roles.values())
-    return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
+    with modules_beside(config):
+        roles = make_roles(config)
+        check_backend(config, roles)
+        check_open_files(config, roles.values())
+        task = make_task(config) if given.task is None else given.task
+        check_task(task, "run")
+        check_parts(task)
+        if config.held_out and not task.data.test:
+            raise InputError(f"held_out: task {task.name!r} has no test split")
+        made = algorithm(config, task)
+        if config.staleness.policy == "reflective" and made.graph().repair is None:
+            raise InputError(
+                f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
+                "everything through; name 'full' or 'guarded'"
+            )
+        staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
+        templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
+        prices = price_table(config, model_names(roles.values()))
+        if opens_roles is None:
+            check_keys(roles.values())
+        return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)

@@ -14,7 +14,7 @@ from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
-from flowevolve.config.run import Config
+from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
@@ -215,6 +215,7 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if history is not None:
             stack.callback(history.close)
+        stack.enter_context(modules_beside(config))
         await stack.enter_async_context(_in_use(plan.task))
         await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
@@ -272,22 +273,23 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
-    make_allocation(config)
-    await _start(plan)
-    if starts_vllm(config):
-        from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+    with modules_beside(config):
+        check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
+        make_allocation(config)
+        await _start(plan)
+        if starts_vllm(config):
+            from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
 
-        await in_thread(check_vllm, config.vllm)
-        return plan.task
-    async with (
-        _in_use(plan.task),
-        _in_use(plan.algorithm),
-        open_response_cache(config) as cache,
-        open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
-    ):
-        await clients.llm.check(note)
-        clients.traffic.check()
+            await in_thread(check_vllm, config.vllm)
+            return plan.task
+        async with (
+            _in_use(plan.task),
+            _in_use(plan.algorithm),
+            open_response_cache(config) as cache,
+            open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
+        ):
+            await clients.llm.check(note)
+            clients.traffic.check()
     return plan.task
 
 
