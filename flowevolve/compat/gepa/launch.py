@@ -246,9 +246,11 @@ class Launch:
         return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
-        """An event sink: what gepa's users look for in its log."""
+        """An event sink: how it begins, for callbacks, and what gepa's users look for in its log."""
         data = event.data
         match event.kind:
+            case "run.start" | "run.resumed":
+                self.parts.mirror.start(self.task.seed(), len(self.parts.train.loader), self.config.seed)
             case "pool.commit":
                 number, best = len(self.parts.mirror.state.program_candidates) - 1, data["best_score"]
                 self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
