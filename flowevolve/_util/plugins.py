@@ -145,13 +145,16 @@ def _extend_path(module: str) -> None:
         LoadError: if no folder has it.
     """
     name = module.partition(".")[0]
+    loaded = sys.modules.get(name)
+    if not name or (loaded is not None and _folder_of(loaded) not in _MODULES.added):
+        return
     files = (f"{name}.py", f"{name}/__init__.py", f"{module.replace('.', '/')}.py")
     beside = _FOLDER.get()
     folders = list(dict.fromkeys([*([] if beside is None else [beside]), Path.cwd()]))
     having = next((folder for folder in folders if any((folder / file).is_file() for file in files)), None)
     if beside is not None or having is not None:
         _MODULES.turn_to(folders[0])
-    if not name or name in sys.modules or find_spec(name) is not None:
+    if name in sys.modules or find_spec(name) is not None:
         return
     if having is None:
         looked = " or ".join(map(str, folders))
