@@ -138,12 +138,13 @@ def _view(more: Mapping[Path, str]) -> list[str]:
             arguments += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             arguments += ["--ro-bind", str(path), str(path)]
+    arguments += ["--perms", "0755", "--dir", "/etc"]  # else only root could enter it, as for all such folders
     for name in _ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     base = Path(sys.base_prefix).resolve()
     if not base.is_relative_to("/usr"):
         for parent in reversed(base.parents[:-1]):
-            arguments += ["--perms", "0755", "--dir", str(parent)]  # else only root could enter it
+            arguments += ["--perms", "0755", "--dir", str(parent)]
         arguments += ["--ro-bind", str(base), str(base)]
     arguments += ["--perms", "0755", "--dir", _PACKAGES]
     for folder, there in _packages().items():
@@ -157,12 +158,25 @@ def _view(more: Mapping[Path, str]) -> list[str]:
         arguments += ["--perms", "0755", "--dir", _READABLE]
     for folder, there in more.items():
         arguments += ["--ro-bind", str(folder), there]
-    # No terminals: all programs would share them, and could load line disciplines of the kernel through them.
-    arguments += ["--dev", "/dev", "--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts"]
+    arguments += _devices()
     arguments += ["--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
     # Root mounts /proc itself: bubblewrap covers parts of its own, and the kernel then allows no further one inside.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
-    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+
+
+def _devices() -> list[str]:
+    """bubblewrap's arguments for ``/dev``.
+
+    No terminals: all programs would share them, and could load line disciplines of the kernel through them. No
+    ``/dev/zero``: memory that is mapped of it stays, uncounted, when no process has it in its tables.
+    """
+    arguments = ["--perms", "0755", "--size", str(2**20), "--tmpfs", "/dev", "--perms", "0755", "--dir", "/dev/shm"]  # noqa: S108
+    for name in ("null", "full", "random", "urandom"):
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
+        arguments += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
+    return arguments
 
 
 def _interpreter() -> Path:

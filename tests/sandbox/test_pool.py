@@ -77,6 +77,19 @@ async def test_other_languages_read_arguments_and_print_their_result() -> None:
     assert "no-such-language" in nobody.stderr
 
 
+async def test_programs_find_what_there_is_of_etc() -> None:
+    async with Sandbox(ONE) as sandbox:
+        outcome = await sandbox.run(
+            "import os\nresult = [os.listdir('/etc'), len(open('/etc/ld.so.cache', 'rb').read())]"
+        )
+    assert isinstance(outcome.result, list), outcome
+    names, size = outcome.result
+    assert isinstance(names, list)
+    assert "ld.so.cache" in names
+    assert "passwd" not in names
+    assert size == Path("/etc/ld.so.cache").stat().st_size
+
+
 async def test_every_program_is_the_first_one_there() -> None:
     spoil = "import sys, json, os\nopen('left', 'w').write('x')\njson.dumps = None\nsys.modules['math'] = None\nos.environ['A'] = 'b'"
     look = "import math, os, json\nresult = [os.listdir('.'), 'A' in os.environ, math.pi > 3, json.dumps(1)]"
