@@ -7,7 +7,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -115,6 +116,25 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
             )
         found[folder] = f"{_READABLE}/{number}"
     return found
+
+
+def check_contents(folders: Iterable[Path]) -> None:
+    """Look for sockets and pipes in the folders that programs may read: they work on a read-only file system, too.
+
+    Raises:
+        InputError: if there is one; it names the first.
+    """
+    ahead = list(folders)
+    while ahead:
+        with suppress(PermissionError), os.scandir(ahead.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    ahead.append(Path(entry.path))
+                elif not entry.is_symlink() and not entry.is_file():
+                    raise InputError(
+                        f"sandbox.readable: {entry.path} is a socket, a pipe or a device, through which programs could "
+                        "reach what is outside; take it out of the folder, or name folders without it"
+                    )
 
 
 def _separation(info: int) -> list[str]:

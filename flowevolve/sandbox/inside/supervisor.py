@@ -171,7 +171,10 @@ class _Watch:
         """All memory of the program in bytes: of its processes, files and sockets."""
         files = self.in_files()
         sockets = _sockets() * self._socket_bytes if self._file_systems else 0
-        memory = files + sockets + sum(map(_resident, processes))
+        resident = sum(map(_resident, processes))
+        if resident == 0:  # it has ended, or its processes have; a sample says nothing then
+            return 0
+        memory = files + sockets + resident
         if files > _FEW_FILES:  # those that are mapped were counted for the processes, too
             memory -= sum(_status(pid, b"RssShmem:") for pid in processes)
         if memory > self._allowed:  # memory that several processes share was counted for each of them
