@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import random
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -39,6 +40,7 @@ def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoRe
     """Run the program in this process. ``streams``: for input, output, errors and the result."""
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         _move(streams)
         folder = request.folder or "/tmp"  # noqa: S108 - a fresh one, nobody else's
         os.chdir(folder)

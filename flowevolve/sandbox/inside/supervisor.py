@@ -56,6 +56,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     """Run the program to its end, or end it when it exceeds a limit, and send a report."""
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else a program could end process 1 by the signal that Python handles
     began = time.monotonic()
     program = os.fork()
     if program == 0:
