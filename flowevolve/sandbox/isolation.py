@@ -77,6 +77,10 @@ def check_machine() -> None:
             f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run flowevolve in Docker "
             "(docker run --privileged -it -v .:/work -w /work python:3.12 bash), or evolve prompts, which run here"
         )
+    if sys.maxsize < 2**32:
+        raise InputError(
+            "sandbox: this Python has 32 bits, whose system calls have other numbers; run flowevolve by one of 64 bits"
+        )
 
 
 def command(settings: SandboxSettings, control: int, info: int) -> list[str]:

@@ -98,6 +98,18 @@ async def test_what_was_written_to_the_folder_is_within_the_limit_of_memory() ->
     assert (outcome.status, more.status) == ("ok", "memory")
 
 
+async def test_little_can_be_kept_in_pipes_which_do_not_count() -> None:
+    source = (
+        "import os\nresult = 0\ntry:\n    while True:\n        _, pipe = os.pipe(); os.set_blocking(pipe, False)\n"
+        "        try:\n            while True: result += os.write(pipe, bytes(4096))\n        except BlockingIOError: pass\n"
+        "except OSError: pass"
+    )
+    async with Sandbox(ONE) as sandbox:
+        (outcome,) = await sandbox.run_pinned(source)
+    assert isinstance(outcome.result, int)
+    assert 0 < outcome.result <= 2 * 2**20
+
+
 async def test_a_measured_program_has_few_open_files() -> None:
     source = "import resource\nresult = resource.getrlimit(resource.RLIMIT_NOFILE)[0]"
     outcomes: list[Outcome] = []

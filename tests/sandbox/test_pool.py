@@ -265,6 +265,17 @@ async def test_without_bubblewrap_it_says_what_to_do(monkeypatch: pytest.MonkeyP
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("patched", "says"), [("flowevolve.sandbox.isolation.platform.machine", "riscv64"), ("sys.maxsize", "64 bits")]
+)
+async def test_a_machine_without_a_filter_of_its_own_is_refused(
+    monkeypatch: pytest.MonkeyPatch, patched: str, says: str
+) -> None:
+    monkeypatch.setattr(patched, 2**31 - 1 if patched == "sys.maxsize" else lambda: "riscv64")
+    with pytest.raises(InputError, match=says):
+        await Sandbox(ONE).__aenter__()
+
+
 async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
