@@ -87,10 +87,26 @@ async def test_sockets_in_many_processes_are_more_memory_than_allowed() -> None:
         assert (await sandbox.run(source, timeout=60)).status == "memory"
 
 
+async def test_sockets_that_an_earlier_program_left_do_not_count() -> None:
+    """Those that were sent to each other stay until the kernel collects them."""
+    leave = (
+        "import array, socket\ntry:\n    while True:\n        pair = socket.socketpair()\n        for end in pair:\n"
+        "            both = array.array('i', [each.fileno() for each in pair])\n"
+        "            end.sendmsg([b'1'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, both)])\n"
+        "        for end in pair: end.close()\nexcept OSError: pass"
+    )
+    async with Sandbox(ONE) as sandbox:
+        before = await peak(sandbox, "look()", 0)
+        for _ in range(4):
+            left = await sandbox.run(leave)
+            assert left.status == "ok", left
+            assert await peak(sandbox, "look()", 0) < before + 5
+
+
 async def test_what_was_written_to_the_folder_is_within_the_limit_of_memory() -> None:
     settings = SandboxSettings(concurrency=1, preload=(), memory_mb=64, disk_mb=256)
     async with Sandbox(settings) as sandbox:
-        outcome = await sandbox.run(LOOK.format(mb=0) + "open('/tmp/x', 'wb').write(bytes(2 ** 20) * 40)\nlook()")
+        outcome = await sandbox.run(LOOK.format(mb=KEPT) + COUNTED["a file"] + "look()")
         more = await sandbox.run(
             "import time\nwith open('/tmp/x', 'wb') as f:\n    for _ in range(160): f.write(bytes(2 ** 20))\ntime.sleep(1000)",
             timeout=60,

@@ -30,6 +30,8 @@ _INODE = 1024
 """What the kernel keeps in memory for a file beside its content, in bytes, about."""
 _FEW_FILES = 2**16
 """The bytes up to which it does not matter that files which are mapped are counted twice."""
+_COLLECTING = 0.2
+"""The most seconds that a program waits for the sockets of an earlier one to go."""
 _SOCKET = 2 * 212_992
 """The most that can wait in a socket where nothing else is set, in bytes: its buffer and one message beyond it."""
 
@@ -57,6 +59,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else a program could end process 1 by the signal that Python handles
+    others = 0 if request.folder is not None else _sockets_left()
     began = time.monotonic()
     program = os.fork()
     if program == 0:
@@ -68,7 +71,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     for output, pipe in zip(outputs, pipes, strict=True):
         os.close(pipe[1])
         os.set_blocking(output.descriptor, False)
-    watch = _Watch(request, program, began, outputs, connection.fileno())
+    watch = _Watch(request, program, began, outputs, connection.fileno(), others)
     stopped = watch.until_it_ends()
     seconds = time.monotonic() - began
     code = _end_all(program)
@@ -111,7 +114,10 @@ def _input(request: Request) -> int:
 class _Watch:
     """The loop that watches a program."""
 
-    def __init__(self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int) -> None:
+    def __init__(
+        self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int, others: int
+    ) -> None:
+        """``others``: how many sockets of earlier programs there are."""
         self.peak = 0
         self.samples: list[list[float]] = []
         self._request = request
@@ -119,6 +125,7 @@ class _Watch:
         self._allowed = request.memory + _resident(os.getpid())  # what a fork starts with is not counted
         self._interval = request.sample_seconds
         self._file_systems = _FILE_SYSTEMS if request.folder is None else ()  # without namespaces they are everybody's
+        self._other_sockets = others
         self._socket_bytes = _socket_bytes()
         self._outputs = {output.descriptor: output for output in outputs}
         self._ended = os.pidfd_open(program)
@@ -171,7 +178,7 @@ class _Watch:
     def _memory(self, processes: list[int]) -> int:
         """All memory of the program in bytes: of its processes, files and sockets."""
         files = self.in_files()
-        sockets = _sockets() * self._socket_bytes if self._file_systems else 0
+        sockets = max(0, _sockets() - self._other_sockets) * self._socket_bytes if self._file_systems else 0
         resident = sum(map(_resident, processes))
         if resident == 0:  # it has ended, or its processes have; a sample says nothing then
             return 0
@@ -262,6 +269,18 @@ def _sockets() -> int:
     with suppress(OSError, IndexError):
         return int(files.read("/proc/net/sockstat").split()[2])  # sockets: used N
     return 0
+
+
+def _sockets_left() -> int:
+    """The number of sockets of earlier programs. Those that were sent to each other the kernel collects when it sees a
+    socket closed, and so it is shown some, but not for long.
+    """
+    until = time.monotonic() + _COLLECTING
+    while (left := _sockets()) and time.monotonic() < until:
+        for end in socket.socketpair():
+            end.close()
+        time.sleep(_COLLECTING / 100)
+    return left
 
 
 def _socket_bytes() -> int:
