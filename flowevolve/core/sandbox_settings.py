@@ -24,7 +24,7 @@ class SandboxSettings(Settings):
     timeout: float = Field(default=10.0, gt=0, le=86400)
     """Seconds a program may take."""
     memory_mb: int = Field(default=512, gt=0, le=MOST_MB)
-    """Memory of all processes of a program together, beyond that of a bare interpreter."""
+    """Memory of a program, all its processes, files and sockets together, beyond that of a bare interpreter."""
     disk_mb: int = Field(default=64, gt=0, le=MOST_MB)
     """The size of its ``/tmp``."""
     processes: int = Field(default=32, gt=0, le=MOST_PROCESSES)

@@ -10,7 +10,7 @@ from typing import Self
 
 import anyio
 
-from flowevolve._util import clock
+from flowevolve._util import clock, work_folders
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
@@ -42,9 +42,11 @@ class Sandbox:
         """Start the first worker, so that a sandbox that can't work fails here.
 
         Raises:
-            InputError: if bubblewrap is missing or does not work here.
+            InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more
+                than files in it.
         """
         isolation.check_machine()
+        await clock.in_thread(self._prepare, limiter=self._threads)
         self._idle.append(await self._start())
         return self
 
@@ -164,6 +166,11 @@ class Sandbox:
                 self._idle.append(worker)
             else:
                 await self._close(worker)
+
+    def _prepare(self) -> None:
+        work_folders.sweep()
+        if self.settings.isolation == "bubblewrap":
+            isolation.check_contents(self._readable)
 
     async def _start(self) -> Worker:
         with anyio.CancelScope(shield=True):  # else a started worker would be lost

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import IO
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.work_folders import work_folder
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
 from flowevolve.sandbox.inside import wire
@@ -73,11 +74,8 @@ class Worker:
         """
         if self._isolated:
             return self._run(request)
-        folder = tempfile.mkdtemp(prefix="flowevolve-")
-        try:
-            return self._run(replace(request, folder=folder))
-        finally:  # unlike shutil.rmtree, this removes folders of any depth
-            subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
+        with work_folder("program") as folder:
+            return self._run(replace(request, folder=str(folder)))
 
     def kill(self) -> None:
         """Kill it and everything in it, without waiting. May be called from any thread and more than once."""

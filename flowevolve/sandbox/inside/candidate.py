@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import random
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,8 +29,10 @@ FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
 """Exit codes: an exception, memory refused, something not permitted."""
 RESULT = 3
 """The descriptor that the result is written to."""
-_NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH}
+_NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
 _OPEN_FILES = 256
+_OPEN_FILES_MEASURED = 64
+"""While memory is measured: what waits in pipes, 64 kB each, is not counted."""
 _SIGNALS_PENDING = 1024
 
 
@@ -37,6 +40,7 @@ def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoRe
     """Run the program in this process. ``streams``: for input, output, errors and the result."""
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         _move(streams)
         folder = request.folder or "/tmp"  # noqa: S108 - a fresh one, nobody else's
         os.chdir(folder)
@@ -96,7 +100,7 @@ def _limit(request: Request) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_NICE: 0,
         resource.RLIMIT_RTPRIO: 0,
-        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_NOFILE: _OPEN_FILES if request.core is None else _OPEN_FILES_MEASURED,
         resource.RLIMIT_SIGPENDING: _SIGNALS_PENDING,
     }
     if request.command is None:  # the runtimes of other languages reserve far more than they use
@@ -108,7 +112,7 @@ def _limit(request: Request) -> None:
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (bound, bound))
     kernel.drop_capabilities()
-    kernel.install_filter(syscall_filter.denying_filter())
+    kernel.install_filter(syscall_filter.filter_here())
 
 
 def _run(request: Request, path: str) -> int:

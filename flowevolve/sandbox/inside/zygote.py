@@ -48,7 +48,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
-    syscall_filter.denying_filter()  # which is cached
+    syscall_filter.filter_here()  # which is cached
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
