@@ -27,6 +27,8 @@ HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8
 """The length from which a key is hidden. Shorter ones are words such as ``none``, for servers without keys."""
+SURELY_A_KEY = 20
+"""The length from which a key is hidden in what a model answers, too. A shorter one may be a word that it means."""
 
 _A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
 _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
@@ -112,10 +114,10 @@ def key_among(settings: Mapping[str, object]) -> str | None:
     return None
 
 
-def redacted(text: str) -> str:
-    """The text with every key that was read replaced by `HIDDEN`."""
+def redacted(text: str, shortest: int = SHORTEST) -> str:
+    """The text with every key that was read, and is not shorter, replaced by `HIDDEN`."""
     for key in _known:
-        if key in text:
+        if len(key) >= shortest and key in text:
             text = text.replace(key, HIDDEN)
     return text
 

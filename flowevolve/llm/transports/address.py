@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
 from flowevolve.core.model import RefusedError
 
@@ -47,19 +47,11 @@ class Address:
             return {}
         return {"Authorization": f"Bearer {api_key}"} if self.azure_api_version is None else {"api-key": api_key}
 
-
-def check_redirect(url: str, location: str) -> None:
-    """Raises:
-    RefusedError: if the server at a URL sends a request, with prompt and key, on to another origin.
-    """
-    target = urljoin(url, location)
-    if _origin(target) != _origin(url):
-        raise RefusedError(
-            f"the server at {_origin(url)} sends requests on to {_origin(target)}, which does not get them; "
+    def sent_on(self, origin: str) -> RefusedError:
+        """The error of a request, with prompt and key, that the server sends on to another origin."""
+        address = urlsplit(self.base_url)
+        here = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+        return RefusedError(
+            f"the server at {here} sends requests on to {origin}, which does not get them; "
             "if that is where they should go, set base_url to it"
         )
-
-
-def _origin(url: str) -> str:
-    address = urlsplit(url)
-    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
