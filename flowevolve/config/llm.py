@@ -132,12 +132,15 @@ class RoleSettings(ModelSettings):
         return self
 
 
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
 class PriceSettings(Settings):
     """Dollars per million tokens."""
 
-    input: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
-    output: float = Field(ge=0)
+    input: Dollars
+    cached_input: Dollars | None = None
+    output: Dollars
 
 
 class CacheSettings(Settings):
