@@ -51,11 +51,11 @@ class AioHTTPTransport(ServerTransport):
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
-        self._address = Address(base_url, azure_api_version)
+        self._address = Address(base_url, azure_api_version, api_key)
         self._headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": ACCEPTED,
-            **self._address.headers(api_key),
+            **self._address.headers,
         }
         self._bound = ReplyBound(max_reply_bytes)
         self._forms = RequestForms(base_url)

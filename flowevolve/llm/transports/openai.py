@@ -15,6 +15,7 @@ from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, 
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.secrets import hide_headers_of_environment, is_openais
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
 from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address
@@ -50,12 +51,16 @@ class OpenAITransport(ServerTransport):
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
-        self._address = Address(base_url, azure_api_version)
-        # The SDK's own header with the key is left out, as only the address knows where the key belongs.
+        hide_headers_of_environment()
+        self._address = Address(base_url, azure_api_version, api_key)
+        # The SDK's own header with the key is left out, as only the address knows where the key belongs, and so are
+        # those with the account at OpenAI that the environment names, where the server is another.
+        account = () if is_openais(base_url) else ("OpenAI-Organization", "OpenAI-Project")
         self._headers: dict[str, str | Omit] = {
             "Authorization": Omit(),
+            **dict.fromkeys(account, Omit()),
             "Accept-Encoding": ACCEPTED,
-            **self._address.headers(api_key),
+            **self._address.headers,
         }
         limits = Limits(
             max_connections=max_connections,
