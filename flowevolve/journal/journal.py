@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
@@ -118,7 +119,8 @@ class Journal:
             except sqlite3.Error as error:
                 raise InputError(f"{path}: can't write a journal here: {error}") from error
             self._texts = Texts(self._database)
-            self._writer = Writer(self._database, "journal", self._write)
+            self._file = path.stat()
+            self._writer = Writer(self._database, "journal", self._write, check=self._check_file)
             stack.pop_all()
 
     def begin(self, origin: float) -> None:
@@ -208,6 +210,8 @@ class Journal:
 
     def _check(self) -> None:
         failure = self._writer.failure
+        if isinstance(failure, StorageError):
+            raise failure
         if failure is not None:
             raise StorageError(
                 f"{self._path}: the journal is not complete: {failure}; what was written before that is safe: "
@@ -215,6 +219,18 @@ class Journal:
             ) from failure
 
     # In the writer's thread
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing to a file that was removed, and all of it would be lost."""
+        try:
+            same = os.path.samestat(self._path.stat(), self._file)
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise StorageError(
+                f"{self._path}: was removed, moved or replaced while the run was going on, so nothing more is asked or "
+                "paid; if it was moved, resume the run where it is now"
+            )
 
     def _write(self, database: sqlite3.Connection, row: _Row | _Call) -> None:
         statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
