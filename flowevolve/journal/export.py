@@ -79,10 +79,12 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
     removed.
 
     Raises:
+        DamagedError: if not everything is as it was written.
         InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
     """
     out = path / "export" if out is None else out
     with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
+        recorded.check()
         last = recorded.last_event()
         run = _Run(recorded, upto=-1 if last is None else last[0])
         out.mkdir(parents=True, exist_ok=True)

@@ -156,6 +156,7 @@ def _read(directory: Path) -> _ReplaySource:
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
+        recorded.check()
         given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
