@@ -84,8 +84,12 @@ def rows_between(database: sqlite3.Connection, statement: str, after: int, last:
         before = after
         try:
             for row in database.execute(statement, (after, last, at_once)):
+                if row[0] <= after:
+                    raise sqlite3.DatabaseError("rows are not in order")
                 after = row[0]
                 yield row
+                if after == last:  # what is behind it need not be readable
+                    return
         except sqlite3.Error:
             if at_once == 1:
                 raise

@@ -27,6 +27,7 @@ JOURNAL_FILES = (JOURNAL, WAL, f"{JOURNAL}-shm", ROLLBACK, END_MARK)
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
 """The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
 _ENDS = "SELECT (SELECT max(seq) FROM events), (SELECT max(id) FROM calls)"
+_SCHEMAS_WITHOUT_MARKS = frozenset("12345")
 _META = "SELECT key, value FROM meta WHERE key IN ('schema', 'run')"
 
 
@@ -109,7 +110,7 @@ class OpenedJournal:
                 return
             meta = dict(self.database.execute(_META))
             event, call = self.database.execute(_ENDS).fetchone()
-        if meta.keys() != {"schema", "run"}:
+        if meta.keys() != {"schema", "run"} or meta["schema"] in _SCHEMAS_WITHOUT_MARKS:
             raise DamagedError(self._folder, "its table meta is not whole")
         if meta["run"] != mark.run:
             raise DamagedError(self._folder, f"it is not of the run that {END_MARK} is of; its files were mixed up")

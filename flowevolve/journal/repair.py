@@ -8,19 +8,20 @@ their messages, and a damaged payload its item, which a resume discards. A kille
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, StorageError
 from flowevolve.journal.end_mark import END_MARK, EndMark, EndMarkFile, read_end_mark
 from flowevolve.journal.files import PART, put_on_disk, writing
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, SALVAGED, DamagedError
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
-from flowevolve.journal.salvage import Salvaged, Source, read_sources, write_sound
+from flowevolve.journal.salvage import Salvaged, Source, opened_sources, write_sound
 
 KEPT = "damaged"
 """The folder in a run directory that the damaged files are kept in."""
@@ -52,6 +53,7 @@ def repair(path: Path) -> Repaired | None:
 
     Raises:
         InputError: if there is no run, a process is at work in it, nothing can be saved, or nothing can be written.
+        StorageError: if the disk has no room for a second copy of the journal.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such run directory")
@@ -86,28 +88,30 @@ def find_damage(path: Path) -> str | None:
 
 
 def _repair(path: Path, damage: str, scratch: Path) -> Repaired:
-    mark = read_end_mark(path)
-    sources = read_sources(path, scratch, mark)
-    file = path / (SALVAGED + PART)
-    file.unlink(missing_ok=True)
-    salvaged = write_sound(sources[0], file) if sources else None
-    if salvaged is None or not salvaged.begun:
-        file.unlink(missing_ok=True)
-        raise InputError(
-            f"{path / JOURNAL}: nothing can be saved: {damage}, and before that there is nothing to go on from; all "
-            "files are left as they are. Use a copy of the directory, or start a new run in another one"
-        )
+    mark, draft = read_end_mark(path), path / (SALVAGED + PART)
+    draft.unlink(missing_ok=True)
+    with opened_sources(path, scratch, mark) as sources:
+        try:
+            salvaged = write_sound(sources[0], draft) if sources else None
+        except sqlite3.Error as error:
+            draft.unlink(missing_ok=True)
+            raise StorageError(f"{draft}: can't be written: {error}; all files are left as they are") from error
+        if salvaged is None or not salvaged.begun:
+            draft.unlink(missing_ok=True)
+            raise InputError(
+                f"{path / JOURNAL}: nothing can be saved: {damage}, and there is nothing before that; all "
+                "files are left as they are. Use a copy of the directory, or start a new run in another one"
+            )
+        gone, lost = _gone(salvaged, sources, mark), len(sources[0].findings.lost_payloads)
     kept = _keep(path)
-    put_on_disk(file)
-    gone = _gone(salvaged, sources, mark)
+    put_on_disk(draft)
     if gone != (0, 0):
         (path / RESULT).unlink(missing_ok=True)  # it tells of what is gone; a copy is among what is kept
-    file.replace(path / SALVAGED)
+    draft.replace(path / SALVAGED)
     _put_in_place(path)
     with closing(EndMarkFile(path / END_MARK, salvaged.mark)):
         put_on_disk(path)
     events, calls = salvaged.mark.event + 1, salvaged.mark.call
-    lost = len(sources[0].findings.lost_payloads)
     return Repaired(damage, events, calls, salvaged.seconds, *gone, salvaged.without_messages, lost, kept)
 
 

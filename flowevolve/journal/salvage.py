@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,12 @@ _KEPT_PAYLOAD = "SELECT item, flow, data FROM payloads WHERE item = ?"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A copy of a damaged journal's files, and what can be trusted of it."""
+    """A damaged journal in which the views of its schema were made, and what can be trusted of it.
 
-    file: Path
+    It is to be read through this one connection: SQLite folds its logs into the file when that is closed.
+    """
+
+    database: sqlite3.Connection
     schema: int
     findings: Findings
 
@@ -50,52 +53,51 @@ class Salvaged:
     without_messages: int
 
 
-def read_sources(folder: Path, scratch: Path, mark: EndMark | None) -> list[Source]:
+@contextmanager
+def opened_sources(folder: Path, scratch: Path, mark: EndMark | None) -> Iterator[list[Source]]:
     """A damaged journal as SQLite understands it with its logs, and without them: that which is sound for longer comes
-    first. The files in ``folder`` are only read.
+    first. The files in ``folder`` are only read; they are copied into ``scratch``.
     """
-    sources = list[Source]()
-    for name, files in (("with-logs", JOURNAL_FILES), ("without", (JOURNAL,))):
-        copy = scratch / name
-        copy.mkdir()
-        for file in files:
-            if (folder / file).is_file():
-                shutil.copy(folder / file, copy)
-        source = _examined(copy / JOURNAL, mark)
-        if source is not None and (mark is None or source.findings.run == mark.run):
-            sources.append(source)
-    return sorted(sources, key=lambda each: (each.findings.last_event, each.findings.last_call), reverse=True)
+    with ExitStack() as stack:
+        sources = list[Source]()
+        for name, files in (("with-logs", JOURNAL_FILES), ("without", (JOURNAL,))):
+            copy = scratch / name
+            copy.mkdir()
+            for file in files:
+                if (folder / file).is_file():
+                    shutil.copy(folder / file, copy)
+            with suppress(sqlite3.Error):
+                database = stack.enter_context(closing(open_for_recovery(copy / JOURNAL)))
+                sources.extend(_examined(database, mark))
+        yield sorted(sources, key=lambda each: (each.findings.last_event, each.findings.last_call), reverse=True)
 
 
-def _examined(file: Path, mark: EndMark | None) -> Source | None:
-    try:
-        with closing(open_for_recovery(file)) as database:
-            columns = {row[1] for row in database.execute("PRAGMA table_info(calls)")}
-            schema = next((found for column, found in _SCHEMA_OF_COLUMN.items() if column in columns), None)
-            if schema is None:
-                return None
-            database.executescript(VIEWS[schema])
-            run = None if mark is None else mark.run
-            found = examine(database, schema, run)
-            if found.usable_before is not None:
-                found = replace(examine(database, schema, run, found.usable_before), ends=found.ends)
-            return Source(file, schema, found)
-    except sqlite3.Error:
-        return None
+def _examined(database: sqlite3.Connection, mark: EndMark | None) -> Iterator[Source]:
+    """A journal if it is of the run of its mark, and if a run of its schema can be gone on with."""
+    columns = {row[1] for row in database.execute("PRAGMA table_info(calls)")}
+    schema = next((found for column, found in _SCHEMA_OF_COLUMN.items() if column in columns), None)
+    if schema is None:
+        return
+    database.executescript(VIEWS[schema])
+    run = None if mark is None else mark.run
+    found = examine(database, schema, run)
+    if found.usable_before is not None:
+        found = replace(examine(database, schema, run, found.usable_before), ends=found.ends)
+    if mark is None or found.run == mark.run:
+        yield Source(database, schema, found)
 
 
 def write_sound(source: Source, file: Path) -> Salvaged:
     """Write what can be trusted of a journal into a new one."""
-    with closing(open_for_recovery(source.file)) as old, closing(sqlite3.connect(file)) as new:
-        old.executescript(VIEWS[source.schema])
-        return _Copying(source, old, new).copy()
+    with closing(sqlite3.connect(file)) as new:
+        return _Copying(source, new).copy()
 
 
 class _Copying:
-    def __init__(self, source: Source, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    def __init__(self, source: Source, new: sqlite3.Connection) -> None:
         self._found = source.findings
         self._older = source.schema < SCHEMA_VERSION
-        self._old = old
+        self._old = source.database
         self._new = new
         self._run = self._found.run or new_run()
         self._seed = seed_of(self._run)
