@@ -22,10 +22,9 @@ def checksum(seed: int, values: Sequence[object]) -> int:
     Raises:
         UnicodeEncodeError: if a text holds a lone surrogate, which no column can hold as text either.
     """
-    plain = [
-        value if isinstance(value, str) else str(len(value)) if isinstance(value, bytes) else repr(value)
-        for value in values
-    ]
+    if bytes not in map(type, values):
+        return crc32("\0".join(map(str, values)).encode(), seed)
+    plain = [str(len(value) if isinstance(value, bytes) else value) for value in values]
     found = crc32("\0".join(plain).encode(), seed)
     for value in values:
         if isinstance(value, bytes):

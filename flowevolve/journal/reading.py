@@ -142,7 +142,7 @@ class RecordedRun:
     def check(self) -> None:
         """See that what was recorded is all there and as it was written, as far as checksums can tell.
 
-        It takes about a second for 100,000 calls. The run may be going on.
+        It takes about three seconds for 100,000 calls. The run may be going on.
 
         Raises:
             DamagedError: if it is not.
