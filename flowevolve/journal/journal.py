@@ -151,16 +151,16 @@ class Journal:
                 database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
                 self._database = stack.enter_context(closing(database))
                 self._open(resume, given)
-                self._database.execute(f"PRAGMA synchronous={sync}")
                 run = read_run(self._database)
+                mark = EndMark(run, self._last_event, self._last_call)
+                self._end_mark = stack.enter_context(closing(EndMarkFile(path.with_suffix(END_MARK_SUFFIX), mark)))
+                # Only now, so that a journal whose log is missing is never one without tables or without a mark.
+                self._database.execute("PRAGMA journal_mode=WAL")
+                self._database.execute(f"PRAGMA synchronous={sync}")
             except sqlite3.Error as error:
                 raise InputError(f"{path}: can't write a journal here: {error}") from error
             self._seed = seed_of(run)
             self._texts = Texts(self._database)
-            self._end_mark = EndMarkFile(
-                path.with_suffix(END_MARK_SUFFIX), EndMark(run, self._last_event, self._last_call)
-            )
-            stack.callback(self._end_mark.close)
             self._writer = Writer(self._database, "journal", self._write, self._committed)
             stack.pop_all()
 
@@ -228,7 +228,6 @@ class Journal:
                 f"{self._path}: is a journal of schema {schema}, and only those of schema {WRITABLE[0]} and later can "
                 "be gone on with; report and export read it; to go on, start a new run"
             )
-        database.execute("PRAGMA journal_mode=WAL")
         if schema is None:
             make_tables(database, new_run(), _json(list(given)))
         else:

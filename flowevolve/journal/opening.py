@@ -8,7 +8,7 @@ these the file is not to be understood. docs/reference/run-directory.md says whe
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +24,12 @@ SALVAGED = "journal.salvaged"
 JOURNAL_FILES = (JOURNAL, WAL, f"{JOURNAL}-shm", ROLLBACK, END_MARK)
 """All files that a journal may consist of."""
 
+_DAMAGE = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
+"""The errors of SQLite that come of what a file holds; None stands for Python's own, of bytes that are no text."""
+_WAIT: Mapping[int | None, str] = {
+    sqlite3.SQLITE_BUSY: "another process is writing the file anew, as compact does; try again when it has ended",
+    sqlite3.SQLITE_READONLY: "a process that wrote to it was killed while it was read; try again",
+}
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
 """The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
 _ENDS = "SELECT (SELECT max(seq) FROM events), (SELECT max(id) FROM calls)"
@@ -49,12 +55,10 @@ def reading(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _kind(error) == sqlite3.SQLITE_BUSY:
-            raise InputError(
-                f"{folder / JOURNAL}: another process is writing the file anew, as compact does; try again when it "
-                "has ended"
-            ) from error
-        raise DamagedError(folder, in_words(error)) from error
+        if _kind(error) in _DAMAGE:
+            raise DamagedError(folder, in_words(error)) from error
+        why = _WAIT.get(_kind(error), f"can't be read: {error}")
+        raise InputError(f"{folder / JOURNAL}: {why}") from error
 
 
 class OpenedJournal:
@@ -157,12 +161,10 @@ def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
     file = folder / JOURNAL
     try:
         return _connect(file, "mode=ro"), None
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         if _kind(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             with reading(folder):
                 raise
-    except sqlite3.DatabaseError as error:
-        raise DamagedError(folder, in_words(error)) from error
     if (folder / ROLLBACK).exists():
         _roll_back(file)
         with reading(folder):
@@ -221,6 +223,6 @@ def in_words(error: sqlite3.Error) -> str:
 
 
 def _kind(error: sqlite3.Error) -> int | None:
-    """The primary code of an error; None if it is not SQLite's own."""
+    """The primary code of an error; None if it is Python's own."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

@@ -174,10 +174,15 @@ def has_begun(path: Path) -> bool:
     """Whether the run in a directory has begun. One that failed or was killed before that has paid for nothing.
 
     Raises:
+        DamagedError: if its beginning can't be trusted.
         InputError: if there is no journal, or it can't be read.
     """
     with closing(OpenedJournal(path)) as journal, reading(path):
-        begun = find_schema(journal.database) is not None and bool(journal.rows(_BEGUN))
+        schema = find_schema(journal.database)
+        begun = schema is not None and bool(journal.rows(_BEGUN))
+    if schema is not None and not begun:
+        with RecordedRun(path) as recorded:
+            recorded.check()
     return begun or (path / RESULT).exists()
 
 

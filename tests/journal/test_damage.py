@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -22,6 +23,7 @@ from flowevolve.journal.compact import compact
 from flowevolve.journal.opening import DamagedError
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.journal.repair import Repaired, repair
+from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
 from tests.support.damaged import DAMAGES, Damage, Truth, leave_killed
 from tests.support.depth import LONG
@@ -241,6 +243,18 @@ def test_a_damaged_journal_is_neither_gone_on_with_nor_compacted_nor_written_ove
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     for use in (resume, compact):
         with pytest.raises(DamagedError, match="call 7 is not as it was written"):
+            use(path)
+    assert {name: (path / name).read_bytes() for name in before} == before
+
+
+def test_a_run_whose_beginning_is_damaged_is_not_taken_for_one_that_never_began(ground: Ground) -> None:
+    path = ground.copy("closed")
+    with closing(sqlite3.connect(path / "journal.sqlite")) as database:
+        database.execute("UPDATE events SET kind = 'other' WHERE kind = 'run.start'")
+        database.commit()
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    for use in (resume, partial(RunDirectory, config={})):
+        with pytest.raises(DamagedError, match="event 0 is not as it was written"):
             use(path)
     assert {name: (path / name).read_bytes() for name in before} == before
 

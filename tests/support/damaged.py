@@ -199,7 +199,7 @@ def alter(folder: Path, rng: Random) -> str:
             "call": database.execute("SELECT max(id) FROM calls").fetchone()[0],
             "text": database.execute("SELECT max(id) FROM texts").fetchone()[0],
         }
-        values = {name: rng.randint(min(1, most), most) for name, most in last.items()}
+        values = {name: rng.randint(0 if name == "event" else 1, most) for name, most in last.items()}
         database.execute(statement, {name: value for name, value in values.items() if f":{name}" in statement})
         database.commit()
     return f"{statement} with {values}"
