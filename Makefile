@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real wheel test-wheel test test-long test-integrations test-dspy test-vllm check docs \
+.PHONY: help setup sandbox demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-vllm check docs \
 	format bench bench-page clean
 
 help: ## list these commands
@@ -67,8 +67,14 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-
 wheel: setup ## build the wheel and the source archive into dist/ (URL=… names the repository in them)
 	$(BIN)/python tools/build_release.py $(if $(URL),--url $(URL))
 
-test-wheel: wheel ## try the wheel alone in an empty environment on each Python that is there (PYTHONS=…)
+test-wheel: wheel ## try the wheel alone in an empty environment on each Python that is there (PYTHONS=…), and the source archive on one
 	tools/try_wheel.sh $(PYTHONS)
+
+list-dependencies: wheel ## write what the wheel brings with it into dist/ (a CycloneDX SBOM)
+	tools/list_dependencies.sh
+
+audit: wheel ## the same, and look for known vulnerabilities of it (needs the network)
+	tools/list_dependencies.sh --audit
 
 check: setup ## lint and check types
 	$(BIN)/ruff check .

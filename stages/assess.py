@@ -101,7 +101,11 @@ def _failure(rollouts: Sequence[Rollout]) -> str | None:
     failed = [each for each in rollouts if each.score.failure is not None]
     if not failed:
         return None
-    named = "" if len(rollouts) == 1 else f" ({len(failed)} of {len(rollouts)} cases failed, {failed[0].example_id} so)"
+    named = (
+        ""
+        if len(rollouts) == 1
+        else f" ({len(failed)} of {len(rollouts)} cases failed; this is case {failed[0].example_id})"
+    )
     return f"{failed[0].score.failure}{named}"
 
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Try the wheel in dist/ as a new user has it: installed alone into an empty environment, from an empty folder, on every
-# Python named (by default each of 3.11 to 3.14 that is on the path).
+# Python named (by default each of 3.11 to 3.14 that is on the path). The source archive is tried so on the first of them.
 #   tools/try_wheel.sh [PYTHON...]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 wheel=$(echo "$root"/dist/flowevolve-*.whl)
-[ -f "$wheel" ] || { echo "error: no wheel in dist/; make wheel builds it" >&2; exit 2; }
+archive=$(echo "$root"/dist/flowevolve-*.tar.gz)
+for built in "$wheel" "$archive"; do
+  [ -f "$built" ] || { echo "error: $built is not there; make wheel builds it" >&2; exit 2; }
+done
 if [ $# -eq 0 ]; then
   for version in 3.11 3.12 3.13 3.14; do
     if command -v "python$version" >/dev/null && "python$version" -c '' 2>/dev/null; then set -- "$@" "python$version"; fi
@@ -39,13 +42,14 @@ profile = "instant"
 [budget]
 proposals = 4
 TOML
-for python in "$@"; do
-  echo "== $("$python" --version)"
+# Install $2 on the Python $1, and do with it what a new user does.
+try() {
+  echo "== $("$1" --version), ${2##*/}"
   cd "$folder"
   rm -rf "$folder/venv" "$folder/empty"
   mkdir "$folder/empty"
-  "$python" -m venv "$folder/venv"
-  "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$root/constraints.txt" "$wheel"
+  "$1" -m venv "$folder/venv"
+  "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$root/constraints.txt" "$2"
   cd "$folder/empty"
   "$folder/venv/bin/pip" check
   "$folder/venv/bin/python" -W error::DeprecationWarning:flowevolve -c 'import flowevolve; print(flowevolve.__version__, flowevolve.__file__.rsplit("/", 3)[1])'
@@ -54,5 +58,11 @@ for python in "$@"; do
   "$folder/venv/bin/flowevolve" run "$folder/quick.toml" --out run >out.txt || { cat out.txt; exit 1; }
   grep -E '^score' out.txt
   "$folder/venv/bin/flowevolve" report run >/dev/null
+  (cd "$folder/venv/lib/python"*/site-packages && find flowevolve -type f ! -name '*.pyc' | sort) >"$folder/${2##*.}.files"
+}
+for python in "$@"; do
+  try "$python" "$wheel"
 done
-echo "the wheel works on: $*"
+try "$1" "$archive"
+diff "$folder/whl.files" "$folder/gz.files" || { echo "error: the archive installs other files than the wheel" >&2; exit 1; }
+echo "the wheel works on: $*; the source archive on $1"

@@ -66,6 +66,8 @@ class Books:
         if data["stage"] is not None:
             self.commits[data["item"], data["stage"]] += 1
         for change in data["changes"]:
+            if "status" not in change:
+                continue  # notes on a candidate
             name = change.get("add") or change.get("move")
             self.added[name] += "add" in change
             self.proposed[name] = change["status"]

@@ -14,20 +14,24 @@ import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
-from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, server_process, write_config
+from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
 """A process is killed within so many seconds of its first line of output, or of its start."""
+MOST = 14
+"""Kills of one run at most, so that all algorithms have their turn."""
+FRESH = 5
+"""A run that has recorded no more events than these since it was gone on with has just been so."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
 
@@ -40,6 +44,10 @@ class Counts:
     lost_candidates: int = 0
     repeated_updates: int = 0
     kills: int = 0
+    kills_of: dict[str, int] = field(default_factory=dict)
+    """Kills by algorithm."""
+    kills_in: dict[str, int] = field(default_factory=dict)
+    """Kills by what the run was doing."""
     before_the_journal: int = 0
     """Kills that came before the first event was in the journal."""
     runs: int = 0
@@ -69,15 +77,22 @@ class Mark:
     digest: bytes
 
 
-def kill_often(folder: Path, kills: int, seed: int, proposals: int) -> Counts:
-    """Kill so many processes, of as many runs as that takes."""
+def kill_often(folder: Path, kills: int, seed: int, only: Sequence[str] = ()) -> Counts:
+    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first."""
     counts, rng = Counts(), random.Random(seed)
-    log = folder / "server.log"
-    with server_process(log) as url:
-        while counts.kills < kills:
+    with ExitStack() as servers:
+        urls = dict[str, str]()
+        for name in cycle(only or KILLED_RUNS):
+            if counts.kills >= kills:
+                return counts
+            killed = KILLED_RUNS[name]
+            log = folder / f"{killed.world}.log"
+            if killed.world not in urls:
+                urls[killed.world] = servers.enter_context(server_process(log, "--world", killed.world))
             config = folder / f"{counts.runs}.toml"
-            write_config(config, url, {**SETTINGS, "seed": counts.runs, "budget": {"proposals": proposals}})
-            _Run(folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
+            settings = {**killed.settings, "seed": counts.runs, "budget": killed.budget}
+            write_config(config, urls[killed.world], settings)
+            _Run(name, folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
             counts.runs += 1
     return counts
 
@@ -85,7 +100,10 @@ def kill_often(folder: Path, kills: int, seed: int, proposals: int) -> Counts:
 class _Run:
     """One run, killed and resumed until it ends."""
 
-    def __init__(self, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int) -> None:
+    def __init__(
+        self, name: str, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int
+    ) -> None:
+        self._name = name
         self._directory = directory
         self._config = config
         self._counts = counts
@@ -102,6 +120,7 @@ class _Run:
             if code is not None:
                 break
             self._counts.kills += 1
+            _count(self._counts.kills_of, self._name)
             self._mark(name)
             if (self._directory / RESULT).exists():
                 code = 0  # it was killed after it had written its result
@@ -111,7 +130,7 @@ class _Run:
             return
         self._check(log)
         print(
-            f"run {self._counts.runs}: {len(self._marks)} kills; so far {self._counts.kills} kills, "
+            f"run {self._counts.runs}, {self._name}: {len(self._marks)} kills; so far {self._counts.kills} kills, "
             f"{len(self._counts.faults)} faults",
             flush=True,
         )
@@ -134,7 +153,7 @@ class _Run:
             ) as process,
         ):
             assert process.stdout is not None
-            if self._counts.kills >= self._kills:
+            if self._counts.kills >= self._kills or self._processes > MOST:
                 process.communicate()
                 return process.returncode
             early = self._rng.random() < EARLY
@@ -152,14 +171,16 @@ class _Run:
         events, calls, digest = _extent(self._directory / JOURNAL)
         if events:
             self._marks.append(Mark(name, events, calls, digest))
+            _count(self._counts.kills_in, _doing(self._directory))
             return
+        _count(self._counts.kills_in, "before the first event")
         self._counts.before_the_journal += 1
         if self._marks:
             self._fault("the journal is gone")
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _fault(self, what: str) -> None:
-        self._counts.faults.append(f"{self._directory.name}: {what}")
+        self._counts.faults.append(f"{self._directory.name}, {self._name}: {what}")
         print(self._counts.faults[-1], flush=True)
 
     def _check(self, log: Path) -> None:
@@ -214,6 +235,27 @@ class _Run:
         counts.in_flight += in_flight
         if len(repeated) > min(in_flight, CONCURRENCY):
             self._fault(f"{len(repeated)} answers to {mark.process} were paid again, and {in_flight} calls in flight")
+
+
+def _count(counts: dict[str, int], what: str) -> None:
+    counts[what] = counts.get(what, 0) + 1
+
+
+def _doing(directory: Path) -> str:
+    """What a run was doing when it was killed, by the events in its journal."""
+    with RecordedRun(directory) as recorded:
+        kinds = [event.kind for event in recorded.events()]
+    latest = kinds[len(kinds) - 1 - kinds[::-1].index("run.resumed") :] if "run.resumed" in kinds else kinds
+    if "run.stop" in latest:
+        return "after its last event"
+    if "run.stopping" in latest:
+        return "ending"
+    if "run.resumed" in latest and len(latest) <= FRESH:
+        return "just resumed"
+    if "phase.ended" not in kinds:
+        return "scoring the seed"
+    changes = [kind for kind in kinds if kind in ("group.departed", "pool.commit")]
+    return "validating a group" if changes[-1] == "group.departed" else "streaming"
 
 
 class _Served:

@@ -20,7 +20,7 @@ Part = Callable[[argparse.Namespace, Path], dict[str, object]]
 
 
 def kills(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
-    counts = kill_often(folder, 10 if arguments.quick else 200, seed=1, proposals=40)
+    counts = kill_often(folder, 11 if arguments.quick else 300, seed=1)
     figures = asdict(counts)
     return {
         **{name: figures.pop(name) for name in ("kills", "lost_responses", "lost_candidates", "repeated_updates")},

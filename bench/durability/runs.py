@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import tomli_w
@@ -23,6 +24,52 @@ SETTINGS: Mapping[str, object] = {
     "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}, "reorder": True},
     "racing": {"policy": "confidence"},
 }
+SYMPTOMS = str(ROOT / "bench" / "durability" / "symptoms.csv")
+"""Made-up rows of a text and a label each, for harnesses."""
+FLOWS: Mapping[str, object] = {"max_in_flight": 12}
+PACKING: Mapping[str, object] = {
+    "task": {"name": "program", "problem": "circle_packing_26"},
+    "sandbox": {"timeout": 10},
+}
+
+
+@dataclass(frozen=True)
+class KilledRun:
+    """A run that is killed again and again: its settings without budget and models, and the world of its server."""
+
+    settings: Mapping[str, object]
+    budget: Mapping[str, int]
+    world: str = "rules"
+
+
+KILLED_RUNS: Mapping[str, KilledRun] = {
+    "gepa": KilledRun(SETTINGS, {"proposals": 40}),
+    "gepa with defaults": KilledRun({"algorithm": {"name": "gepa"}}, {"proposals": 60}),
+    "gepa in lockstep": KilledRun({"algorithm": {"name": "gepa", "mode": "sync"}}, {"proposals": 12}),
+    "combee": KilledRun({"algorithm": {"name": "combee", **FLOWS}}, {"proposals": 8}),
+    "ace": KilledRun({"algorithm": {"name": "ace", **FLOWS}}, {"proposals": 40}),
+    "meta_harness": KilledRun(
+        {
+            "algorithm": {"name": "meta_harness", **FLOWS},
+            "task": {
+                "name": "harness",
+                "sets": {"symptoms": {"path": SYMPTOMS, "sizes": {"train": 12, "val": 8, "test": 4}}},
+            },
+        },
+        {"proposals": 12},
+        world="harness",
+    ),
+    "levi": KilledRun({"algorithm": {"name": "levi", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"),
+    "code_evolve": KilledRun({"algorithm": {"name": "code_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"),
+    "context_evolve": KilledRun(
+        {"algorithm": {"name": "context_evolve", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"
+    ),
+    "cse": KilledRun({"algorithm": {"name": "cse", **FLOWS}, **PACKING}, {"evaluations": 40}, "code"),
+    "one_plus_lambda": KilledRun(
+        {"algorithm": {"name": "one_plus_lambda", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"
+    ),
+}
+"""The first is what the other parts of the bench run, too."""
 COMMAND = (sys.executable, "-c", "from flowevolve.cli.app import main; main()")
 
 

@@ -1,6 +1,6 @@
 """The simulated server in a process of its own, which logs every request; if asked to, it lets a share of calls fail.
 
-    python -m bench.durability.server LOG [--latency SECONDS] [--faults RATE]
+    python -m bench.durability.server LOG [--latency SECONDS] [--faults RATE] [--world NAME]
 
 It prints its address. ``LOG`` gets a line when a request begins (``begun``) and when it ends (``ended``) or is
 cancelled by its client (``gone``), with the API key it came with and its `audit.request_key`. At the end, a line
@@ -26,8 +26,8 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.server import serve
+from flowevolve.sim.worlds.catalog import WORLDS
 from flowevolve.sim.worlds.rules.params import PRESETS
-from flowevolve.sim.worlds.rules.world import RulesWorld
 
 
 class RequestLog:
@@ -63,8 +63,8 @@ def steady(seconds: float) -> APIProfile:
     return APIProfile(none, seconds, 0.0, 0.0, requests_per_minute=math.inf, tokens_per_minute=math.inf)
 
 
-async def serve_until_ended(log: TextIO, profile: Profile, faults: Faults) -> None:
-    backend, requests = SimBackend(RulesWorld(PRESETS["normal"]), profile, faults=faults), RequestLog(log)
+async def serve_until_ended(log: TextIO, profile: Profile, faults: Faults, world: str) -> None:
+    backend, requests = SimBackend(WORLDS[world](PRESETS["normal"]), profile, faults=faults), RequestLog(log)
     async with serve(backend, middlewares=[web.middleware(requests)]) as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
@@ -79,11 +79,12 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--latency", type=float, metavar="SECONDS", help="of every call; by default profile fast-demo")
     parser.add_argument("--faults", type=float, default=0.0, metavar="RATE")
+    parser.add_argument("--world", choices=list(WORLDS), default="rules")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with arguments.log.open("w", encoding="ascii") as log:
         profile = PROFILES["fast-demo"] if arguments.latency is None else steady(arguments.latency)
-        clock.run(serve_until_ended, log, profile, Faults(arguments.faults, seed=arguments.seed))
+        clock.run(serve_until_ended, log, profile, Faults(arguments.faults, seed=arguments.seed), arguments.world)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve._util import garbage
 from flowevolve._util.errors import EngineError
+from flowevolve._util.threads import noted
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -94,15 +95,19 @@ def now() -> float:
 
 async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
     """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
+    return await _in_thread(partial(noted, function, *args), limiter)
+
+
+async def _in_thread(work: Callable[[], T], limiter: anyio.CapacityLimiter | None) -> T:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualClockLoop):
-        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
     came_in = anyio.Event()
     # The timer is set before the work begins: in which order timers of one moment go off depends on when all were set.
     loop.call_at(loop.next_result(), came_in.set)
     loop.holds += 1
     try:
-        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
     finally:
         loop.holds -= 1
         await came_in.wait()
@@ -126,7 +131,7 @@ async def in_thread_until(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
-        result = await in_thread(function, *args, limiter=limiter)
+        result = await _in_thread(partial(function, *args), limiter)
         done = True
         tasks.cancel_scope.cancel()
     await checkpoint_if_cancelled()

@@ -1,4 +1,4 @@
-"""Intervals of means, by resampling."""
+"""Intervals of means, by resampling, and how scores and intervals are printed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]
 RESAMPLES = 5000
+
+
+def score_said(score: object) -> str:
+    """A score as it is printed everywhere; a dash where there is none."""
+    return f"{score:.4f}" if isinstance(score, int | float) else "-"
 
 
 def in_brackets(interval: Interval | None) -> str:

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import UnsupportedOperation
 from typing import IO
 
+_GONE = (errno.EPIPE, errno.EIO)
+"""What writing says where a pipe's reader, or the terminal, has gone."""
+
 
 class LastingOutput:
-    """Writes to a file until nobody reads it any more; what comes after that is lost, and no error."""
+    """Writes to a file until nobody reads it any more; what comes after that is lost, and no error.
+
+    Characters that the file's encoding doesn't have become question marks.
+    """
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
-    def write(self, text: str) -> None:
-        try:
-            self._file.write(text)
-        except BrokenPipeError:
-            drop_output(self._file)
+    def write(self, text: str) -> int:
+        with _lasting(self._file):
+            try:
+                self._file.write(text)
+            except UnicodeEncodeError:
+                self._file.write(text.encode(self.encoding, "replace").decode(self.encoding))
+        return len(text)
 
     def flush(self) -> None:
-        try:
+        with _lasting(self._file):
             self._file.flush()
-        except BrokenPipeError:
-            drop_output(self._file)
+
+    def isatty(self) -> bool:
+        return self._file.isatty()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    @property
+    def encoding(self) -> str:
+        named: str | None = getattr(self._file, "encoding", None)
+        return named or "utf-8"
+
+
+@contextmanager
+def _lasting(file: IO[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        drop_output(file)
 
 
 def drop_output(output: IO[str]) -> None:

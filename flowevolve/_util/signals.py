@@ -4,41 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import anyio
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+"""Of these, Windows has no SIGHUP, which comes when the terminal is closed."""
 
 
 @contextmanager
-def ending_signals() -> Iterator[AsyncIterator[int]]:
-    """SIGINT and SIGTERM, which do nothing else while this is open. For the main thread.
+def ending_signals(
+    at_once: Callable[[FrameType | None], None] = lambda frame: None, numbers: Sequence[signal.Signals] = ENDING
+) -> Iterator[AsyncIterator[int]]:
+    """These signals, which do nothing else while this is open. For the main thread.
 
-    Where the event loop takes no handlers of signals (Windows), Python's own are used.
+    ``at_once`` is called as each comes in, even where the event loop is held up, with what the main thread is at.
     """
-    with ExitStack() as stack:
-        try:
-            signals: AsyncIterator[int] = stack.enter_context(anyio.open_signal_receiver(*ENDING))
-        except NotImplementedError:
-            signals = stack.enter_context(_by_handlers())
-        yield signals
-
-
-@contextmanager
-def _by_handlers() -> Iterator[AsyncIterator[int]]:
-    send, receive = anyio.create_memory_object_stream[int](len(ENDING) * 8)
+    numbers = [number for number in numbers if not _ignored(number)]
+    send, receive = anyio.create_memory_object_stream[int](len(numbers) * 8)
     loop = asyncio.get_running_loop()
 
-    def tell(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(send.send_nowait, number)
+    def pass_on(number: int) -> None:
+        with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            send.send_nowait(number)
 
-    before = {number: signal.signal(number, tell) for number in ENDING}
-    try:
-        with send, receive:
+    def tell(number: int, frame: FrameType | None) -> None:
+        at_once(frame)
+        loop.call_soon_threadsafe(pass_on, number)
+
+    before = {number: signal.getsignal(number) for number in numbers}
+    with send, receive:
+        try:
+            for number in numbers:
+                with suppress(NotImplementedError):  # wakes the loop where another thread gets the signal
+                    loop.add_signal_handler(number, lambda: None)
+                signal.signal(number, tell)
             yield receive
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        finally:
+            for number, handler in before.items():
+                with suppress(NotImplementedError):
+                    loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Whether whoever started the program switched a signal off that it can live without, as nohup does."""
+    return number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) is signal.SIG_IGN

@@ -37,8 +37,9 @@ class _Mark:
 class Writer(Generic[T]):
     """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``; `close` it before that.
 
-    ``write`` writes one row, in the thread. ``done`` is called there with the rows of each transaction, once it is
-    committed or given up. After the first failure all further steps are given up.
+    ``write`` writes one row, in the thread. ``check`` is called there before each transaction, and ``done`` with its
+    rows, once it is committed or given up. After the first failure of the former two
+    all further steps are given up.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Writer(Generic[T]):
         name: str,
         write: Callable[[sqlite3.Connection, T], object],
         done: Callable[[Sequence[T]], None] = lambda rows: None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.failure: Exception | None = None
         self._database = database
         self._write = write
         self._done = done
+        self._check = check
         self._step: list[T] = []
         self._line: SimpleQueue[list[T] | _Mark | None] = SimpleQueue()
         self._handed_over = 0
@@ -124,6 +127,7 @@ class Writer(Generic[T]):
     def _write_batch(self, rows: Sequence[T]) -> None:
         if self.failure is None and rows:
             try:
+                self._check()
                 with self._database:
                     for row in rows:
                         self._write(self._database, row)

@@ -94,7 +94,7 @@ def run_command(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
+    """Run a configuration; Ctrl-C once finishes what is open and stops, twice cuts it off, thrice ends the process."""
     from flowevolve.cli.runs import failure_as_json, fresh_directory, load, output, show, title
     from flowevolve.runner.run import run
 
@@ -143,7 +143,11 @@ def resume_command(
         told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
-            return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
+            def note(said: str) -> None:
+                told.say(f"note: {said}")
+
+            changes = overrides or ()
+            return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
         show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
 

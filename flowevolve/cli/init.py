@@ -47,7 +47,7 @@ def init_command(
         str | None, typer.Option(metavar="URL", help="its server, if it is not OpenAI's: http://localhost:8000/v1")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="AMOUNT", help='such as "10 minutes" or "200 proposals"')
+        str | None, typer.Option(metavar="AMOUNT", help='such as "10 minutes", "200 proposals" or "5 dollars"')
     ] = None,
     algorithm: Annotated[
         str | None, typer.Option(metavar="NAME", help="by default the first to try for what is to get better")
@@ -83,6 +83,8 @@ def init_command(
         entry = program_entry(told.program)
         cases = f", and in {CONFIG} the cases that {entry.name} is called with" if entry.needed else ""
         print_plain(f"to fill in: in {SCORING} what a result is worth{cases}")
+    if told.budget_unit == "dollars":
+        print_plain(f"to fill in: in {CONFIG} what {told.model} costs, as the budget is in dollars")
     steps = [] if folder == Path() else [f"cd {folder}"]
     steps += [] if told.model is None else [f"flowevolve check {CONFIG}"]
     print_plain(f"next: {' && '.join([*steps, f'flowevolve run {CONFIG}'])}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.cli.terminal import aligned, console, print_error, print_json, print_plain
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _status_row(overview: Overview) -> tuple[str, ...]:
     return (
         str(overview.path),
         overview.state,
-        f"best {_score(overview.best_score)}",
+        f"best {score_said(overview.best_score)}",
         f"{overview.proposals} proposals",
         _time(overview.wall_seconds),
         overview.used,
@@ -126,8 +127,8 @@ def _compared(overview: Overview, interval: Interval | None) -> tuple[str, ...]:
         f"{config.algorithm.name} ({config.algorithm.mode})",
         overview.task,
         overview.state,
-        _score(overview.seed_score),
-        _score(overview.best_score),
+        score_said(overview.seed_score),
+        score_said(overview.best_score),
         "-" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}",
         str(overview.proposals),
         f"{overview.tokens:,}",
@@ -164,8 +165,7 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     head = Table(show_header=False, box=None, pad_edge=False)
     head.add_row("run", f"{config.algorithm.name} ({config.algorithm.mode}) on {overview.task}, {config.llm.backend}")
     interval = None if best is None or best.interval is None else best.interval
-    bounds = "" if interval is None else f" [{interval[0]:.4f} to {interval[1]:.4f}]"
-    scores = f"seed {_score(overview.seed_score)}, best {_score(overview.best_score)}{bounds}"
+    scores = f"seed {score_said(overview.seed_score)}, best {score_said(overview.best_score)}{in_brackets(interval)}"
     head.add_row("score", f"{scores} ({overview.best_id})" if overview.best_id else "nothing is scored yet")
     head.add_row("proposals", f"{overview.proposals}, accepted {overview.accepted}")
     head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
@@ -182,10 +182,6 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     for line in aligned(rows):
         print_plain(line)
-
-
-def _score(score: float | None) -> str:
-    return "-" if score is None else f"{score:.4f}"
 
 
 def _time(seconds: float) -> str:

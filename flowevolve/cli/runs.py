@@ -15,8 +15,9 @@ from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve._util import clock
+from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import FlowevolveError, InputError
-from flowevolve.cli.terminal import console, plain_console, print_json, print_plain
+from flowevolve.cli.terminal import console, print_json, print_plain
 from flowevolve.config.backends import SHIPPED_BACKENDS
 from flowevolve.config.roles import model_names
 from flowevolve.config.run import Config, load_config
@@ -53,7 +54,7 @@ class Output:
 
 def output(*, as_json: bool = False) -> Output:
     """With ``as_json`` standard output is for one JSON object, and all else goes to standard error."""
-    return Output(plain_console(stderr=True) if as_json else console, as_json)
+    return Output(PlainConsole(stderr=True) if as_json else console, as_json)
 
 
 @contextmanager
@@ -106,15 +107,13 @@ def show(
         (progress.event, log_event, metrics.event), (metrics.call, progress.call), (tell_server,), (traffic.watch,)
     )
     with progress:
-        result = clock.run(until_interrupted, partial(go, watchers), clock=config.clock)
+        interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
+        result = clock.run(interruptible, clock=config.clock)
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
     if told.as_json:
         print_json(_as_json(result, directory, code))
     elif result is None:
-        known = (directory / JOURNAL).is_file()
-        told.say(
-            f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
-        )
+        told.say(_how_to_go_on(directory))
     else:
         console.print(summarize(result.to_json()))
         told.say(f"written to {directory}")
@@ -122,6 +121,12 @@ def show(
             told.say(f"to go on: flowevolve resume {directory}")
     if code:
         raise typer.Exit(code)
+
+
+def _how_to_go_on(directory: Path) -> str:
+    """What is said of a run that was cut off."""
+    known = (directory / JOURNAL).is_file()
+    return f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
 
 
 def _as_json(result: Result | None, directory: Path, code: int) -> dict[str, object]:

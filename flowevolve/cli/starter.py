@@ -62,6 +62,10 @@ class Wish:
     budget: str = BUDGET
     algorithm: str | None = None
 
+    @property
+    def budget_unit(self) -> str:
+        return read_budget(self.budget)[0]
+
 
 def write_starter(folder: Path, wish: Wish) -> list[Path]:
     """Write what a run of this kind needs into a folder, and return the files. Nothing there is overwritten.
@@ -96,17 +100,14 @@ def read_budget(said: str) -> tuple[str, str]:
     Raises:
         InputError: if it can't be read.
     """
-    found = _AMOUNT.fullmatch(said.strip().lower())
+    amount = said.strip().lower()
+    found = _AMOUNT.fullmatch(f"{amount[1:]} dollars" if amount.startswith("$") else amount)
     units = [name for name in Budget.model_fields if name != "target_score"]
     if found is None:
         raise InputError(f"--budget {said!r}: say how much of what, such as '10 minutes' or '200 proposals'")
     amount, unit = found[1], found[2] if found[2].endswith("s") else f"{found[2]}s"
     if unit not in units:
         raise InputError(f"--budget {said!r}: {did_you_mean(unit, units)}")
-    if unit == "dollars":
-        raise InputError(
-            "--budget: dollars need the model's prices; begin with another limit, then follow the comments in run.toml"
-        )
     validated(Budget, {unit: float(amount) if "." in amount else int(amount)}, "--budget")
     return unit, amount
 
@@ -201,6 +202,11 @@ def _config(wish: Wish) -> str:
     about = next((each.about for each in ALGORITHMS.listing() if each.name == algorithm), "")
     unit, amount = read_budget(wish.budget)
     simulated = wish.model is None
+    if simulated and unit == "dollars":
+        raise InputError(
+            "--budget: a simulated model costs no dollars; name one that has prices with --model, or give another "
+            "limit, such as '10 minutes'"
+        )
     return _filled(
         "run.toml.txt",
         config=CONFIG,
@@ -210,7 +216,7 @@ def _config(wish: Wish) -> str:
         about="\n".join(wrap(about, 100, initial_indent="# ", subsequent_indent="# ")),
         algorithm=json.dumps(algorithm),
         task=_task_section(wish),
-        llm=_llm_section(wish),
+        llm=_llm_section(wish, prices=unit == "dollars"),
         budget=f"{unit} = {amount}",
         limits="\n".join(f"# {said}" for name, said in LIMITS.items() if name != unit),
     )
@@ -263,7 +269,7 @@ def _cases_to_fill_in(called: Entry) -> list[str]:
     ]
 
 
-def _llm_section(wish: Wish) -> str:
+def _llm_section(wish: Wish, *, prices: bool) -> str:
     if wish.model is None:
         return _simulated_section(wish)
     lines = ["# Any server with OpenAI's API.", "[llm]", 'backend = "openai"', f"model = {json.dumps(wish.model)}"]
@@ -273,6 +279,14 @@ def _llm_section(wish: Wish) -> str:
     else:
         lines.append(f"base_url = {json.dumps(wish.url)}")
     lines.append('# api_key_env = "MY_KEY"    # the environment variable with the key, if it is another')
+    if prices:
+        lines += [
+            "",
+            "# A budget in dollars needs the model's prices, per million tokens: fill them in, and remove the marks.",
+            f"# [llm.prices.{json.dumps(wish.model)}]",
+            "# input = ...",
+            "# output = ...",
+        ]
     return "\n".join(lines)
 
 

@@ -7,26 +7,10 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 
-from flowevolve._util.outputs import drop_output
+from flowevolve._util.console import PlainConsole
 
-
-class LastingConsole(Console):
-    """A console whose reader may go away, as in ``flowevolve list | head -1``: the rest is not written, and the work
-    goes on to its end.
-    """
-
-    def on_broken_pipe(self) -> None:
-        drop_output(self.file)
-
-
-def plain_console(*, stderr: bool = False) -> Console:
-    """A console that shows texts as they are: neither brackets nor ``:words:`` mean anything to it."""
-    return LastingConsole(stderr=stderr, markup=False, emoji=False)
-
-
-console = plain_console()
+console = PlainConsole()
 """The standard output."""
 
 
@@ -37,7 +21,7 @@ def print_plain(line: str) -> None:
 
 def print_error(line: str) -> None:
     """Print a line on standard error, as it is."""
-    plain_console(stderr=True).print(line, highlight=False, soft_wrap=True)
+    PlainConsole(stderr=True).print(line, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:

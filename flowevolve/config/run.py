@@ -30,7 +30,7 @@ RESTART_SECONDS = 60.0
 """From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
 WORLDS_OF_TASKS: Mapping[str, str] = {"program": "code", "harness": "harness"}
-"""The simulated model for a task where none is named; for others it is ``rules``."""
+"""The simulated model for a task, or what is evolved, where none is named; for others it is ``rules``."""
 
 Aim = Literal["score", "balanced", "time"]
 

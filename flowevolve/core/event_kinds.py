@@ -32,6 +32,7 @@ class RunStarted(EventBody, kind="run.start"):
     examples: int | None = None
     digest: str | None = None
     given: tuple[str, ...] | None = None
+    digests: Mapping[Text, Text] | None = None
 
 
 @dataclass(frozen=True)

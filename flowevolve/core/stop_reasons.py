@@ -19,6 +19,11 @@ class StopReason(str):
         return self in (INTERRUPTED, CANCELLED)
 
     @property
+    def said(self) -> str:
+        """In words: a limit in time may have been given in any unit."""
+        return "the time limit" if self == TIME else str(self)
+
+    @property
     def exit_code(self) -> int:
         """What the command that ran it exits with; a failure's own code comes from its error."""
         return 130 if self == INTERRUPTED else 0
@@ -34,4 +39,6 @@ STALLED = StopReason("stalled")
 """Nothing is under way and nothing could set anything off."""
 STOPPED = StopReason("stopped")
 STOP_FILE = StopReason("stop_file")
+TIME = StopReason("seconds")
+"""The budget's limit in time."""
 TARGET_SCORE = StopReason("target_score")

@@ -25,7 +25,7 @@ from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Trigger
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
-from flowevolve.core.stop_reasons import STALLED
+from flowevolve.core.stop_reasons import STALLED, TIME
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.lockstep import Lockstep
@@ -78,7 +78,7 @@ class Lifecycle:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)
             else:  # a run that is gone on with begins nothing new
-                dispatcher.stop("seconds", hurry=True)
+                dispatcher.stop(TIME, hurry=True)
         for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
@@ -257,7 +257,7 @@ class Lifecycle:
 
     async def _watch_time(self, limit: float) -> None:
         await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
-        self._dispatcher.stop("seconds", hurry=True)
+        self._dispatcher.stop(TIME, hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
         count = 0

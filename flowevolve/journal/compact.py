@@ -11,10 +11,10 @@ from flowevolve._util.errors import InputError, StorageError
 from flowevolve.core.item_ids import flow_of
 from flowevolve.engine.recovery.recovery import FIT
 from flowevolve.journal.checksums import checksum, seed_of
-from flowevolve.journal.journal import WRITABLE, bring_up_to_date, read_run
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.journal.tables import WRITABLE, bring_up_to_date, read_run
 
 _DROP = """
 UPDATE calls SET messages = NULL, reply = NULL, thinking = NULL, checksum = iif(checksum IS NULL, NULL, checksum_of(

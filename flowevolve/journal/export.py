@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
@@ -24,6 +25,8 @@ from flowevolve.journal.files import open_text, writing
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 Format = Literal["jsonl", "parquet"]
+BEST = "best"
+"""The folder of the best artifact's files."""
 
 _COLUMNS: Mapping[str, Mapping[str, str]] = {
     "candidates": {
@@ -80,9 +83,13 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
 
     Raises:
         DamagedError: if not everything is as it was written.
-        InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
+        InputError: if there is no run, the files can't be written, Parquet is asked for and pyarrow is missing, or a
+            folder to write into is a link that ``out`` did not name: a run directory may come from somebody else.
     """
-    out = path / "export" if out is None else out
+    if out is None:
+        out = path / "export"
+        _refuse_link(out)
+    _refuse_link(out / BEST)
     with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
         recorded.check()
         last = recorded.last_event()
@@ -91,6 +98,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         tables: dict[str, Table] = {}
         for name, columns in _COLUMNS.items():
             file = out / f"{name}.{file_format}"
+            file.unlink(missing_ok=True)  # it may be a link to a file elsewhere
             table: Table = JsonLines(file) if file_format == "jsonl" else Parquet(file, columns)
             tables[name] = stack.enter_context(closing(table))
         best, all_files = dict[str, str](), set[str]()
@@ -100,10 +108,10 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
             all_files.update(files)
             if row["id"] == run.best:
                 best = files
-        _write_best(out / "best", best, all_files)
+        _write_best(out / BEST, best, all_files)
         for call in run.calls():
             tables["calls"].write(_call_row(call))
-        best_files = tuple(out / "best" / file for file in best)
+        best_files = tuple(out / BEST / file for file in best)
         return Exported(out, best_files, tables["candidates"].rows, tables["calls"].rows)
 
 
@@ -111,6 +119,11 @@ def candidate_rows(recorded: RecordedRun) -> Iterator[dict[str, Any]]:
     """The rows of table ``candidates`` as the run has recorded them up to now."""
     last = recorded.last_event()
     return _Run(recorded, upto=-1 if last is None else last[0]).candidates()
+
+
+def _refuse_link(folder: Path) -> None:
+    if folder.is_symlink():
+        raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")
 
 
 class _Run:
@@ -152,7 +165,8 @@ def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
 
 def _files(components: Mapping[str, str]) -> dict[str, str]:
     """The texts by file name: the name of the component, with an ending if it has none, and a number if it is taken."""
-    quoted = {name: Path(quote(name, safe=" ")) for name in components}  # a name may hold anything, a slash for example
+    # A name may hold anything, a slash for example, or half a character.
+    quoted = {name: Path(quote(name, " ", errors="backslashreplace")) for name in components}
     files: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(components, key=lambda name: (not quoted[name].suffix, name)):
@@ -173,6 +187,7 @@ def _write_best(folder: Path, files: Mapping[str, str], earlier: Collection[str]
     if files:
         folder.mkdir(exist_ok=True)
     for file, text in files.items():
+        (folder / file).unlink(missing_ok=True)
         with open_text(folder / file, "w") as opened:
             opened.write(text)
 

@@ -25,8 +25,8 @@ from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.journal.examination import examine
-from flowevolve.journal.journal import SCHEMA_VERSION, find_schema
 from flowevolve.journal.opening import JOURNAL, DamagedError, OpenedJournal, reading
+from flowevolve.journal.tables import SCHEMA_VERSION, find_schema
 from flowevolve.journal.texts import unpack
 from flowevolve.journal.views import VIEWS
 from flowevolve.llm.client.accounting import Spending, Totals

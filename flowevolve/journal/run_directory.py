@@ -22,10 +22,11 @@ from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
 from flowevolve.journal.end_mark import END_MARK
 from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
-from flowevolve.journal.journal import Journal, Sync, find_schema
+from flowevolve.journal.journal import Journal, Sync
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
 from flowevolve.journal.reading import CONFIG, RecordedRun
+from flowevolve.journal.tables import find_schema
 
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"

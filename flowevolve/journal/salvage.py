@@ -16,8 +16,8 @@ from flowevolve.core.item_ids import flow_of
 from flowevolve.journal.checksums import checksum, seed_of
 from flowevolve.journal.end_mark import EndMark
 from flowevolve.journal.examination import CALLS, EVENTS, Findings, examine, rows_between
-from flowevolve.journal.journal import INSERT_CALL, INSERT_EVENT, INSERT_PAYLOAD, SCHEMA_VERSION, make_tables, new_run
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, open_for_recovery
+from flowevolve.journal.tables import INSERT_CALL, INSERT_EVENT, INSERT_PAYLOAD, SCHEMA_VERSION, make_tables, new_run
 from flowevolve.journal.texts import unpack
 from flowevolve.journal.views import VIEWS
 

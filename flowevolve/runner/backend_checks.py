@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.open_files import allow_open_files
 from flowevolve._util.secrets import missing_key
 from flowevolve.config.backends import BACKENDS, REAL_BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
@@ -14,6 +15,9 @@ from flowevolve.config.run import Config
 from flowevolve.runner.assemble import endpoints
 
 LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
+
+OTHER_FILES = 100
+"""Files and pipes that a run needs beside its connections: its journal, the interpreter's own, the sandbox's."""
 
 
 def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
@@ -37,6 +41,24 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
         raise InputError(
             f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
             "(in_process = True); set clock = 'real'"
+        )
+
+
+def check_open_files(config: Config, roles: Iterable[ResolvedRole]) -> None:
+    """Allow this process as many open files as the requests in flight need.
+
+    Raises:
+        InputError: if the system allows fewer.
+    """
+    if not any(model.llm.backend in REAL_BACKENDS for role in roles for model in role.models):
+        return
+    wanted = config.llm.concurrency + OTHER_FILES
+    allowed = allow_open_files(wanted)
+    if allowed < wanted:
+        raise InputError(
+            f"llm.concurrency: {config.llm.concurrency} requests in flight need about {wanted} open files, and this "
+            f"process may open {allowed}; raise that limit ('ulimit -n'), or set at most "
+            f"{max(allowed - OTHER_FILES, 1)} here"
         )
 
 

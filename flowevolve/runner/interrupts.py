@@ -1,43 +1,71 @@
-"""Ctrl-C and SIGTERM, from the start of a command's run to its end."""
+"""Ctrl-C, SIGTERM and SIGHUP, from the start of a command's run to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from types import FrameType
 from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
 
-from flowevolve._util.signals import ending_signals
+from flowevolve._util.outputs import LastingOutput
+from flowevolve._util.signals import ENDING, ending_signals
 from flowevolve._util.tasks import beside
+from flowevolve._util.threads import called, under_way
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.engine.engine import Engine
 from flowevolve.runner.clients import SideTask
 
 T = TypeVar("T")
 
+ONE_PRESS_SECONDS = 0.3
+"""Signals that come sooner than this after one another, in real time, are of one Ctrl-C: a parent process may pass it
+on, too."""
+MOST_NAMED = 3
+"""Of the functions that are waited for, so many are named."""
+_SHOW_CURSOR = "\x1b[?25h"
 
-async def until_interrupted(go: Callable[[SideTask], Awaitable[T]]) -> T | None:
+
+async def until_interrupted(
+    go: Callable[[SideTask], Awaitable[T]],
+    *,
+    numbers: Sequence[signal.Signals] = ENDING,
+    parting: Callable[[], str] = lambda: "",
+) -> T | None:
     """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
 
-    While the engine runs, the first signal stops it, and the second ends it at once; also where it was ending already,
-    for a reason of its own. Before it has begun, and after it has ended, the first one cuts off what is under way, and
-    another ends the process.
+    While the engine runs, the first signal stops it, and the second cuts it off; also where it was ending already, for
+    a reason of its own. Before it has begun, and after it has ended, the first one cuts off what is under way.
+
+    What runs in a thread can't be cut off. Which functions are waited for is said on standard error, and one more
+    signal ends the process at once, with exit code 130 and ``parting`` as its last line. So does one more if the event
+    loop itself is held up.
     """
-    interrupts = _Interrupts()
+    interrupts = _Interrupts(parting)
     async with beside() as tasks:
-        await tasks.start(interrupts.listen)
+        await tasks.start(interrupts.listen, numbers)
         with interrupts.scope:
             return await go(interrupts.side_task)
     return None
 
 
 class _Interrupts:
-    def __init__(self) -> None:
+    def __init__(self, parting: Callable[[], str]) -> None:
         self.scope = anyio.CancelScope()
+        self._parting = parting
         self._engine: Engine | None = None
         self._told = False
         """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
+        self._unheard: float | None = None
+        """When the first signal came that the event loop has not heard of, on the clock of the signal handler."""
+        self._last_chance: float | None = None
+        """Since when all was done that can be done in good order."""
 
     async def side_task(self, engine: Engine) -> None:
         self._engine, self._told = engine, False
@@ -46,15 +74,54 @@ class _Interrupts:
         finally:
             self._engine = None
 
-    async def listen(self, *, task_status: TaskStatus[None]) -> None:
-        with ending_signals() as signals:
+    async def listen(self, numbers: Sequence[signal.Signals], *, task_status: TaskStatus[None]) -> None:
+        with ending_signals(self._at_once, numbers) as signals:
             task_status.started()
             async for _ in signals:
-                if self._engine is None:
-                    self.scope.cancel()
-                    return  # what another signal does is not up to us any more
-                if self._told:
-                    self._engine.cancel(INTERRUPTED)
-                else:
+                self._unheard = None
+                if self._engine is not None and not self._told:
                     self._told = True
                     self._engine.stop(INTERRUPTED)
+                elif self._last_chance is None:
+                    self._last_chance = time.monotonic()
+                    self._cut_off()
+
+    def _cut_off(self) -> None:
+        if waited_for := _named(under_way()):
+            LastingOutput(sys.stderr).write(f"waiting for {waited_for}; Ctrl-C again ends the process at once\n")
+        if self._engine is None:
+            self.scope.cancel()
+        else:
+            self._engine.cancel(INTERRUPTED)
+
+    def _at_once(self, frame: FrameType | None) -> None:
+        """Called by the signal itself, so nothing that the loop is at can keep it waiting."""
+        now = time.monotonic()
+        if self._last_chance is not None:
+            if now - self._last_chance >= ONE_PRESS_SECONDS:
+                self._end_process(frame)
+        elif self._unheard is None:
+            self._unheard = now
+        elif now - self._unheard >= ONE_PRESS_SECONDS:
+            self._last_chance = now
+            held_up = "" if frame is None else f" by {called(frame)}"
+            _write(f"the event loop is held up{held_up}; Ctrl-C again ends the process at once")
+
+    def _end_process(self, frame: FrameType | None) -> None:
+        held_up = [] if frame is None or self._unheard is None else [called(frame)]
+        waited_for = _named([*held_up, *under_way()])
+        _write(f"ended at once{f', in the midst of {waited_for}' if waited_for else ''}")
+        if parting := self._parting():
+            _write(parting)
+        os._exit(INTERRUPTED.exit_code)
+
+
+def _named(calls: Sequence[str]) -> str:
+    more = f" and {len(calls) - MOST_NAMED} more" if len(calls) > MOST_NAMED else ""
+    return f"{', '.join(calls[:MOST_NAMED])}{more}"
+
+
+def _write(line: str) -> None:
+    """Write past whatever is writing to standard error at this moment; a cursor that a live table hid comes back."""
+    with suppress(OSError):  # the terminal may be what has gone
+        os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode(errors="backslashreplace"))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -12,15 +13,15 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from pydantic import ValidationError
-from rich.console import Console
 from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
+from flowevolve._util.console import PlainConsole
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
-from flowevolve.config.run import Config, misplaced_key, parse_config
+from flowevolve.config.run import WORLDS_OF_TASKS, Config, misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
@@ -29,7 +30,7 @@ from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, Watchers, run
-from flowevolve.runner.task_checks import check_task
+from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
@@ -84,7 +85,10 @@ class Arguments(PromptArguments, total=False):
 
 
 def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
-    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks; Ctrl-C returns what there is.
+    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks.
+
+    Ctrl-C finishes what is open and returns what there is, a second one cuts off what is open, and a third ends the
+    process, with exit code 130, if a function of the task does not return.
 
     Either ``prompt``, ``train`` and ``metric`` say what to evolve (with ``val``, ``test``, ``input``, ``program`` and
     ``on_error``: `flowevolve.tasks.metric.MetricTask`), or a ``task`` does, which is an object or the name of one; by
@@ -133,7 +137,9 @@ async def _until_interrupted(task: Task | str | None, algorithm: str, arguments:
     """The result up to an interrupt, if there is one; None if that came before the run began."""
     if threading.current_thread() is not threading.main_thread():  # which alone hears of signals
         return await _evolve(task, algorithm, arguments)
-    return await until_interrupted(partial(_evolve, task, algorithm, arguments))
+    out = arguments.get("out")
+    parting = "" if out is None else f"what was done is in {out}: to go on, start the script again with resume=True"
+    return await until_interrupted(partial(_evolve, task, algorithm, arguments), parting=lambda: parting)
 
 
 async def _evolve(
@@ -160,8 +166,8 @@ async def _evolve(
         sections["staleness"] = {"policy": staleness}
     if isinstance(llm := arguments.get("llm"), LLM):
         sections["llm"] = llm
-    elif sections["clock"] == "real":
-        sections["sim"] = {"profile": "fast-demo"}
+    else:
+        sections["sim"] = _simulated(given_task, arguments.get("clock", "real"))
     config = parse_config(sections, "optimize")
     given = ProvidedObjects(
         None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
@@ -177,6 +183,7 @@ async def _evolve(
                 task=given.task,
                 staleness=given.staleness,
                 again=True,
+                note=_note if arguments.get("progress", True) else None,
                 watchers=watchers,
                 side_task=side_task,
             )
@@ -190,11 +197,28 @@ async def _evolve(
         )
 
 
+def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:
+    """The simulated server: with a model that can write what the task evolves, if that is an object."""
+    if isinstance(task, str):
+        world = None
+    else:
+        check_parts(task)
+        world = WORLDS_OF_TASKS.get(task.seed().kind)
+    return {
+        **({} if world is None else {"world": world}),
+        **({"profile": "fast-demo"} if clock == "real" else {}),
+    }
+
+
+def _note(said: str) -> None:
+    sys.stderr.write(f"note: {said}\n")
+
+
 def _progress(config: Config, *, shown: bool) -> Progress:
     if not shown:
         return Lines(lambda line: None)
-    console = Console(stderr=True)
-    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    console = PlainConsole(stderr=True)
+    write = partial(console.print, highlight=False, soft_wrap=True)
     return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
 
 

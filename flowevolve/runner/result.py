@@ -223,7 +223,7 @@ class Result:
 
     def __repr__(self) -> str:
         simulated = " (simulated)" if self.simulated else ""
-        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason}"
+        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason.said}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
         return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}>"
 
@@ -249,7 +249,7 @@ class Result:
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
             ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
-            ("stopped by", f"{self.stop_reason} after {self.wall_seconds:.1f} s"),
+            ("stopped by", f"{self.stop_reason.said} after {self.wall_seconds:.1f} s"),
         ]
         return view.html(rows, {} if best is None else best.components)
 

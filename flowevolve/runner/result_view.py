@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from flowevolve._util.intervals import Interval, in_brackets
+from flowevolve._util.intervals import Interval, in_brackets, score_said
 
 
 def scores(seed: float | None, best: float | None, interval: Interval | None) -> str:
     """The way from the seed's score to the best one."""
-    return f"{score(seed)} → {score(best)}{in_brackets(interval)}"
-
-
-def score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    return f"{score_said(seed)} → {score_said(best)}{in_brackets(interval)}"
 
 
 def html(rows: Sequence[tuple[str, str]], texts: Mapping[str, str]) -> str:

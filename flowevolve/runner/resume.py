@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.logger import logger
 from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
@@ -34,7 +35,7 @@ from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_be
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
-from flowevolve.tasks.identity import difference
+from flowevolve.tasks.identity import changed_parts, difference
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
@@ -71,13 +72,15 @@ async def resume(
     watchers: Watchers | None = None,
     side_task: SideTask | None = None,
     again: bool = False,
+    note: Callable[[str], None] | None = None,
     plan: Callable[[Config, ProvidedObjects], Plan] = make_plan,
 ) -> Result:
     """Go on with the run in a directory until its budget is spent; one that never began is begun.
 
     ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
     when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
-    instead of being refused. ``plan`` makes what is to be run of the configuration.
+    instead of being refused. ``note`` is told what of the task has changed that the run can go on with; by default it
+    is logged. ``plan`` makes what is to be run of the configuration.
 
     Raises:
         InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
@@ -87,7 +90,15 @@ async def resume(
     directory = Path(directory)
     lock = claim(directory)
     request = _ResumeRequest(
-        directory, lock, config, changes, ProvidedObjects(task, staleness), watchers or Watchers(), side_task, plan
+        directory,
+        lock,
+        config,
+        changes,
+        ProvidedObjects(task, staleness),
+        watchers or Watchers(),
+        side_task,
+        note or _log_note,
+        plan,
     )
     try:
         return await (_go_on(request, again) if has_begun(directory) else _begin(request))
@@ -106,7 +117,12 @@ class _ResumeRequest:
     given: ProvidedObjects
     watchers: Watchers
     side_task: SideTask | None
+    note: Callable[[str], None]
     plan: Callable[[Config, ProvidedObjects], Plan]
+
+
+def _log_note(said: str) -> None:
+    logger().warning("resume.note", note=said)
 
 
 async def _begin(request: _ResumeRequest) -> Result:
@@ -132,16 +148,20 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         _check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
-            raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended, wanted.budget)}")
+            raise InputError(
+                f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
+            )
         planned = request.plan(wanted, request.given)
         _check_task(directory, before.start, planned)
+        new_functions = _check_parts(request, before.start, planned.task)
         table = wanted.model_dump(mode="json")
         with closing(
             RunDirectory(directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
         ) as keeping:
             # A response cache has learnt since then: asked again, it would answer at other times.
             exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
-            if exact and not changed and before.ended is None and not before.was_touched:
+            exact = exact and not changed and not new_functions
+            if exact and before.ended is None and not before.was_touched:
                 return await run_plan(planned, lambda: _Rerun(keeping, recorded), request.watchers, request.side_task)
             history = await in_thread(RunHistory, recorded)
             return await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
@@ -223,6 +243,30 @@ def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
         )
 
 
+FUNCTIONS = ("metric", "program")
+"""Parts of a task that may be mended when a run goes on, as after an error in one."""
+
+
+def _check_parts(request: _ResumeRequest, start: RunStarted, task: Task) -> list[str]:
+    """The functions of the task whose code has changed, which `request.note` is told.
+
+    Raises:
+        InputError: if anything else has, which the run would go on without.
+    """
+    changed = changed_parts(start, task)
+    if other := [name for name in changed if name not in FUNCTIONS]:
+        raise InputError(
+            f"{request.directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "
+            "began, which would go on without that; give what it began with, or start a new run in another directory"
+        )
+    for name in changed:
+        request.note(
+            f"{request.directory}: the code of {name} has changed since the run began; what comes now goes by the new "
+            "one, and scores from before are kept as they are"
+        )
+    return changed
+
+
 def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
     old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
     wrong = [
@@ -254,6 +298,12 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return flat
 
 
+def _is_same_start(event: Event, before: Event) -> bool:
+    """Whether both begin the same run; what an older version did not write of it does not count."""
+    new, old = event.body, before.body
+    return isinstance(new, RunStarted) and isinstance(old, RunStarted) and replace(new, digests=old.digests) == old
+
+
 class _Rerun:
     """A run directory whose run is being done again: nothing is written until that is where it was.
 
@@ -275,7 +325,7 @@ class _Rerun:
         if before is None:
             if not self._given_up:
                 self._directory.event(event)
-        elif event.to_json() != before.to_json():
+        elif event.to_json() != before.to_json() and not _is_same_start(event, before):
             self._given_up = True
             if not (isinstance(event.body, RunStopping) and StopReason(event.body.reason).leaves_work):
                 raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")

@@ -46,7 +46,7 @@ from flowevolve.runner.assemble import (
     open_response_cache,
     open_roles,
 )
-from flowevolve.runner.backend_checks import check_backend, check_keys
+from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
@@ -58,10 +58,6 @@ from flowevolve.vllm.server import ServerListener
 
 AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
 """By what each aim multiplies the number of flows that there is use for."""
-
-
-_OPENS_SERVERS: OpenRoles = open_roles
-"""What opens the roles of most runs: by transports to servers, whose keys have to be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +150,11 @@ def make_plan(
     given: ProvidedObjects,
     *,
     algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
-    open_roles: OpenRoles = open_roles,
+    opens_roles: OpenRoles | None = None,
 ) -> Plan:
-    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``open_roles`` opens the LLM roles.
+    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
+
+    By default they are opened by transports to servers, whose keys have to be there.
 
     Raises:
         InputError: if the configuration can't be run.
@@ -167,6 +165,7 @@ def make_plan(
         )
     roles = make_roles(config)
     check_backend(config, roles)
+    check_open_files(config, roles.values())
     task = make_task(config) if given.task is None else given.task
     check_task(task, "run")
     check_parts(task)
@@ -181,9 +180,9 @@ def make_plan(
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
     templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
     prices = price_table(config, model_names(roles.values()))
-    if open_roles is _OPENS_SERVERS:
+    if opens_roles is None:
         check_keys(roles.values())
-    return Plan(config, given, task, made, staleness, templates, roles, prices, open_roles)
+    return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
 
 
 async def run_plan(

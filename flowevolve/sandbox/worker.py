@@ -56,7 +56,11 @@ class Worker:
                     self.close()
                     errors.seek(0)
                     why = " ".join(errors.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
-                    mend = isolation.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
+                    mend = (
+                        isolation.RISK
+                        if self._isolated
+                        else "programs need to be allowed to start, and room in the temporary folder"
+                    )
                     raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
                 finally:
                     os.close(info)

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
+from flowevolve._util.digests import text_digest
 from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.task import Example, Task
 
 
+@runtime_checkable
+class Digested(Protocol):
+    """A task that has more than a seed and examples to be told apart by."""
+
+    def digests(self) -> Mapping[str, str]:
+        """Digests of its parts, by name."""
+
+
 def identity(task: Task) -> RunStarted:
-    """The task's name, the number of its validation examples, and a digest of them that ignores their order."""
-    digest = blake2b(digest_size=6)
-    for line in sorted(map(_line, task.data.val)):
-        digest.update(line.encode())
-    return RunStarted(task=task.name, examples=len(task.data.val), digest=digest.hexdigest())
+    """The task's name, the number of its validation examples, a digest of them that ignores their order, and digests of
+    its seed, its training examples and what else it is made of.
+    """
+    return RunStarted(
+        task=task.name,
+        examples=len(task.data.val),
+        digest=text_digest(sorted(map(_line, task.data.val))),
+        digests={
+            "prompt": task.seed().id,
+            "train": text_digest(sorted(map(_line, task.data.train))),
+            **(task.digests() if isinstance(task, Digested) else {}),
+        },
+    )
 
 
 def difference(before: RunStarted, task: Task) -> str | None:
@@ -26,6 +44,19 @@ def difference(before: RunStarted, task: Task) -> str | None:
     if all(getattr(before, name) in (None, getattr(after, name)) for name in ("task", "examples", "digest")):
         return None
     return f"of {_words(before)}, not of {_words(after)}"
+
+
+def changed_parts(before: RunStarted, task: Task) -> list[str]:
+    """What of a task's digests is another than the run began with: only of those that are known of both.
+
+    What is a function's is compared only under the Python that the run began with.
+    """
+    old, new = before.digests or {}, identity(task).digests or {}
+    return [
+        name
+        for name in new
+        if name in old and old[name] != new[name] and old[name].rpartition(":")[0] == new[name].rpartition(":")[0]
+    ]
 
 
 def _words(of: RunStarted) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from flowevolve._util.clock import in_thread
+from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
@@ -92,6 +93,15 @@ class MetricTask:
 
     def seed(self) -> Artifact:
         return Artifact(self._prompt)
+
+    def digests(self) -> Mapping[str, str]:
+        """Of the input and of the functions that were given, so that a run that goes on can tell what has changed."""
+        functions = {"metric": self._metric, "program": self._program}
+        found = {name: code_digest(each) for name, each in functions.items() if each is not None}
+        return {
+            "input": text_digest([self._input or ""]),
+            **{name: digest for name, digest in found.items() if digest is not None},
+        }
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, calls = self._rows[example.id], list[Call]()

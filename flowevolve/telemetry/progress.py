@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flowevolve._util.clock import Clock
+from flowevolve._util.intervals import score_said
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.discard_reasons import UNCHANGED
@@ -37,7 +38,7 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.stop_reasons import INTERRUPTED
+from flowevolve.core.stop_reasons import INTERRUPTED, StopReason
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 
@@ -222,14 +223,15 @@ class Lines(Progress):
         elif isinstance(event.body, RunStopping):
             flows = f"{figures.open_flows} flow{'' if figures.open_flows == 1 else 's'}"
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
-            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {flows} to finish{cut}")
+            reason = StopReason(event.body.reason).said
+            self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
         elif better or figures.seconds - self._written >= self._pause:
             self._written = figures.seconds
             self._write(f"{figures.seconds:9.1f} s  " + "  ".join(self._parts()))
 
     def _parts(self) -> Iterator[str]:
         figures, calls = self._figures, self._calls
-        yield f"best {_score(figures.best_score)} ({figures.best})"
+        yield f"best {score_said(figures.best_score)} ({figures.best})"
         yield f"version {figures.version}"
         yield f"proposals {figures.proposals} ({figures.rate()})"
         yield f"accepted {figures.accepted}"
@@ -276,10 +278,12 @@ class LiveTable(Progress):
 
     def _table(self) -> Table:
         figures = self._figures
-        state = f"stopping: {figures.stopping}" if figures.stopping else "running"
+        state = f"stopping: {StopReason(figures.stopping).said}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {figures.open_flows} flows open")
-        table.add_row("best", f"{_score(figures.best_score)} ({figures.best}); seed {_score(figures.seed_score)}")
+        table.add_row(
+            "best", f"{score_said(figures.best_score)} ({figures.best}); seed {score_said(figures.seed_score)}"
+        )
         if budget := self._used():
             table.add_row("budget", budget)
         unchanged = f"; {figures.unchanged} replies changed nothing" if figures.unchanged else ""
@@ -324,7 +328,3 @@ def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] =
     if budget.target_score is not None:
         parts.append(f"until a score of {budget.target_score:g}")
     return ", ".join(parts)
-
-
-def _score(score: float | None) -> str:
-    return "-" if score is None else f"{score:.4f}"

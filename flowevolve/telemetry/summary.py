@@ -10,8 +10,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from flowevolve._util.intervals import in_brackets
+from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
 
 _EXAMPLE_CHARACTERS = 160
@@ -28,8 +29,11 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     head.add_row("backend", f"{result['backend']}{simulated}")
     if replayed := _table(result.get("replay")):
         head.add_row("replay", _replies(replayed))
-    head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
-    scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
+    head.add_row(
+        "stopped by", f"{StopReason(str(result['stop_reason'])).said} after {_number(result['wall_seconds']):.1f} s"
+    )
+    best_said = f"{score_said(best.get('score'))}{_interval(best.get('interval'))}"
+    scores = f"seed {score_said(result['seed_score'])}, best {best_said}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     head.add_row("score", f"{scores} ({best.get('id')}{length}){_no_better(result['seed_score'], best.get('score'))}")
     if fresh := best.get("fresh"):
@@ -39,8 +43,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if metrics := _table(best.get("metrics")):
         head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:
-        best_score = f"{_score(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
-        scores = f"seed {_score(held_out['seed_score'])}, best {best_score}"
+        best_score = f"{score_said(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
+        scores = f"seed {score_said(held_out['seed_score'])}, best {best_score}"
         head.add_row("held out", f"{scores} on {held_out['examples']} test examples")
     unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
     head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}")
@@ -181,7 +185,3 @@ def _no_better(seed: object, best: object) -> str:
     if not isinstance(seed, int | float) or not isinstance(best, int | float) or best > seed:
         return ""
     return ": nothing better than the seed was found"
-
-
-def _score(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, int | float) else "-"

@@ -60,8 +60,8 @@ def find_executable(named: str) -> Path:
         found = shutil.which(str(place))
     if found is None:
         raise InputError(
-            f"vllm.executable: there is no command {named!r}; install vLLM with pip install 'flowevolve[vllm]' "
-            "(docs/how-to/vllm.md says how for the CPU), or name its command or environment"
+            f"vllm.executable: there is no command {named!r}; install vLLM with pip install 'flowevolve[vllm]', "
+            "or a build for the CPU into an environment of its own, and name its command or environment"
         )
     return Path(found).absolute()
 

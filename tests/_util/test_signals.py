@@ -11,13 +11,13 @@ import pytest
 from flowevolve._util.signals import ending_signals
 
 
-async def first() -> tuple[int, bool]:
+async def first(sent: signal.Signals = signal.SIGINT) -> tuple[int, bool]:
     """The first signal that is told of, and whether the handler of before is back afterwards."""
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(sent)
     with anyio.fail_after(30), ending_signals() as signals:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(sent)
         number = await anext(aiter(signals))
-    return int(number), signal.getsignal(signal.SIGINT) is before
+    return int(number), signal.getsignal(sent) is before
 
 
 def test_on_this_system() -> None:
@@ -30,3 +30,22 @@ def test_where_the_loop_takes_no_handlers(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", none)
     assert anyio.run(first) == (signal.SIGINT, True)
+
+
+def test_a_terminal_that_is_closed_ends_as_well() -> None:
+    assert anyio.run(first, signal.SIGHUP)[0] == signal.SIGHUP
+
+
+def test_what_nohup_switched_off_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+
+        async def go() -> int:
+            with anyio.fail_after(30), ending_signals() as signals:
+                signal.raise_signal(signal.SIGHUP)
+                signal.raise_signal(signal.SIGTERM)
+                return int(await anext(aiter(signals)))
+
+        assert anyio.run(go) == signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -46,6 +46,21 @@ def test_the_sample_gets_better_on_the_simulated_server(here: Path, monkeypatch:
     assert result["best"]["score"] > result["seed_score"] > 0
 
 
+@pytest.mark.parametrize("said", ["5 dollars", "$5"])
+def test_a_budget_in_dollars_leaves_the_prices_to_be_filled_in(here: Path, said: str) -> None:
+    done = flowevolve("init", "new", "--model", "m/1", "--budget", said, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "to fill in: in run.toml what m/1 costs, as the budget is in dollars" in done.stdout
+    config = here / "new" / "run.toml"
+    assert tomllib.loads(config.read_text())["budget"] == {"dollars": 5}
+    done = flowevolve("check", "run.toml", cwd=here / "new")
+    assert done.returncode == 2
+    assert "budget.dollars: needs the price of 'm/1'" in done.stderr
+    text = config.read_text().replace("# [llm.prices", "[llm.prices")
+    config.write_text(text.replace("# input = ...", "input = 1").replace("# output = ...", "output = 2"))
+    assert tomllib.loads(config.read_text())["llm"]["prices"] == {"m/1": {"input": 1, "output": 2}}
+
+
 def test_own_rows_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = flowevolve("init", "new", "--rows", "rows.csv", "--prompt", 'Say "so".', "--budget", "1 hour", cwd=here)
     assert done.returncode == 0, done.stderr

@@ -80,7 +80,7 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "a budget without a unit": ("init new --budget 10", 2, "such as '10 minutes'"),
     "a budget of no known unit": ("init new --budget 10parsecs", 2, "there are"),
     "a budget of nothing": ("init new --budget 0minutes", 2, "greater than 0"),
-    "a budget without prices": ("init new --budget 5dollars", 2, "prices"),
+    "a budget in dollars of a simulated model": ("init new --budget 5dollars", 2, "--model"),
     "an algorithm that there is not": ("init new --algorithm gepaa", 2, "did you mean 'gepa'?"),
     "an algorithm for programs": ("init new --algorithm cse", 2, "take one of gepa"),
     "a server without a name of its model": ("init new --url http://localhost:8000/v1", 2, "--model"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import runpy
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -85,6 +88,25 @@ def test_the_reader_of_the_output_may_go_away(line: str, tmp_path: Path) -> None
     assert len(done.stdout.splitlines()) == 1
     if line.startswith("run"):
         assert list(tmp_path.glob("runs/*/result.json"))
+
+
+def test_a_run_whose_terminal_is_closed_stops_and_keeps_what_it_has(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    (tmp_path / "run.toml").write_text("drain_seconds = 0\n[budget]\nminutes = 5\n")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "flowevolve", "run", "run.toml", "--out", "out"]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as running:
+        os.close(theirs)
+        shown = b""
+        while b"running" not in shown:
+            shown += os.read(ours, 4096)
+        os.close(ours)  # from now on what it shows is an error
+        running.send_signal(signal.SIGHUP)
+        assert running.wait(60) == 130
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["stop_reason"] == "interrupted"
 
 
 def test_log_lines_are_told_only_where_they_are_asked_for(tmp_path: Path) -> None:

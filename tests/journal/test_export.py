@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -120,6 +120,8 @@ def test_best_holds_the_files_of_the_best_and_none_of_an_earlier_best(tmp_path: 
         ({"a": "1", "a.txt": "2"}, {"a.txt": "2", "a-2.txt": "1"}),
         ({"a-2.txt": "1", "a": "2", "a.txt": "3"}, {"a-2.txt": "1", "a-3.txt": "2", "a.txt": "3"}),
         ({"Main.py": "1", "main.py": "2"}, {"Main.py": "1", "main-2.py": "2"}),  # one file where case does not count
+        ({"lone \ud800": "1"}, {"lone %5Cud800.txt": "1"}),
+        ({"..": "1", "../up.txt": "2"}, {"...txt": "1", "..%2Fup.txt": "2"}),
     ],
 )
 def test_components_whose_names_make_one_file_get_one_each(
@@ -186,3 +188,53 @@ def test_places_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: can't be written"):
         export(tmp_path / "run", tmp_path / "file")
+
+
+@pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
+def test_links_that_somebody_planted_are_replaced_and_not_followed(
+    tmp_path: Path, file_format: Literal["jsonl", "parquet"]
+) -> None:
+    """A run directory may come from somebody else: nothing outside it is written when it is exported."""
+    if file_format == "parquet":
+        pytest.importorskip("pyarrow")
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    made = Recording(run)
+    candidate = Candidate("c0", Artifact({"p": "mine"}))
+    made.propose(candidate)
+    made.commit(Add(candidate), best="c0")
+    made.directory.close()
+    best = run / "export" / "best"
+    best.mkdir(parents=True)
+    outside.write_text("precious")
+    links = [run / "export" / f"{name}.{file_format}" for name in ("candidates", "scores", "lineage", "calls")]
+    for link in [*links, best / "p.txt"]:
+        link.symlink_to(outside)
+    export(run, file_format=file_format)
+    assert outside.read_text() == "precious"
+    assert (best / "p.txt").read_text() == "mine"
+    assert not any(link.is_symlink() for link in links)
+
+
+@pytest.mark.parametrize("folder", ["export", "export/best"])
+def test_a_folder_of_an_export_that_is_a_link_is_refused(tmp_path: Path, folder: str) -> None:
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    made = Recording(run)
+    candidate = Candidate("c0", Artifact({"p": "mine"}))
+    made.propose(candidate)
+    made.commit(Add(candidate), best="c0")
+    made.directory.close()
+    outside.mkdir()
+    (outside / "p.txt").write_text("precious")
+    (run / folder).parent.mkdir(exist_ok=True)
+    (run / folder).symlink_to(outside)
+    with pytest.raises(InputError, match=f"{folder}: is a link to .*outside; remove it, or name another place"):
+        export(run)
+    assert [(file.name, file.read_text()) for file in outside.iterdir()] == [("p.txt", "precious")]
+
+
+def test_a_link_that_the_user_names_is_the_users_choice(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "run", {}).close()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert export(tmp_path / "run", tmp_path / "link").candidates == 0
+    assert (tmp_path / "real" / "candidates.jsonl").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -217,6 +218,28 @@ async def test_settled_means_on_disk(tmp_path: Path) -> None:
             journal.event(Event(seq, 0.0, "a", {}))
             await journal.settled()
             assert numbers(tmp_path / "j.sqlite") == list(range(seq + 1))
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+async def test_a_journal_that_is_gone_is_told_and_not_written_into_the_void(how: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    journal = Journal(folder / "j.sqlite")
+    journal.event(Event(0, 0.0, "a", {}))
+    await journal.settled()
+    folder.rename(tmp_path / "elsewhere")
+    if how == "replaced":
+        folder.mkdir()
+        (folder / "j.sqlite").touch()
+    if how == "removed":
+        shutil.rmtree(tmp_path / "elsewhere")
+    journal.event(Event(1, 0.0, "b", {}))
+    with pytest.raises(StorageError, match=r"j.sqlite: was removed, moved or replaced while the run was going on"):
+        await journal.settled()
+    with pytest.raises(StorageError, match="moved or replaced"):
+        journal.close()
+    if how == "moved":
+        assert numbers(tmp_path / "elsewhere" / "j.sqlite") == [0]
 
 
 def test_on_a_virtual_clock_nothing_waits_for_the_disk(tmp_path: Path) -> None:

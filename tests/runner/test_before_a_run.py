@@ -81,3 +81,29 @@ async def test_a_key_of_a_role_that_is_not_set_is_told(way: str) -> None:
 def test_a_model_without_a_backend_is_not_simulated_in_silence() -> None:
     with pytest.raises(fe.InputError, match="backend is missing, though model is given: set it to 'openai'"):
         parse_config({"budget": {"proposals": 1}, "llm": {"model": "m"}}, "test")
+
+
+async def test_more_requests_in_flight_than_the_system_allows_files_are_refused(
+    served: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (150, 200))  # no test can raise it again
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: None)
+    says = (
+        "llm.concurrency: 300 requests in flight need about 400 open files, and this process may open 200; raise that "
+        r"limit \('ulimit -n'\), or set at most 100 here"
+    )
+    with pytest.raises(fe.InputError, match=says):
+        await check(config({"model": "m", "base_url": served.url, "concurrency": 300}))
+    assert served.backend.service.stats.finished == 0
+
+
+async def test_the_limit_of_open_files_is_raised_where_it_may_be(served: Serving) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (160, hard))
+    try:
+        await check(config({"model": "m", "base_url": served.url, "concurrency": 80}))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (180, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

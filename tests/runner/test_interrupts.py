@@ -204,3 +204,75 @@ def test_a_run_that_a_signal_cuts_off_as_it_ends_was_interrupted_and_can_be_gone
     whole = clock.run(lambda: fe.resume(tmp_path / "out", task=SHORT), clock="virtual")
     assert (whole.report.stop_reason, whole.report.held) == (reason, 0)
     assert whole.held_out is not None
+
+
+HUNG = """
+import os
+import signal
+import threading
+
+from flowevolve.tasks.metric import MetricTask
+
+FIRST = threading.Lock()
+
+
+def slow(row, output):
+    FIRST.acquire()
+    while True:  # presses Ctrl-C until the process has ended; the pause tells one press from another
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.4)
+
+
+async def held_up(row, output):
+    slow(row, output)
+
+
+ROWS = [{"question": str(number), "answer": "yes"} for number in range(2)]
+
+
+def task():
+    return MetricTask("Answer.", ROWS, slow)
+"""
+SCRIPT = """
+import flowevolve as fe
+from hung import ROWS, held_up, slow
+
+fe.optimize(
+    prompt="Answer.", train=ROWS, metric={metric}, llm="simulated", clock="virtual", budget=fe.Budget(proposals=2),
+    progress=False, out="out",
+)
+print("went on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "second"),
+    [
+        ("slow", "waiting for slow() at line 15 of {file}, called 0 s ago; Ctrl-C again ends the process at once"),
+        ("held_up", "the event loop is held up by held_up() at line 19 of {file}; Ctrl-C again ends the process"),
+    ],
+)
+def test_a_third_signal_ends_a_script_whose_metric_hangs(tmp_path: Path, metric: str, second: str) -> None:
+    (tmp_path / "hung.py").write_text(HUNG)
+    command = [sys.executable, "-c", SCRIPT.format(metric=metric)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    said, ended, parting = done.stderr.splitlines()
+    assert said.startswith(second.format(file=tmp_path / "hung.py"))
+    assert ended.startswith("ended at once, in the midst of ")
+    assert parting == "what was done is in out: to go on, start the script again with resume=True"
+
+
+def test_a_third_signal_ends_a_command_whose_metric_hangs_and_what_was_done_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "hung.py").write_text(HUNG)
+    (tmp_path / "run.toml").write_text(
+        CONFIG.replace("signalling:Signalling", "hung:task").replace("held_out = true", "")
+    )
+    done = flowevolve(tmp_path, "run", "run.toml", "--out", "out", how=signal.SIGINT)
+    assert done.returncode == 130
+    assert done.stderr.endswith("interrupted; to go on: flowevolve resume out\n")
+    with RecordedRun(tmp_path / "out") as recorded:
+        assert any(True for _ in recorded.calls())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Sco
 from flowevolve.policies.staleness import Full
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import LONG
+from tests.support.number_programs import NumberTask
 
 
 def test_optimize_improves_on_the_seed_and_says_it_was_simulated(tmp_path: Path) -> None:
@@ -41,6 +43,20 @@ def test_objects_stand_in_for_names() -> None:
     result = fe.optimize(task, staleness=Full(), budget=fe.Budget(proposals=5), clock="virtual")
     assert result.report.spent.proposals >= 5
     assert result.report.staleness.discarded == 0
+
+
+def test_a_simulated_model_writes_programs_for_a_task_of_programs_that_is_given_as_an_object(tmp_path: Path) -> None:
+    result = fe.optimize(
+        NumberTask(),
+        "one_plus_lambda",
+        llm="simulated",
+        clock="virtual",
+        budget=fe.Budget(proposals=4),
+        out=tmp_path / "run",
+        progress=False,
+    )
+    assert result.proposals >= 4
+    assert tomllib.loads((tmp_path / "run" / "config.toml").read_text())["sim"]["world"] == "code"
 
 
 class Broken:

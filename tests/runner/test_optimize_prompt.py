@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +62,43 @@ def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
         fe.optimize(
             prompt="p", train=ROWS, metric=broken, llm="simulated", budget=fe.Budget(proposals=1), clock="virtual"
         )
+
+
+def going_on(out: Path, **changes: Any) -> fe.Result:
+    given = {"prompt": "Answer briefly.", "train": ROWS[:8], "val": ROWS[8:], "metric": length, **changes}
+    return fe.optimize(**given, llm="simulated", clock="virtual", budget=fe.Budget(proposals=2), out=out, resume=True)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("begun") / "run"
+    going_on(out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"prompt": "Answer at length."}, "prompt has changed since the run began, which would go on without that"),
+        ({"train": ROWS[:7]}, "train has changed"),
+        ({"val": ROWS[7:]}, "the run's scores are of task 'prompt' with 4 validation examples"),
+        ({"input": "Q: {question}"}, "input has changed"),
+        ({"prompt": "Answer!", "train": ROWS[:7]}, "prompt and train have changed"),
+    ],
+)
+def test_a_run_is_not_gone_on_with_by_another_prompt_or_rows(
+    begun: Path, changes: Mapping[str, object], named: str
+) -> None:
+    with pytest.raises(fe.InputError, match=re.escape(named)):
+        going_on(begun, **changes)
+
+
+def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    going_on(begun)
+    assert "note:" not in capsys.readouterr().err
+    going_on(begun, metric=lambda row, output: 1.0)
+    assert "note: " in (said := capsys.readouterr().err)
+    assert "the code of metric has changed since the run began" in said
 
 
 class Unfinished:

@@ -94,6 +94,14 @@ def test_a_result_is_the_same_in_a_pickle_a_file_and_a_run_directory(tmp_path: P
         _ = again.report
 
 
+def test_a_limit_in_time_is_told_as_that_whatever_unit_it_was_given_in(capsys: pytest.CaptureFixture[str]) -> None:
+    result = fe.optimize(budget=fe.Budget(minutes=1), clock="virtual")
+    assert "stopped by the time limit" in repr(result)
+    assert "<th>stopped by</th><td>the time limit after" in result._repr_html_()
+    assert result.stop_reason == "seconds"
+    assert "stopping: the time limit; " in capsys.readouterr().err
+
+
 def test_parts_are_read_as_they_were_written(result: fe.Result) -> None:
     loaded = pickle.loads(pickle.dumps(result))
     assert loaded.llm.usage == result.llm.usage

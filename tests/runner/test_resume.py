@@ -343,7 +343,7 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
     assert again.proposals >= first.proposals, "what the limit had cut off may be finished"
     once_more = script()
     assert once_more.llm.requests == again.llm.requests, "nothing new is begun"
-    with pytest.raises(InputError, match=r"has ended \(seconds\).*--set budget\.minutes=…"):
+    with pytest.raises(InputError, match=r"has ended \(the time limit\).*--set budget\.minutes=…"):
         resume(tmp_path, task=rules(6))
 
 

@@ -116,7 +116,7 @@ def test_a_case_that_fails_counts_worst_and_comes_first(text: str, failure: str)
     assert dict(assessed.candidate.scores) == {"a": 1.0, "b": -100.0}
     assert assessed.failure is not None
     assert assessed.failure.startswith(failure)
-    assert assessed.failure.endswith("(1 of 2 cases failed, b so)")
+    assert assessed.failure.endswith("(1 of 2 cases failed; this is case b)")
     assert str(assessed.candidate.attributes["feedback"]).startswith("b (-100): ")
 
 
@@ -124,7 +124,7 @@ def test_a_case_that_fails_counts_worst_and_comes_first(text: str, failure: str)
 def test_a_score_that_nothing_can_be_ranked_beside_is_a_failure(value: str) -> None:
     assessed, _, facts = assess({"a": "1", "b": value}, [Level(("b",), -100.0)])
     assert dict(assessed.candidate.scores) == {"a": 1.0, "b": -100.0}
-    assert assessed.failure == f"its score is {value} (1 of 2 cases failed, b so)"
+    assert assessed.failure == f"its score is {value} (1 of 2 cases failed; this is case b)"
     (event,) = events_of(facts, "candidate.assessed")
     assert event.data["score"] == -49.5
 

@@ -19,8 +19,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.journal import journal as written
 from flowevolve.journal.end_mark import EndMark
-from flowevolve.journal.journal import INSERT_CALL, INSERT_EVENT, INSERT_PAYLOAD, make_tables
 from flowevolve.journal.reading import RecordedCall, RecordedRun
+from flowevolve.journal.tables import INSERT_CALL, INSERT_EVENT, INSERT_PAYLOAD, make_tables
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
 

@@ -223,7 +223,7 @@ def optimize(
         config=config,
         task=task,
         parts=parts,
-        roles=role.open_roles,
+        roles=role.opens_roles,
         run_dir=directory,
         logger=logger,
         shown=[each for each in (bar, tracking) if each is not None],

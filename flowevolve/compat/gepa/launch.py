@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from anyio.from_thread import start_blocking_portal
 from gepa.core.result import GEPAResult
@@ -31,8 +34,9 @@ from flowevolve.core.task import Task
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
-from flowevolve.runner.assemble import make_tuning, open_roles
-from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.assemble import make_tuning
+from flowevolve.runner.clients import OpenRoles, SideTask
+from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.resume import is_run, resume
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
 
@@ -48,7 +52,8 @@ class Reflecting:
     """The reflection role: its ``[llm]`` section, and what opens it."""
 
     section: Mapping[str, object]
-    open_roles: OpenRoles
+    opens_roles: OpenRoles | None
+    """None: transports to servers, as for every role."""
 
 
 def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object], concurrency: int) -> Reflecting:
@@ -58,7 +63,7 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
         InputError: if the settings are not those of an ``[llm]`` section.
     """
     if isinstance(model, str):
-        return Reflecting(_section(model, settings), open_roles)
+        return Reflecting(_section(model, settings), None)
     if settings:
         raise InputError(
             f"reflection_lm_kwargs: {', '.join(settings)} are for a model given by its name; leave them out"
@@ -151,7 +156,7 @@ class Launch:
     config: Config
     task: AdapterTask
     parts: Parts
-    roles: OpenRoles
+    roles: OpenRoles | None
     run_dir: Path | None
     logger: LoggerProtocol
     shown: Sequence[AbstractContextManager[object]]
@@ -171,7 +176,7 @@ class Launch:
             try:
                 asyncio.get_running_loop()
             except RuntimeError:
-                clocks.run(self._run)
+                self._run_here()
             else:
                 self._run_beside()
             mirror.tell(
@@ -184,6 +189,18 @@ class Launch:
         return GEPAResult.from_state(
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )
+
+    def _run_here(self) -> None:
+        """Run it on a loop in this thread.
+
+        Raises:
+            KeyboardInterrupt: at Ctrl-C, unless somebody else deals with it. What an adapter's call holds up then is
+                as with `flowevolve.runner.interrupts.until_interrupted`.
+        """
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
+            clocks.run(self._run)
+        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT])):
+            raise KeyboardInterrupt
 
     def _run_beside(self) -> None:
         """Run it on a loop in another thread. What interrupts this one cancels it."""
@@ -201,7 +218,8 @@ class Launch:
             "from several threads at once, adapter_concurrency=8 is faster"
         )
 
-    async def _run(self) -> None:
+    async def _run(self, _: SideTask | None = None) -> Literal[True]:
+        """True when it has ended."""
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
             self.logger.log(
@@ -211,19 +229,20 @@ class Launch:
             await resume(
                 self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
             )
-            return
+            return True
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
         given = ProvidedObjects(self.task)
         keep = (
             None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
         )
         await run_plan(self._plan(self.config, given), keep, watchers, None)
+        return True
 
     def _plan(self, config: Config, given: ProvidedObjects) -> Plan:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:
             return AdapterGEPA(self.task, self.parts, make_tuning(config))
 
-        return make_plan(config, given, algorithm=algorithm, open_roles=self.roles)
+        return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
         """An event sink: what gepa's users look for in its log."""
@@ -243,6 +262,10 @@ class Launch:
                 )
             case _:
                 pass
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _opened(logger: LoggerProtocol) -> AbstractContextManager[object]:

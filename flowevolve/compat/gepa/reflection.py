@@ -14,14 +14,14 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
 from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, TaskFailedError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.records import NewTexts
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import ChatReply, ChatRequest, Message, RefusedError, RejectedError
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.core.pool import Candidate
 
 ROLE = "reflection"
@@ -156,7 +156,8 @@ class CallableTransport:
         """Call it. A thread can't be ended, so the time-out is the function's own business.
 
         Raises:
-            RejectedError: if it raised; RefusedError if it always has.
+            RejectedError: if it raised.
+            TaskFailedError: if it always has.
         """
         (message,) = request.messages
         try:
@@ -167,7 +168,7 @@ class CallableTransport:
             self._failures += 1
             reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"
             if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-                raise RefusedError(f"{reason}, as on each of the first {self._failures} calls") from error
+                raise TaskFailedError(f"{reason}, as on each of the first {self._failures} calls") from error
             raise RejectedError(reason) from error
         self._worked = True
         return ChatReply(text, model=request.model)

@@ -12,7 +12,7 @@ from gepa.api import optimize as gepas_optimize
 from gepa.strategies.eval_policy import FullEvaluationPolicy
 
 import flowevolve.compat.gepa as compat
-from flowevolve._util.errors import BackendRefusedError, InputError, TaskFailedError
+from flowevolve._util.errors import InputError, TaskFailedError
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 
@@ -178,7 +178,7 @@ def test_a_reflection_model_that_returns_no_text_is_named() -> None:
     def reflects(prompt: Any) -> Any:
         return None
 
-    with pytest.raises(BackendRefusedError, match=r"reflection_lm .* returned a NoneType, and has to return a text"):
+    with pytest.raises(TaskFailedError, match=r"reflection_lm .* returned a NoneType, and has to return a text"):
         compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000))
 
 

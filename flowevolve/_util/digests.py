@@ -1,0 +1,44 @@
+"""Whether texts and functions are still those that they were."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from hashlib import blake2b
+from types import CodeType
+
+
+def text_digest(lines: Iterable[str]) -> str:
+    """A short digest of texts, in their order."""
+    digest = blake2b(digest_size=6)
+    for line in lines:
+        digest.update(line.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def code_digest(function: Callable[..., object]) -> str | None:
+    """A digest of what a function does, whatever its comments and its place in a file; None if its code is not at hand.
+
+    It begins with the version of Python, as each compiles in its own way. What the function calls is not in it.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    return f"{sys.version_info.major}.{sys.version_info.minor}:{text_digest(_parts(code))}"
+
+
+def _parts(code: CodeType) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+        elif isinstance(constant, frozenset):
+            yield repr(sorted(map(repr, constant)))  # its own order differs from process to process
+        else:
+            yield repr(constant)

@@ -1,0 +1,22 @@
+"""How many files, pipes and connections this process may have open."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+
+def allow_open_files(wanted: int) -> int:
+    """Raise this process's own limit of open files to ``wanted``, as far as it may; returns how many it may open."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has none, and no such limit
+    except ImportError:
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = max(wanted, soft)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    with suppress(ValueError, OSError):  # macOS has a limit of the system below the one that it tells
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+        soft = min(wanted, hard)
+    return soft

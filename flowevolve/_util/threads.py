@@ -1,0 +1,48 @@
+"""What is under way in worker threads. A thread can't be ended from outside, so who waits for one is told for what."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+_CALLERS = (str(Path(__file__).parents[1]), str(Path(asyncio.__file__).parent))
+"""The folders of this package and of the event loop's, which call what others wrote."""
+_since: dict[int, float] = {}
+"""When the work began that each thread is at, in seconds of real time, by the thread's number."""
+
+
+def noted(function: Callable[[*Args], T], *args: *Args) -> T:
+    """Call a function in this thread; `under_way` tells of it meanwhile."""
+    thread = threading.get_ident()
+    _since[thread] = time.monotonic()
+    try:
+        return function(*args)
+    finally:
+        del _since[thread]
+
+
+def under_way() -> list[str]:
+    """Whose functions are being called in threads, where they are, and for how long: the longest first."""
+    frames, now = sys._current_frames(), time.monotonic()
+    calls = sorted(_since.copy().items(), key=lambda call: call[1])
+    return [f"{called(frames[thread])}, called {now - since:.0f} s ago" for thread, since in calls if thread in frames]
+
+
+def called(frame: FrameType) -> str:
+    """The function that was called last by this package or an event loop, and the line that it is at."""
+    while frame.f_back is not None and not _is_caller(frame) and not _is_caller(frame.f_back):
+        frame = frame.f_back
+    return f"{frame.f_code.co_qualname}() at line {frame.f_lineno} of {frame.f_code.co_filename}"
+
+
+def _is_caller(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_CALLERS)
