@@ -32,6 +32,8 @@ _WAIT: Mapping[int | None, str] = {
 }
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
 """The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
+_NAMES_A_FILE = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""How a rollback journal of a transaction on several files ends. SQLite deletes the file that such a one names."""
 _ENDS = "SELECT (SELECT max(seq) FROM events), (SELECT max(id) FROM calls)"
 _SCHEMAS_WITHOUT_MARKS = frozenset("12345")
 _META = "SELECT key, value FROM meta WHERE key IN ('schema', 'run')"
@@ -179,8 +181,10 @@ def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
 def _roll_back(file: Path) -> None:
     """Undo the transaction that a killed process left open; SQLite does so as it opens a file that it may write to."""
     try:
+        if file.with_name(ROLLBACK).read_bytes().endswith(_NAMES_A_FILE):
+            raise InputError(f"{file}: {ROLLBACK} names another file to be deleted, and no process of ours wrote that")
         _connect(file, "mode=rw").close()
-    except sqlite3.Error:
+    except (sqlite3.Error, OSError):
         _refuse(file, "a killed process has left a transaction open, and nothing can be written here to undo it")
 
 

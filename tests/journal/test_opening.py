@@ -23,6 +23,7 @@ from flowevolve.journal.compact import compact
 from flowevolve.journal.export import export
 from flowevolve.journal.opening import DamagedError
 from flowevolve.journal.reading import RecordedCall, RecordedRun
+from flowevolve.journal.repair import repair
 from flowevolve.journal.run_directory import RunDirectory, has_begun
 from tests.support.depth import LONG, cuts
 from tests.support.killed import as_ordinary_user, killed
@@ -170,6 +171,22 @@ def test_a_read_only_directory_is_refused_where_only_writing_could_tell_what_is_
     with read_only(folder / "compacting"):
         as_ordinary_user(says(folder / "compacting", "has left a transaction open, and nothing can be written here"))
     assert events_and_replies(folder / "compacting") == before
+
+
+def test_a_planted_rollback_journal_deletes_no_file(tmp_path: Path) -> None:
+    """SQLite deletes the file that the rollback journal of a transaction on several files names."""
+    path, precious = tmp_path / "run", tmp_path / "precious"
+    write(path)
+    assert killed(partial(compact, path), 35)
+    precious.write_text("x" * 100)
+    name = bytes(precious)
+    record = (2**30 // 4096 + 1).to_bytes(4, "big") + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big")
+    with (path / "journal.sqlite-journal").open("ab") as planted:
+        planted.write(record + bytes.fromhex("d9d505f920a163d7"))
+    for read in (content, compact, repair, has_begun):
+        with pytest.raises(InputError, match="names another file to be deleted"):
+            read(path)
+    assert precious.exists()
 
 
 def test_a_journal_that_was_left_in_wal_mode_is_read_only_while_nobody_writes(folder: Path) -> None:
