@@ -82,6 +82,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
     removed.
 
     Raises:
+        DamagedError: if not everything is as it was written.
         InputError: if there is no run, the files can't be written, Parquet is asked for and pyarrow is missing, or a
             folder to write into is a link that ``out`` did not name: a run directory may come from somebody else.
     """
@@ -90,6 +91,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         _refuse_link(out)
     _refuse_link(out / BEST)
     with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
+        recorded.check()
         last = recorded.last_event()
         run = _Run(recorded, upto=-1 if last is None else last[0])
         out.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,8 @@ from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.lock import is_held
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, has_begun, read_result
 from flowevolve.llm.client.accounting import Account, Price, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals
@@ -124,6 +125,8 @@ def read_overview(path: Path) -> Overview:
         config = parse_recorded(recorded.config, f"{path}/config.toml")
         if (path / RESULT).is_file():
             return _ended(path, config, read_result(path))
+        if not is_held(path):
+            recorded.check()
         return _from_journal(path, config, recorded)
 
 

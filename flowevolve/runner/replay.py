@@ -20,9 +20,10 @@ from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
-from flowevolve.journal.journal import EMBEDDED, WRITABLE
+from flowevolve.journal.journal import EMBEDDED
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.journal.tables import WRITABLE
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
 from flowevolve.runner.clients import SideTask
@@ -156,6 +157,7 @@ def _read(directory: Path) -> _ReplaySource:
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
+        recorded.check()
         given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")

@@ -14,7 +14,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.engine import RunReport, StageReport
 from flowevolve.journal.files import write_whole, writing
-from flowevolve.journal.reading import JOURNAL
+from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats

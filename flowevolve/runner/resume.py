@@ -29,7 +29,8 @@ from flowevolve.core.stop_reasons import StopReason
 from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
@@ -140,6 +141,7 @@ async def _begin(request: _ResumeRequest) -> Result:
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
+        recorded.check()
         before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
