@@ -16,7 +16,8 @@ from aiohttp.typedefs import Handler, Middleware
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.config.run import Config, parse_config
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import read_result
 from flowevolve.llm.client.usage import MOST_TOKENS
 from flowevolve.runner.result import Result
