@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunSt
 from flowevolve.core.events import Event
 from flowevolve.core.item import INJECTION
 from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
@@ -131,7 +132,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
             raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended, wanted.budget)}")
-        planned = request.plan(wanted, request.given)
+        planned = replace(request.plan(wanted, request.given), trust=_trust(before.start))
         _check_task(directory, before.start, planned)
         table = wanted.model_dump(mode="json")
         with closing(
@@ -204,6 +205,13 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
             f"its script again with resume=True, or flowevolve.resume({str(directory)!r}, "
             f"{', '.join(f'{name}=…' for name in missing)})"
         )
+
+
+def _trust(start: RunStarted) -> ScoreTrust:
+    """Whether programs could forge their scores when the run began; it goes on in the same way."""
+    if start.score_trust is None:
+        return ScoreTrust("shared", "a version began the run that had no other way")
+    return ScoreTrust(start.score_trust, start.shared_because or "")
 
 
 def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
-from flowevolve._util.logger import RUN
+from flowevolve._util.logger import RUN, logger
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
@@ -23,7 +23,8 @@ from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
-from flowevolve.core.task import Task
+from flowevolve.core.score_trust import ScoreTrust
+from flowevolve.core.task import Task, TellsTrust
 from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
@@ -147,6 +148,8 @@ class Plan:
     """Of models, by name."""
     open_roles: OpenRoles
     """Opens the roles."""
+    trust: ScoreTrust | None = None
+    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
 
 
 def make_plan(
@@ -244,6 +247,7 @@ class _Opened:
     clients: Clients
     keeping: RunRecord | None
     history: History | None
+    trust: ScoreTrust | None
 
     async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
@@ -282,6 +286,7 @@ class _Opened:
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
+            score_trust=self.trust,
         )
         if self.keeping is not None:
             await self.keeping.settled()
@@ -317,6 +322,7 @@ async def _opened(
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
+        trust = await _find_trust(plan)
         engine = Engine(
             algorithm,
             llm=client,
@@ -335,7 +341,12 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about=replace(identity(plan.task), given=tuple(plan.given.names())),
+            about=replace(
+                identity(plan.task),
+                given=tuple(plan.given.names()),
+                score_trust=None if trust is None else trust.kind,
+                shared_because=None if trust is None else trust.why or None,
+            ),
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))
@@ -344,7 +355,17 @@ async def _opened(
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
             watch(clients.traffic)
-        yield _Opened(plan, engine, clients, keeping, history)
+        yield _Opened(plan, engine, clients, keeping, history, trust)
+
+
+async def _find_trust(plan: Plan) -> ScoreTrust | None:
+    """Whether programs could forge their scores; None of a task that runs no programs."""
+    if not isinstance(plan.task, TellsTrust):
+        return None
+    trust = await plan.task.find_trust(plan.trust)
+    if trust.kind == "shared":
+        logger().warning("scores.shared", why=trust.why)
+    return trust
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
