@@ -25,6 +25,8 @@ _REPEATS = 3
 """The most runs of the seed with an evaluator that shares its sandbox."""
 _EQUAL = 1e-9
 """The relative difference up to which two scores are the same."""
+_EQUAL_IN_NOISE = 1e-3
+"""The same, of an evaluator whose scores of one program differ: measured times may be among what they are made of."""
 
 
 def trust_by_settings(problem: Problem, settings: SandboxSettings) -> ScoreTrust | None:
@@ -102,7 +104,7 @@ class Trial:
 def _alike(apart: Sequence[float], beside: Sequence[float]) -> bool:
     """Whether a score in one form is as near to those in the other as these are to one another."""
     low, high = min(beside), max(beside)
-    room = high - low + _EQUAL * max(abs(low), abs(high))
+    room = high - low + (_EQUAL_IN_NOISE if high > low else _EQUAL) * max(abs(low), abs(high))
     return any(low - room <= score <= high + room for score in apart)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event, Thread
 
@@ -16,8 +17,13 @@ from flowevolve.sandbox.outcome import Outcome, no_report
 from flowevolve.sandbox.pool import Sandbox
 from flowevolve.sandbox.worker import Worker
 
+with suppress(ImportError):  # Windows has none, and programs are refused there
+    import fcntl
+
 GRACE_SECONDS = 0.3
 """The time in which a program has to end after its evaluator, before its sandbox is killed."""
+_PIPE_BYTES = 2**20
+"""What a pipe holds: with more than the usual 64 KB, long messages go over in fewer pieces."""
 _SERVE = """\
 def serve(**given):
     from flowevolve.sandbox.inside import served
@@ -61,6 +67,8 @@ def _pipe() -> tuple[int, int]:
     """A pipe that processes of a sandbox can open anew; as they run as another user if we are root, anybody may."""
     ends = os.pipe()
     os.fchmod(ends[0], 0o666)
+    with suppress(OSError):  # a user may have only so much of it
+        fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return ends
 
 
@@ -72,7 +80,9 @@ class _Both:
         self._program = program
         self._judged = Event()
         self._broken: Outcome | None = None
-        """How the program ended, if it exceeded a limit before the evaluator had ended."""
+        """How the program ended, if it exceeded a limit."""
+        self._ended_both = False
+        """Whether that was before the evaluator had ended."""
 
     def kill(self) -> None:
         self._evaluator.kill()
@@ -89,10 +99,13 @@ class _Both:
         if serving.is_alive():
             self._program.kill()
             serving.join()
-        return outcome if self._broken is None else self._broken
+        failed = outcome is None or outcome.status != "ok"
+        return self._broken if self._broken is not None and (failed or self._ended_both) else outcome
 
     def _serve(self, asked: Request, channel: tuple[int, int]) -> None:
         outcome = self._program.run(asked, channel)
-        if not self._judged.is_set() and outcome is not None and outcome.status in ("timeout", "memory", "killed"):
-            self._broken = outcome
+        if outcome is None or outcome.status not in ("timeout", "memory", "killed"):
+            return
+        self._broken, self._ended_both = outcome, not self._judged.is_set()
+        if self._ended_both:
             self._evaluator.kill()

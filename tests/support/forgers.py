@@ -247,7 +247,7 @@ WANTED = re.compile(rb"the-answer-is-\d+")
 def places():
     for top in ("/tmp", "/run", "/dev/shm", "/home", "/root", "/work", os.getcwd(), *sys.argv):
         for folder, inner, files in os.walk(top):
-            inner[:] = [name for name in inner if name != "packages"]
+            inner[:] = [name for name in inner if name != "packages" and os.path.join(folder, name) != sys.base_prefix]
             yield from (os.path.join(folder, name) for name in files)
     for process in filter(str.isdecimal, os.listdir("/proc")):
         yield from (f"/proc/{process}/{name}" for name in ("environ", "cmdline", "maps", "cwd/answer.txt", "root/answer.txt"))

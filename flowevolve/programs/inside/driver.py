@@ -45,7 +45,12 @@ def apart(entry: str, **given: object) -> Said:
 
     stand_in.offer(standard_output=entry == "command")
     functions: dict[str, Callable[..., Said]] = {name: globals()[name] for name in _ENTRIES}
-    said = functions[entry](program=stand_in.TEXT, **given)
+    try:
+        said = functions[entry](program=stand_in.TEXT, **given)
+    except Exception as error:
+        if notes := stand_in.notes():
+            raise RuntimeError("; ".join(notes)) from error
+        raise
     return {**said, "notes": stand_in.notes()}
 
 

@@ -2,7 +2,8 @@
 
 A message is JSON, in which what JSON has no form for is a table with a tag, and after it the bytes of arrays. Reading
 one runs no code of the sender's: it makes nothing but None, booleans, numbers, texts, bytes, lists, tuples, sets,
-dicts, arrays and scalars of numpy, and what ``resolve`` makes of the number of an object that stays with the sender.
+dicts, arrays and scalars of numpy, members of the reader's own enumerations, and what ``resolve`` makes of the number
+of an object that stays with the sender.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from enum import Enum, EnumType
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,8 +34,9 @@ _HEADER = struct.Struct("!QII")
 """A mark, the bytes of JSON, the bytes after it."""
 _MARK = 0x666C6F7765766F6C
 _DTYPE = re.compile(r"[<>|=]?(?:[?biufcSU]\d*|[mM]8(?:\[\d*\w+\])?)")
-_SIMPLE = (str, float, bool, type(None))
+_SIMPLE = frozenset({str, float, bool, type(None)})
 """What JSON has a form for, except for integers, of which it bears only short ones."""
+_NESTED = frozenset({list, dict})
 
 Refer = Callable[[object], object]
 """The table's content for an object that is not plain; raises NotPlainError if it may not be referred to."""
@@ -95,6 +99,17 @@ def _exactly(descriptor: int, count: int) -> bytes:
     return bytes(parts)
 
 
+def _member(module: str, name: str, member: str) -> Enum:
+    """The member of an enumeration that is imported here, too."""
+    kind: object = sys.modules.get(module)
+    for part in name.split("."):
+        kind = vars(kind).get(part) if isinstance(kind, ModuleType | EnumType) else None
+    found: object = kind.__members__.get(member) if isinstance(kind, EnumType) else None
+    if not isinstance(found, Enum):
+        raise ValueError(f"an enumeration that is not known here: {module}.{name}")
+    return found
+
+
 class _Writer:
     def __init__(self, refer: Refer) -> None:
         self.blobs: list[bytes] = []
@@ -112,6 +127,9 @@ class _Writer:
                 return {"scalar": self._array(self._numpy.asarray(value))}
             if isinstance(value, self._numpy.ndarray):
                 return {"array": self._array(value)}
+        if isinstance(value, Enum):
+            kind = type(value)
+            return {"member": [kind.__module__, kind.__qualname__, value.name]}
         match value:
             case int():
                 number = int(value)
@@ -125,18 +143,22 @@ class _Writer:
             case bytes() | bytearray():
                 return {"bytes": self._blob(bytes(value))}
             case list():
-                return [self.written(each, depth + 1) for each in value]
+                return self._all(value, depth)
             case tuple():
-                return {"tuple": [self.written(each, depth + 1) for each in value]}
+                return {"tuple": self._all(value, depth)}
             case set() | frozenset():
-                kind = "set" if isinstance(value, set) else "frozenset"
-                return {kind: [self.written(each, depth + 1) for each in value]}
+                return {"set" if isinstance(value, set) else "frozenset": self._all(value, depth)}
             case dict():
                 pairs = value.items()
                 return {"dict": [[self.written(key, depth + 1), self.written(each, depth + 1)] for key, each in pairs]}
         if self._numpy is not None and hasattr(value, "__array__") and not isinstance(value, type):
             return {"array": self._array(self._numpy.asarray(value))}
         return {"object": self._refer(value)}
+
+    def _all(self, values: Collection[object], depth: int) -> list[object]:
+        if _SIMPLE.issuperset(map(type, values)):  # long lists are most often lists of numbers
+            return list(values)
+        return [self.written(each, depth + 1) for each in values]
 
     def _array(self, array: NDArray[np.generic]) -> object:
         if not _DTYPE.fullmatch(array.dtype.str):
@@ -159,7 +181,9 @@ class _Reader:
         if depth > DEEPEST:
             raise ValueError(f"data nested more than {DEEPEST} deep")
         if isinstance(said, list):
-            return [self.read(each, depth + 1) if type(each) in (list, dict) else each for each in said]
+            if _NESTED.isdisjoint(map(type, said)):
+                return said
+            return [self.read(each, depth + 1) for each in said]
         if not isinstance(said, dict):
             return said
         ((tag, content),) = said.items()
@@ -176,6 +200,8 @@ class _Reader:
                 return self._take(size)
             case "complex", [float(real), float(imaginary)]:
                 return complex(real, imaginary)
+            case "member", [str(module), str(name), str(member)]:
+                return _member(module, name, member)
             case "int", str(digits):
                 return int(digits, 16)
             case "object", _:

@@ -13,8 +13,9 @@ import inspect
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 
@@ -79,11 +80,12 @@ def load(names: dict[str, object]) -> Callable[[str], object]:
 
     A module that is run as a script is the program run as a script, and the process ends as that did.
     """
-    if names["__name__"] == "__main__":
+    called = str(names.get("__name__", "program"))
+    if called == "__main__":
         _run_as_script()
     for name in _OWN:
         names.pop(name, None)
-    loaded = _ask("load", str(names["__name__"]))
+    loaded = _ask("load", called)
     match loaded:
         case {"module": module, "data": list(data), "objects": dict(objects)}:
             names.update(objects)
@@ -128,8 +130,7 @@ def _ask(what: str, of: object) -> object:
     except plain.NotPlainError as error:
         note(str(error))
         raise TypeError(f"a program that is held apart can only be given plain data: {error}") from None
-    with (_folder() / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _alone():
         answers, questions = _pipes()
         try:
             plain.send(questions, question)
@@ -140,6 +141,16 @@ def _ask(what: str, of: object) -> object:
         case {"error": dict(told)}:
             raise _exception(told)
     return answer.get("value")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    lock = os.open(_folder() / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _answer(answers: int, asked: str) -> Mapping[object, object]:
@@ -207,6 +218,7 @@ def note(what: str) -> None:
         file.write(f"{' '.join(what.split())[:500]}\n")
 
 
+@cache
 def _place() -> tuple[int, bool, Path]:
     first, standard_output, folder = os.environ[_VARIABLE].split(":", 2)
     return int(first), standard_output == "1", Path(folder)
