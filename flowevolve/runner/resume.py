@@ -24,7 +24,6 @@ from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunSt
 from flowevolve.core.events import Event
 from flowevolve.core.item import INJECTION
 from flowevolve.core.policies import StalenessPolicy
-from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
@@ -34,6 +33,7 @@ from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_be
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
@@ -132,7 +132,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
             raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended, wanted.budget)}")
-        planned = replace(request.plan(wanted, request.given), trust=_trust(before.start))
+        planned = replace(request.plan(wanted, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
         table = wanted.model_dump(mode="json")
         with closing(
@@ -205,13 +205,6 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
             f"its script again with resume=True, or flowevolve.resume({str(directory)!r}, "
             f"{', '.join(f'{name}=…' for name in missing)})"
         )
-
-
-def _trust(start: RunStarted) -> ScoreTrust:
-    """Whether programs could forge their scores when the run began; it goes on in the same way."""
-    if start.score_trust is None:
-        return ScoreTrust("shared", "a version began the run that had no other way")
-    return ScoreTrust(start.score_trust, start.shared_because or "")
 
 
 def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:

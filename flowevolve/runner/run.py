@@ -12,7 +12,7 @@ from typing import Protocol
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
-from flowevolve._util.logger import RUN, logger
+from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
@@ -24,7 +24,7 @@ from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
-from flowevolve.core.task import Task, TellsTrust
+from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
@@ -53,6 +53,7 @@ from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.task_checks import check_parts, check_task
+from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -322,7 +323,7 @@ async def _opened(
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
-        trust = await _find_trust(plan)
+        trust = await find_trust(plan.task, plan.trust)
         engine = Engine(
             algorithm,
             llm=client,
@@ -356,16 +357,6 @@ async def _opened(
         for watch in watchers.traffic:
             watch(clients.traffic)
         yield _Opened(plan, engine, clients, keeping, history, trust)
-
-
-async def _find_trust(plan: Plan) -> ScoreTrust | None:
-    """Whether programs could forge their scores; None of a task that runs no programs."""
-    if not isinstance(plan.task, TellsTrust):
-        return None
-    trust = await plan.task.find_trust(plan.trust)
-    if trust.kind == "shared":
-        logger().warning("scores.shared", why=trust.why)
-    return trust
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
