@@ -1,7 +1,8 @@
-"""Problems with an evaluator that runs the program itself, in the same sandbox.
+"""Problems with an evaluator that runs the program itself.
 
-So a program can't get out of the sandbox, but it could forge its own score. Problems that score outside of the sandbox,
-such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
+Where it works so, the evaluator has a sandbox of its own, and what it imports stands in for the program, which is in
+another (`SandboxPair`). Otherwise the two share one: the program can't get out of it, but it could forge its own score.
+Problems that score outside of the sandbox, such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
 """
 
 from __future__ import annotations
