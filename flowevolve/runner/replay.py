@@ -160,11 +160,11 @@ def _read(directory: Path) -> _ReplaySource:
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
-        start, record = recorded.start, ReplayableCalls(_recorded_calls(recorded))
-        if start is None or not record.can_stand_in:
+        start, given, record = recorded.start, recorded.given, ReplayableCalls(_recorded_calls(recorded))
+        if start is None or given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
         config = parse_recorded(recorded.config, f"{directory}/config.toml")
-    return _ReplaySource(config, recorded.given or frozenset(), record, earlier_trust(start))
+    return _ReplaySource(config, given, record, earlier_trust(start))
 
 
 def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
