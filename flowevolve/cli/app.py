@@ -228,6 +228,8 @@ def export_command(
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
     if done.best:
         print_plain(f"the best one: {', '.join(map(str, done.best))}")
+    if done.trust is not None:
+        print_plain(f"scores {done.trust}")
 
 
 def compact_command(directory: RunPath) -> None:

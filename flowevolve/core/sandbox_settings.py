@@ -37,5 +37,9 @@ class SandboxSettings(Settings):
     """Programs that run at the same time; by default as many as there are cores."""
     preload: tuple[str, ...] = ("numpy",)
     """Modules that are imported before programs start, if they are installed."""
+    evaluator: Literal["auto", "isolated", "shared"] = "auto"
+    """Whether the evaluator of a problem folder or a command has a sandbox of its own (``isolated``), or that of the
+    program, which could then forge its own score (``shared``). ``auto``: its own if the seed scores the same so.
+    """
     readable: tuple[Path, ...] = ()
     """Folders that programs may read, with all their contents; `Sandbox.readable_at` gives their paths inside."""

@@ -19,6 +19,7 @@ from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.journal.journal import EMBEDDED
 from flowevolve.journal.reading import RecordedRun
@@ -30,6 +31,7 @@ from flowevolve.runner.clients import SideTask
 from flowevolve.runner.held_out import HELD_OUT
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.trust import earlier_trust
 from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement
 
@@ -126,7 +128,8 @@ async def replay(
     keep = None if out is None else partial(_ReplayDirectory, Path(out), config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await run_plan(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)
+    plan = replace(plan, open_roles=lambda *_: nullcontext(roles), trust=past.trust)
+    result = await run_plan(plan, keep, watchers, side_task)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
@@ -148,6 +151,7 @@ class _ReplaySource:
     config: Config
     given: frozenset[str]
     record: ReplayableCalls
+    trust: ScoreTrust
 
 
 def _read(directory: Path) -> _ReplaySource:
@@ -158,11 +162,11 @@ def _read(directory: Path) -> _ReplaySource:
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
         recorded.check()
-        given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
-        if given is None or not record.can_stand_in:
+        start, given, record = recorded.start, recorded.given, ReplayableCalls(_recorded_calls(recorded))
+        if start is None or given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
         config = parse_recorded(recorded.config, f"{directory}/config.toml")
-    return _ReplaySource(config, given, record)
+    return _ReplaySource(config, given, record, earlier_trust(start))
 
 
 def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:

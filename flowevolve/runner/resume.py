@@ -35,6 +35,7 @@ from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_be
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import changed_parts, difference
 
 MAY_CHANGE = (
@@ -151,7 +152,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             raise InputError(
                 f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
             )
-        planned = request.plan(wanted, request.given)
+        planned = replace(request.plan(wanted, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
         new_functions = _check_parts(request, before.start, planned.task)
         table = wanted.model_dump(mode="json")

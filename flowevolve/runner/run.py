@@ -23,6 +23,7 @@ from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
@@ -52,6 +53,7 @@ from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.task_checks import check_parts, check_task
+from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -143,6 +145,8 @@ class Plan:
     """Of models, by name."""
     open_roles: OpenRoles
     """Opens the roles."""
+    trust: ScoreTrust | None = None
+    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
 
 
 def make_plan(
@@ -243,6 +247,7 @@ class _Opened:
     clients: Clients
     keeping: RunRecord | None
     history: History | None
+    trust: ScoreTrust | None
 
     async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
@@ -281,6 +286,7 @@ class _Opened:
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
+            score_trust=self.trust,
         )
         if self.keeping is not None:
             await self.keeping.settled()
@@ -316,6 +322,7 @@ async def _opened(
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
+        trust = await find_trust(plan.task, plan.trust)
         engine = Engine(
             algorithm,
             llm=client,
@@ -334,7 +341,12 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about=replace(identity(plan.task), given=tuple(plan.given.names())),
+            about=replace(
+                identity(plan.task),
+                given=tuple(plan.given.names()),
+                score_trust=None if trust is None else trust.kind,
+                shared_because=None if trust is None else trust.why or None,
+            ),
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))
@@ -343,7 +355,7 @@ async def _opened(
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
             watch(clients.traffic)
-        yield _Opened(plan, engine, clients, keeping, history)
+        yield _Opened(plan, engine, clients, keeping, history, trust)
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:

@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import NoReturn
@@ -36,8 +36,8 @@ _OPEN_FILES_MEASURED = 64
 _SIGNALS_PENDING = 1024
 
 
-def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoReturn:
-    """Run the program in this process. ``streams``: for input, output, errors and the result."""
+def become_program(request: Request, streams: Sequence[int]) -> NoReturn:
+    """Run the program in this process. ``streams``: for input, output, errors, the result, and its channel if any."""
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -74,13 +74,12 @@ def finish(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _move(streams: tuple[int, int, int, int]) -> None:
-    """Descriptors 0 to 3 become these; all others are closed."""
+def _move(streams: Sequence[int]) -> None:
+    """Descriptors from 0 on become these; others are closed, and what it starts gets the first three only."""
     high = [os.dup2(stream, 100 + place) for place, stream in enumerate(streams)]
     for place, stream in enumerate(high):
-        os.dup2(stream, place, inheritable=True)
-    os.set_inheritable(RESULT, False)
-    os.closerange(RESULT + 1, os.sysconf("SC_OPEN_MAX"))
+        os.dup2(stream, place, inheritable=place < RESULT)
+    os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
 
 
 def _limit(request: Request) -> None:

@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -54,8 +55,11 @@ class _Output:
         return bool(part)
 
 
-def supervise(connection: socket.socket, request: Request) -> None:
-    """Run the program to its end, or end it when it exceeds a limit, and send a report."""
+def supervise(connection: socket.socket, request: Request, channel: Sequence[int]) -> None:
+    """Run the program to its end, or end it when it exceeds a limit, and send a report.
+
+    The descriptors of ``channel`` are the program's alone: they are closed here.
+    """
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else a program could end process 1 by the signal that Python handles
@@ -63,8 +67,9 @@ def supervise(connection: socket.socket, request: Request) -> None:
     began = time.monotonic()
     program = os.fork()
     if program == 0:
-        candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1]))
-    os.close(source)
+        candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1], *channel))
+    for descriptor in (source, *channel):
+        os.close(descriptor)
     # One byte more than the limit is kept of a result, to show that it is too long.
     limits = (request.output_limit, request.output_limit, request.result_limit + 1)
     outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
