@@ -322,7 +322,7 @@ async def _opened(
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=_flows(config),
+            max_in_flight=flows_of(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -358,7 +358,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
+    check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
     make_allocation(config)
     await _start(plan)
     if starts_vllm(config):
@@ -377,7 +377,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     return plan.task
 
 
-def _flows(config: Config) -> int | FlowBound:
+def flows_of(config: Config) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
     if section.mode == "sync":
