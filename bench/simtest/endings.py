@@ -104,8 +104,8 @@ def _check_reason(ending: Ending) -> None:
             limit = ending.plan.config.budget.time_limit()
             holds = limit is not None and report.wall_seconds >= limit
         case _ if reason == TARGET_SCORE:
-            target, best = ending.plan.config.budget.target_score, ending.plan.algorithm.best()
-            holds = target is not None and best is not None and best.mean_score >= target
+            target = ending.plan.config.budget.target_score
+            holds = target is not None and ending.books.pool.best_score >= target
         case _ if reason == STOPPED:
             holds = "stop" in deeds
         case _ if reason == CANCELLED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from bench.simtest.rules import Rule
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
@@ -22,6 +23,8 @@ class PoolBooks:
         """Of the candidates that were added to a pool."""
         self.pools: dict[str, str] = {}
         self.accepted = 0
+        self.best_score = -inf
+        """The highest that the best candidate ever had."""
         self._parents: dict[str, tuple[str, ...]] = {}
         self._fault = fault
 
@@ -59,6 +62,7 @@ class PoolBooks:
         self.version = body.version
         for change in body.changes:
             self._apply(change, of_init=body.stage == "init")
+        self.best_score = max(self.best_score, -inf if body.best_score is None else body.best_score)
         if body.best is not None and self.statuses.get(body.best) != "confirmed":
             self._fault("pool", f"{body.best} is the best at version {body.version}: {self.statuses.get(body.best)}")
 

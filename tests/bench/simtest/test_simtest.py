@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,6 +14,7 @@ from bench.simtest.case import Act, Case, Life
 from bench.simtest.checking import check
 from bench.simtest.drawing import draw
 from bench.simtest.rules import RULES
+from flowevolve._util.json_types import JSON
 from tests.bench.simtest.sabotages import SABOTAGES, a_stage_breaks
 from tests.support.depth import LONG
 
@@ -75,7 +76,7 @@ def test_a_case_that_fails_is_told_with_its_smallest_form(
     assert json.loads(smallest.to_json())["settings"].keys() < PLAIN.keys()
 
 
-PLAIN = {
+PLAIN: Mapping[str, JSON] = {
     "clock": "virtual",
     "preset": "plain",
     "sim.profile": "instant",
