@@ -48,7 +48,7 @@ from flowevolve.runner.assemble import (
 )
 from flowevolve.runner.backend_checks import check_backend, check_keys
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
-from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.held_out import HELD_OUT, hold_out
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.task_checks import check_parts, check_task
@@ -338,7 +338,8 @@ async def _opened(
             about=replace(identity(plan.task), given=tuple(plan.given.names())),
         )
         if history is not None:
-            client.account.restore(await in_thread(history.spent))
+            spent = await in_thread(lambda: list(history.spent()))
+            client.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
             await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
