@@ -45,6 +45,7 @@ def may_be_run(case: Case) -> bool:
 
 def _draw(seed: int, rng: random.Random) -> Case:
     settings: Settings = {"clock": "virtual", "preset": "plain", "seed": rng.randrange(1000), "sim.profile": "instant"}
+    settings |= {"stopping.unproductive": 40, "stopping.unevaluated": 40}
     algorithm = rng.choice([*_ALGORITHMS, "gepa", "gepa", "gepa", "combee", "levi"])
     settings |= {"algorithm.name": algorithm, "sim.world": "code"}
     settings |= _ALGORITHMS[algorithm](rng)

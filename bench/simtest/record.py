@@ -46,6 +46,8 @@ class Record:
         self.full = False
         """Whether the disk is: nothing is kept after the step in which it fills up."""
         self._takes_no_more = False
+        self.result: Mapping[str, object] = {}
+        """As it was written at the end."""
         self._watch = watch
         self._disk_seconds = disk_seconds
         self._steps = [len(self.facts)]
@@ -74,7 +76,7 @@ class Record:
             self._settled = max(self._settled, reached)
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        """The result is handed back to the caller as well."""
+        self.result = result
 
     def close(self) -> None:
         """Raises: StorageError if something could not be written."""

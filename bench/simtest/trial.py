@@ -31,7 +31,7 @@ from flowevolve.runner.assemble import make_admission
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
 
 HOUR = 3600.0
-MOST_FACTS = 12_000
+MOST_FACTS = 20_000
 """Of one process: no case is drawn that needs as many."""
 
 
@@ -130,7 +130,7 @@ class _Process:
         if self._cut_off or self._record.full or books.faults or self._engine is None:
             self._trial.endings.append("cut off")
             return bool(self._record.facts)
-        ending = Ending(case, plan, books, self._engine.report, self._record.facts, error)
+        ending = Ending(case, plan, books, self._engine.report, self._record.facts, self._record.result, error)
         check_ending(ending)
         self._trial.endings.append(ending.told())
         return ending.report.stop_reason.leaves_work or self._has_more()

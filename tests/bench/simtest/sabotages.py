@@ -32,6 +32,7 @@ from flowevolve.engine.staleness_check import StalenessCheck
 from flowevolve.engine.stream import Stream
 from flowevolve.engine.workers import WorkerPool
 from flowevolve.llm.client import client
+from flowevolve.llm.client.accounting import Account
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.staleness import Guarded
 
@@ -159,6 +160,10 @@ def what_was_answered_is_asked_again(patch: Patch) -> None:
     patch.setattr(RecordedReplies, "_find", nothing)
 
 
+def what_calls_cost_is_forgotten_in_a_kill(patch: Patch) -> None:
+    patch.setattr(Account, "restore", lambda self, spending: None)
+
+
 def scores_are_written_down_wrong(patch: Patch) -> None:
     def wrong(change: Change) -> LoggedChange:
         logged = logged_change(change)
@@ -269,6 +274,7 @@ SABOTAGES: Mapping[Callable[[Patch], None], tuple[Rule, int]] = {
     calls_go_on_when_the_tokens_are_spent: ("budget", 13),
     what_was_spent_is_forgotten_in_a_kill: ("counters", 0),
     what_was_answered_is_asked_again: ("paid twice", 0),
+    what_calls_cost_is_forgotten_in_a_kill: ("counters", 0),
     scores_are_written_down_wrong: ("pool", 0),
     a_proposal_is_lost_in_the_replay: ("pool", 3),
     what_is_consumed_counts_twice: ("counters", 0),
