@@ -394,6 +394,8 @@ class Books:
         self.held += 1
         if body.item not in self.live:
             self.fault("items", f"item {body.item} is held and is not live")
+        else:
+            self.live[body.item].again = True  # nobody works on it any more
 
     def _stage(self, name: str) -> StageBooks:
         return self.stages.setdefault(name, StageBooks())
