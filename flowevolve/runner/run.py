@@ -49,7 +49,7 @@ from flowevolve.runner.assemble import (
 )
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
 from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
-from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.held_out import HELD_OUT, hold_out
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.task_checks import check_parts, check_task
@@ -328,7 +328,7 @@ async def _opened(
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=_flows(config),
+            max_in_flight=flows_of(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -349,7 +349,8 @@ async def _opened(
             ),
         )
         if history is not None:
-            client.account.restore(await in_thread(history.spent))
+            spent = await in_thread(lambda: list(history.spent()))
+            client.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
             await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
@@ -369,7 +370,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
+    check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
     make_allocation(config)
     await _start(plan)
     if starts_vllm(config):
@@ -388,7 +389,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     return plan.task
 
 
-def _flows(config: Config) -> int | FlowBound:
+def flows_of(config: Config) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
     if section.mode == "sync":

@@ -21,6 +21,7 @@ from flowevolve._util.errors import BackendUnreachableError, InputError, Storage
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.export import export
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan
@@ -147,6 +148,14 @@ class Noting:
     def decide(self, load: Workload) -> Sequence[Resize]:
         self.produced.append(sum(stage.produced for stage in load.stages))
         return ()
+
+
+def test_the_calls_of_a_held_out_test_are_not_the_runs_whether_it_goes_on_after_it_or_not(tmp_path: Path) -> None:
+    before = run(tmp_path, held_out=True)
+    after, _ = resume(tmp_path, "budget.proposals=12")
+    with RecordedRun(tmp_path) as recorded:
+        calls = [call for call in recorded.calls() if call.stage != "held_out"]
+    assert before.llm.requests < after.llm.requests == len(calls)
 
 
 def test_an_allocation_policys_first_look_after_a_resume_is_at_what_was_done_since(tmp_path: Path) -> None:
