@@ -73,7 +73,7 @@ def plan_of(case: Case, life: int, server: Server | None = None) -> Plan:
     given = ProvidedObjects(task)
     if opening is None:
         return make_plan(config, given, algorithm=algorithm)
-    return make_plan(config, given, algorithm=algorithm, open_roles=opening)
+    return make_plan(config, given, algorithm=algorithm, opens_roles=opening)
 
 
 class _Process:
