@@ -15,6 +15,7 @@ from flowevolve.core.event_body import EventBody, Number, Table, Text
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.logged_changes import LoggedChange, read_change
 from flowevolve.core.pool import Candidate, Change
+from flowevolve.core.score_trust import TrustKind
 
 Outcome = Literal["consumed", "discarded"]
 """How the work on an item ended."""
@@ -33,6 +34,8 @@ class RunStarted(EventBody, kind="run.start"):
     digest: str | None = None
     given: tuple[str, ...] | None = None
     digests: Mapping[Text, Text] | None = None
+    score_trust: TrustKind | None = None
+    shared_because: Text | None = None
 
 
 @dataclass(frozen=True)

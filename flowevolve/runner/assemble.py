@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
-from flowevolve._util.secrets import OPENAI_HOST, key_for
+from flowevolve._util.secrets import KEY_PLACE, OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS, SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings
@@ -270,6 +270,11 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
 
     def make(url: str) -> Transport:
         key = key_for(url, llm.key_variable, llm.api_key_file)
+        if key is None and KEY_PLACE in url:
+            raise InputError(
+                f"llm.base_url: {url} has a place for a key, and there is none: name the environment variable that "
+                "holds it in llm.api_key_env, and set it"
+            )
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 

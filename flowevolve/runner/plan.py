@@ -11,6 +11,7 @@ from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
 from flowevolve.llm.client.accounting import Price
@@ -48,6 +49,8 @@ class Plan:
     """Of models, by name."""
     open_roles: OpenRoles
     """Opens the roles."""
+    trust: ScoreTrust | None = None
+    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
 
 
 def make_plan(

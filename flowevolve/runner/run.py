@@ -20,6 +20,7 @@ from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
@@ -32,10 +33,11 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping, open_response_cache
 from flowevolve.runner.clients import Clients, SideTask, open_clients
-from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.held_out import HELD_OUT, hold_out
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
+from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -158,6 +160,7 @@ class _Opened:
     clients: Clients
     keeping: RunRecord | None
     history: History | None
+    trust: ScoreTrust | None
 
     async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
@@ -196,6 +199,7 @@ class _Opened:
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
+            score_trust=self.trust,
         )
         if self.keeping is not None:
             await self.keeping.settled()
@@ -232,12 +236,13 @@ async def _opened(
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
+        trust = await find_trust(plan.task, plan.trust)
         engine = Engine(
             algorithm,
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=_flows(config),
+            max_in_flight=flows_of(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -250,16 +255,22 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about=replace(identity(plan.task), given=tuple(plan.given.names())),
+            about=replace(
+                identity(plan.task),
+                given=tuple(plan.given.names()),
+                score_trust=None if trust is None else trust.kind,
+                shared_because=None if trust is None else trust.why or None,
+            ),
         )
         if history is not None:
-            client.account.restore(await in_thread(history.spent))
+            spent = await in_thread(lambda: list(history.spent()))
+            client.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
             await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
             watch(clients.traffic)
-        yield _Opened(plan, engine, clients, keeping, history)
+        yield _Opened(plan, engine, clients, keeping, history, trust)
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
@@ -274,7 +285,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     """
     plan = make_plan(config, ProvidedObjects(task))
     with modules_beside(config):
-        check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
+        check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
         make_allocation(config)
         await _start(plan)
         if starts_vllm(config):
@@ -293,7 +304,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     return plan.task
 
 
-def _flows(config: Config) -> int | FlowBound:
+def flows_of(config: Config) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
     if section.mode == "sync":

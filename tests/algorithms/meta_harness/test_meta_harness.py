@@ -171,6 +171,8 @@ def test_a_view_ends_at_its_budget() -> None:
         ('I look.\n```json\n{"tool": "read", "path": "a"}\n```\n{"tool": "search", "text": "{"}', ["read", "search"]),
         ("{not json} {", []),
         ('{"path": "a"} [1]', []),
+        ("", []),
+        ('<think>{"tool": "list", "path": ""}</think>', []),
     ],
 )
 def test_tools_are_found_whatever_stands_around_them(reply: str, tools: list[str]) -> None:
