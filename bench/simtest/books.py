@@ -18,7 +18,6 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
-    AdmissionChanged,
     AllocationChanged,
     BudgetRefused,
     CandidateProposed,
@@ -43,6 +42,7 @@ from flowevolve.core.event_kinds import (
 from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.model import EmbedRequest
+from flowevolve.core.server_event_kinds import AdmissionChanged
 from flowevolve.runner.held_out import HELD_OUT
 
 

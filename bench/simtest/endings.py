@@ -17,7 +17,7 @@ from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, 
 from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recovery import recover
 from flowevolve.runner.held_out import HELD_OUT
-from flowevolve.runner.run import Plan
+from flowevolve.runner.plan import Plan
 
 COUNTED: Sequence[Dimension] = ("rollouts", "proposals", "evaluations")
 

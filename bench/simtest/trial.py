@@ -28,7 +28,8 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.events import Event
 from flowevolve.engine.engine import Engine
 from flowevolve.runner.assemble import make_admission
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
+from flowevolve.runner.run import Watchers, run_plan
 
 HOUR = 3600.0
 MOST_FACTS = 20_000

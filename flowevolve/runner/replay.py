@@ -29,8 +29,9 @@ from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.held_out import HELD_OUT
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
 from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement

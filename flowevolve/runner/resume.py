@@ -33,8 +33,9 @@ from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import changed_parts, difference
 

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
-from flowevolve.config.prices import price_table
-from flowevolve.config.roles import ResolvedRole, model_names
-from flowevolve.config.run import Config
+from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
@@ -25,34 +22,21 @@ from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
-from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.journal.starting_pool import read_start
-from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
-from flowevolve.prompts.shipped import read_templates
-from flowevolve.runner.assemble import (
-    make_algorithm,
-    make_allocation,
-    make_roles,
-    make_staleness,
-    make_stopping,
-    make_task,
-    open_response_cache,
-    open_roles,
-)
-from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
-from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
+from flowevolve.runner.assemble import make_allocation, make_stopping, open_response_cache
+from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import HELD_OUT, hold_out
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
-from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
@@ -88,18 +72,6 @@ class RunRecord(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ProvidedObjects:
-    """What was given as an object, instead of by its name in the configuration."""
-
-    task: Task | None = None
-    staleness: StalenessPolicy | None = None
-
-    def names(self) -> list[str]:
-        """What was: a run can be gone on with only if it is given again."""
-        return [name for name in ("task", "staleness") if getattr(self, name) is not None]
-
-
 async def run(
     config: Config,
     *,
@@ -128,65 +100,6 @@ def _keep(plan: Plan, out: Path | str | None, *, events: bool = False) -> Callab
         return None
     table, sync = plan.config.model_dump(mode="json"), plan.config.journal.sync
     return partial(RunDirectory, Path(out), table, events=events, sync=sync, given=plan.given.names())
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
-
-    config: Config
-    given: ProvidedObjects
-    task: Task
-    algorithm: Algorithm
-    staleness: StalenessPolicy
-    templates: Templates
-    roles: Mapping[str, ResolvedRole]
-    prices: Mapping[str, Price]
-    """Of models, by name."""
-    open_roles: OpenRoles
-    """Opens the roles."""
-    trust: ScoreTrust | None = None
-    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
-
-
-def make_plan(
-    config: Config,
-    given: ProvidedObjects,
-    *,
-    algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
-    opens_roles: OpenRoles | None = None,
-) -> Plan:
-    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
-
-    By default they are opened by transports to servers, whose keys have to be there.
-
-    Raises:
-        InputError: if the configuration can't be run.
-    """
-    if not isinstance(config, Config):
-        raise InputError(
-            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
-        )
-    roles = make_roles(config)
-    check_backend(config, roles)
-    check_open_files(config, roles.values())
-    task = make_task(config) if given.task is None else given.task
-    check_task(task, "run")
-    check_parts(task)
-    if config.held_out and not task.data.test:
-        raise InputError(f"held_out: task {task.name!r} has no test split")
-    made = algorithm(config, task)
-    if config.staleness.policy == "reflective" and made.graph().repair is None:
-        raise InputError(
-            f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
-            "everything through; name 'full' or 'guarded'"
-        )
-    staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
-    templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
-    prices = price_table(config, model_names(roles.values()))
-    if opens_roles is None:
-        check_keys(roles.values())
-    return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
 
 
 async def run_plan(
@@ -306,6 +219,7 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if history is not None:
             stack.callback(history.close)
+        stack.enter_context(modules_beside(config))
         await stack.enter_async_context(_in_use(plan.task))
         await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
@@ -370,22 +284,23 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
-    make_allocation(config)
-    await _start(plan)
-    if starts_vllm(config):
-        from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+    with modules_beside(config):
+        check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
+        make_allocation(config)
+        await _start(plan)
+        if starts_vllm(config):
+            from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
 
-        await in_thread(check_vllm, config.vllm)
-        return plan.task
-    async with (
-        _in_use(plan.task),
-        _in_use(plan.algorithm),
-        open_response_cache(config) as cache,
-        open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
-    ):
-        await clients.llm.check(note)
-        clients.traffic.check()
+            await in_thread(check_vllm, config.vllm)
+            return plan.task
+        async with (
+            _in_use(plan.task),
+            _in_use(plan.algorithm),
+            open_response_cache(config) as cache,
+            open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
+        ):
+            await clients.llm.check(note)
+            clients.traffic.check()
     return plan.task
 
 

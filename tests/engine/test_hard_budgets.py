@@ -12,8 +12,9 @@ from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.budget import Budget, Cost, Dimension, Ledger, OverBudgetError
 from flowevolve.core.calls import CallRecord
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run, run_plan
+from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.depth import examples
 
 FORMS: Mapping[str, Mapping[str, object]] = {

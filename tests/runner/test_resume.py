@@ -23,8 +23,9 @@ from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.export import export
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan
+from flowevolve.runner.run import Watchers
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.journals import edited
 

@@ -194,14 +194,14 @@ def what_is_consumed_counts_twice(patch: Patch) -> None:
 
 
 def it_stops_before_its_time(patch: Patch) -> None:
-    check = Dispatcher.check_stopping
+    settle = Dispatcher.settle
 
-    def early(self: Any) -> None:
-        check(self)
+    def early(self: Any, *settled: Any, **seconds: Any) -> None:
+        settle(self, *settled, **seconds)
         if self.flows.opened > 3:
-            self.stop("seconds")
+            self.stopping.stop("seconds")
 
-    patch.setattr(Dispatcher, "check_stopping", early)
+    patch.setattr(Dispatcher, "settle", early)
 
 
 def it_stops_though_there_is_budget_left(patch: Patch) -> None:
