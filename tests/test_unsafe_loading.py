@@ -41,6 +41,7 @@ READS = {
     ("flowevolve/compat/dspy/adapter.py", "cloudpickle"): "what stands inside such a signed pickle, and nothing else",
     ("flowevolve/programs/loader.py", "exec"): "a program, inside the sandbox",
     ("flowevolve/sandbox/inside/candidate.py", "exec"): "a program, inside the sandbox",
+    ("flowevolve/sandbox/inside/served.py", "exec"): "a program, inside the sandbox",
     ("flowevolve/problems/drivers/streams.py", "exec"): "a program, inside the sandbox",
     ("flowevolve/programs/inside/driver.py", "exec"): "a program, inside the sandbox",
     ("flowevolve/algorithms/meta_harness/driver.py", "exec"): "a harness, inside the sandbox",
