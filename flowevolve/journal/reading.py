@@ -342,6 +342,8 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     if not path.is_dir():
         raise InputError(f"{path}: no such run directory")
     if not file.is_file():
+        if runs := sorted(found.parent for found in path.glob(f"*/{JOURNAL}")):
+            raise InputError(f"{path}: holds no run itself, but folders that do; name one of them, such as {runs[0]}")
         raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
     try:
         return _connect(file, "mode=ro")
