@@ -167,7 +167,7 @@ class MetricTask:
             if not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
                     f"{example.id}: the model would be shown nothing, for all that input= names is empty; "
-                    f"{_row_said(example)}"
+                    f"{_row_said(example)}; leave it out, or let input= name more columns"
                 )
 
 
