@@ -85,11 +85,13 @@ def load(config: Path, overrides: Sequence[str], say: Callable[[str], None] = pr
 
 def added_times(config: Config, overrides: Sequence[str]) -> list[str]:
     """A note where an override sets a limit in time beside another one, which it does not replace."""
-    times = config.budget.times()
+    budget = config.budget
+    given = (("hours", budget.hours), ("minutes", budget.minutes), ("seconds", budget.seconds))
+    times = [f"{amount:g} {unit}" for unit, amount in given if amount is not None]
     overridden = any(re.match(r"budget\.(hours|minutes|seconds)\b", each.strip()) for each in overrides)
     if not overridden or len(times) < 2:
         return []
-    limit = config.budget.time_limit() or 0.0
+    limit = budget.time_limit() or 0.0
     return [f"the budget's limits in time add up: {' and '.join(times)} are {limit / 60:.3g} minutes"]
 
 

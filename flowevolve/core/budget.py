@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, get_args
@@ -71,11 +71,6 @@ class Budget(Settings):
         parts = ((self.hours, 3600.0), (self.minutes, 60.0), (self.seconds, 1.0))
         given = [amount * unit for amount, unit in parts if amount is not None]
         return sum(given) if given else None
-
-    def times(self) -> Sequence[str]:
-        """The limits in time as they were given, in words, which add up."""
-        given = (("hours", self.hours), ("minutes", self.minutes), ("seconds", self.seconds))
-        return [f"{amount:g} {unit}" for unit, amount in given if amount is not None]
 
     def limits(self) -> Mapping[Dimension, float]:
         """The limits of what the ledger counts."""
