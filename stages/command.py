@@ -7,7 +7,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from pydantic import Field
 from flowevolve._util.clock import in_thread_until
 from flowevolve._util.errors import InputError
 from flowevolve._util.settings import Settings
+from flowevolve._util.work_folders import work_folder
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
@@ -142,8 +142,7 @@ class _Run:
         Raises:
             InputError: if it can't be started.
         """
-        with tempfile.TemporaryDirectory(prefix="proposer-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
+        with work_folder("proposer") as folder:
             for path, text in self.texts.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(text.encode("utf-8", "replace"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -48,6 +49,13 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark data in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_works() -> None:
+    """A shell that starts the tests in the background has them ignore it, and so all processes that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0

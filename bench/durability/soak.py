@@ -25,7 +25,7 @@ from flowevolve.config.run import Config, load_config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.engine.engine import Engine
-from flowevolve.journal.reading import JOURNAL
+from flowevolve.journal.opening import JOURNAL
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 

@@ -33,6 +33,9 @@ class FolderResult:
     why: str = ""
     source: str = ""
     """The repository and commit that the folder is from."""
+    score_trust: str | None = None
+    """Whether its evaluator works in a sandbox of its own (``isolated``) or not (``shared``); None: not known."""
+    shared_because: str | None = None
 
     def row(self) -> str:
         if not self.runs:
@@ -89,6 +92,8 @@ def _read_result(name: str, result: Mapping[str, object]) -> FolderResult:
         float(best["score"]) if isinstance(best, dict) else None,
         evaluated,
         evaluated - failed,
+        score_trust=_text(result.get("score_trust")),
+        shared_because=_text(result.get("shared_because")),
     )
 
 
@@ -101,10 +106,13 @@ def table(results: Sequence[FolderResult]) -> str:
     """The table in Markdown."""
     ran = sum(each.runs for each in results)
     rows = "\n".join(each.row() for each in results)
+    isolated = sum(each.score_trust == "isolated" for each in results)
+    shared = "".join(f"- `{each.folder}`: {each.shared_because}\n" for each in results if each.score_trust == "shared")
     return (
         f"{ran} of {len(results)} folders ran.\n\n"
         "| folder | from | runs | score: seed → best | programs scored, or why not |\n"
-        f"| --- | --- | --- | --- | --- |\n{rows}\n"
+        f"| --- | --- | --- | --- | --- |\n{rows}\n\n"
+        f"{isolated} evaluators worked in a sandbox of their own{', and these did not:' if shared else '.'}\n\n{shared}"
     )
 
 
@@ -116,6 +124,10 @@ def sources_of(root: Path) -> dict[str, str]:
 
 def load(file: Path) -> list[FolderResult]:
     return [FolderResult(**each) for each in json.loads(file.read_text(encoding="utf-8"))["folders"]]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _short(number: float | None) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from flowevolve._util.renamed import renamed
 
@@ -43,18 +47,75 @@ def installed(group: str) -> list[Plugin]:
     return sorted(points, key=lambda plugin: (plugin.name, plugin.package, plugin.target))
 
 
-_folders: list[Path] = []
-"""Where modules are looked for that are not on Python's path: the folders of configurations that were read."""
+_FOLDER: ContextVar[Path | None] = ContextVar("flowevolve_folder", default=None)
 
 
-def look_in(folder: Path) -> None:
-    """Find modules in this folder, too, if they are nowhere on Python's path."""
-    if folder not in _folders:
-        _folders.append(folder)
+@contextmanager
+def looking_in(folder: Path | None) -> Generator[None]:
+    """Look for modules in this folder, too, if they are nowhere on Python's path; None: in the working folder alone.
+
+    Folders may have modules of the same name, which never stand in for one another: as soon as something is imported
+    for another folder, the modules of this one leave ``sys.modules`` and come back, as the same objects, when it is
+    this one's turn again. An import inside a function that runs later is looked for in the folder whose turn it is.
+    """
+    if folder is None:
+        yield
+        return
+    before = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(before)
+
+
+@dataclass(slots=True)
+class _Modules:
+    """The modules that are found outside Python's path. Those of one configuration's folder are there at a time."""
+
+    folder: Path | None = None
+    """Whose turn it is."""
+    added: list[str] = field(default_factory=list)
+    """What was added to Python's path for it."""
+    aside: dict[Path | None, tuple[list[str], dict[str, ModuleType]]] = field(default_factory=dict)
+    """The same of all other folders, with the modules that were imported for them."""
+
+    def turn_to(self, folder: Path) -> None:
+        """Put aside what was imported for another folder, and bring back what was imported for this one."""
+        if folder == self.folder:
+            return
+        ours = {name for name, module in sys.modules.items() if "." not in name and _folder_of(module) in self.added}
+        put_aside = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ours}
+        for name in put_aside:
+            del sys.modules[name]
+        sys.path[:] = [path for path in sys.path if path not in self.added]
+        self.aside[self.folder] = self.added, put_aside
+        self.added, back = self.aside.pop(folder, ([], {}))
+        self.folder = folder
+        sys.modules.update(back)
+        sys.path.extend(self.added)
+        invalidate_caches()
+
+    def add(self, folder: Path) -> None:
+        """Have Python look for modules in this folder, too."""
+        sys.path.append(str(folder))
+        self.added.append(str(folder))
+        invalidate_caches()
+
+
+def _folder_of(module: ModuleType) -> str | None:
+    """The folder that a module or a package lies in."""
+    spec = getattr(module, "__spec__", None)
+    if spec is None:
+        return None
+    place = next(iter(spec.submodule_search_locations or ()), spec.origin)
+    return None if place is None else str(Path(place).parent)
+
+
+_MODULES = _Modules()
 
 
 def imported(target: str) -> object:
-    """Import ``package.module:attribute``, from Python's path or else from one of the folders of `look_in` or from the
+    """Import ``package.module:attribute``, from Python's path or else from the folder of `looking_in` or from the
     working folder.
 
     Raises:
@@ -84,14 +145,20 @@ def _extend_path(module: str) -> None:
         LoadError: if no folder has it.
     """
     name = module.partition(".")[0]
-    if not name or name in sys.modules or find_spec(name) is not None:
+    loaded = sys.modules.get(name)
+    if not name or (loaded is not None and _folder_of(loaded) not in _MODULES.added):
         return
-    path = module.replace(".", "/")
-    folders = list(dict.fromkeys([*_folders, Path.cwd()]))
-    for folder in folders:
-        if any((folder / file).is_file() for file in (f"{name}.py", f"{name}/__init__.py", f"{path}.py")):
-            sys.path.append(str(folder))
-            invalidate_caches()
-            return
-    looked = " or ".join(map(str, folders))
-    raise LoadError(f"there is no module {name!r} on Python's path or in {looked}; put {name}.py there, or install it")
+    files = (f"{name}.py", f"{name}/__init__.py", f"{module.replace('.', '/')}.py")
+    beside = _FOLDER.get()
+    folders = list(dict.fromkeys([*([] if beside is None else [beside]), Path.cwd()]))
+    having = next((folder for folder in folders if any((folder / file).is_file() for file in files)), None)
+    if beside is not None or having is not None:
+        _MODULES.turn_to(folders[0])
+    if name in sys.modules or find_spec(name) is not None:
+        return
+    if having is None:
+        looked = " or ".join(map(str, folders))
+        raise LoadError(
+            f"there is no module {name!r} on Python's path or in {looked}; put {name}.py there, or install it"
+        )
+    _MODULES.add(having)

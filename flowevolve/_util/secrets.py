@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
@@ -23,14 +23,27 @@ OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
 AZURE_VARIABLE = "AZURE_OPENAI_API_KEY"
 """The default environment variable of a key for Azure's form of the API, whatever the resource is called."""
 
+KEY_PLACE = "{key}"
+"""What stands in a base URL for the key, where a server wants it in the path."""
+
 HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8
 """The length from which a key is hidden. Shorter ones are words such as ``none``, for servers without keys."""
+SURELY_A_KEY = 20
+"""The length from which a key is hidden in what a model answers, too. A shorter one may be a word that it means."""
 
-_A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
+HEADERS_VARIABLE = "OPENAI_CUSTOM_HEADERS"
+"""The environment variable with headers of a user's own, which OpenAI's SDK reads."""
+
+_A_KEY = re.compile(r"(key|token|secret|passw(or)?d|auth|authorization|bearer|cookie|credentials?)$", re.IGNORECASE)
 _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
 """Names that end like that of a key but name something else, such as ``prompt_cache_key``."""
+
+_LOOKS_LIKE_A_KEY = re.compile(
+    r"((sk|pk|rk|gsk|xai|nvapi)[-_]|(hf|ghp)_)(?=.*\d)[\w-]{16,}"  # as providers begin theirs
+    r"|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{32,}"
+)
 
 # One list for the whole process, as a key is a secret wherever its text turns up. The longest keys come first.
 _known: list[str] = []
@@ -44,7 +57,7 @@ def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
     """
     if variable is not None or file is not None:
         return read_key(variable or OPENAI_VARIABLE, file)
-    if _is_openais(url):
+    if is_openais(url):
         return read_key(OPENAI_VARIABLE, None)
     address = urlsplit(url)
     if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
@@ -57,11 +70,12 @@ def missing_key(url: str, variable: str | None, file: Path | None) -> str | None
     """The environment variable that is to hold the key for the server at ``url``, if it is not set (see `key_for`)."""
     if file is not None:
         return None
-    expected = variable or (OPENAI_VARIABLE if _is_openais(url) else None)
+    expected = variable or (OPENAI_VARIABLE if is_openais(url) else None)
     return expected if expected is not None and not os.environ.get(expected, "").strip() else None
 
 
-def _is_openais(url: str) -> bool:
+def is_openais(url: str) -> bool:
+    """Whether a URL is on one of OpenAI's own servers."""
     address = urlsplit(url)
     return address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}")
 
@@ -87,9 +101,11 @@ def read_key(variable: str, file: Path | None) -> str | None:
 
 
 def hide(key: str) -> None:
-    """Have `redacted` remove this key from now on, also in the forms it has inside JSON strings and URLs."""
+    """Have `redacted` remove this key from now on, also in the forms it has inside JSON strings, URLs and hosts."""
     if len(key) >= SHORTEST:
         forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
+        if len(key) >= SURELY_A_KEY:
+            forms.add(key.lower())
         _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
 
 
@@ -98,6 +114,18 @@ def hide_keys_of_environment() -> None:
     for name, value in os.environ.items():
         if _A_KEY.search(name) and not _NO_KEY.search(name):
             hide(value)
+
+
+def hide_headers_of_environment() -> None:
+    """Have `redacted` remove what OpenAI's SDK adds to every request: its variable has lines such as ``X-Key: …``."""
+    for line in os.environ.get(HEADERS_VARIABLE, "").splitlines():
+        for word in line.partition(":")[2].split():
+            hide(word)
+
+
+def key_in_path(path: str) -> bool:
+    """Whether a part of a URL's path is a key by its looks: long and with no word in it."""
+    return any(_LOOKS_LIKE_A_KEY.fullmatch(part) for part in unquote(path).split("/"))
 
 
 def key_among(settings: Mapping[str, object]) -> str | None:
@@ -112,10 +140,10 @@ def key_among(settings: Mapping[str, object]) -> str | None:
     return None
 
 
-def redacted(text: str) -> str:
-    """The text with every key that was read replaced by `HIDDEN`."""
+def redacted(text: str, shortest: int = SHORTEST) -> str:
+    """The text with every key that was read, and is not shorter, replaced by `HIDDEN`."""
     for key in _known:
-        if key in text:
+        if len(key) >= shortest and key in text:
             text = text.replace(key, HIDDEN)
     return text
 

@@ -231,6 +231,8 @@ def export_command(
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
     if done.best:
         print_plain(f"the best one: {', '.join(map(str, done.best))}")
+    if done.trust is not None:
+        print_plain(f"scores {done.trust}")
 
 
 def compact_command(directory: RunPath) -> None:
@@ -242,6 +244,32 @@ def compact_command(directory: RunPath) -> None:
         f"dropped the texts of {done.calls} calls: {done.before / 1e6:.1f} MB before, {done.after / 1e6:.1f} MB now; "
         "events, candidates, scores, times and tokens are all there"
     )
+
+
+def repair_command(
+    directory: RunPath,
+    only_check: Annotated[bool, typer.Option("--check", help="only say what is wrong; nothing is changed")] = False,
+) -> None:
+    """Save what was recorded before the damage, where a run's journal is damaged; the damaged files are kept."""
+    from flowevolve.journal.reading import RecordedRun
+    from flowevolve.journal.repair import repair
+
+    if only_check:
+        with RecordedRun(directory) as recorded:
+            recorded.check()
+    done = None if only_check else repair(directory)
+    if done is None:
+        print_plain(f"{directory}: nothing is wrong with the journal")
+        return
+    print_plain(f"the journal was damaged: {done.damage}")
+    print_plain(f"saved: {done.events} events and {done.calls} calls, the first {done.seconds:.0f} s of the run")
+    if done.gone_events or done.gone_calls:
+        print_plain(f"gone: what came after that, {done.gone_events} events and {done.gone_calls} calls")
+    if done.without_messages:
+        print_plain(f"gone: the messages of {done.without_messages} calls, whose replies and counts are there")
+    if done.payloads:
+        print_plain(f"gone: what {done.payloads} items on their way carried; a resume discards them")
+    print_plain(f"the damaged files are in {done.kept}; to go on: flowevolve resume {directory}")
 
 
 def sim_command(
@@ -292,6 +320,7 @@ app.command("report")(report_command)
 app.command("compare")(compare_command)
 app.command("export")(export_command)
 app.command("compact")(compact_command)
+app.command("repair")(repair_command)
 app.command("replay")(replay_command)
 app.command("list")(list_command)
 app.add_typer(prompts_app, name="prompts")

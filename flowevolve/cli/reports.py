@@ -176,7 +176,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
         head.add_row("budget", overview.used)
     texts = {} if best is None else best.components
     panels = [Panel(Text(text), title=Text(f"best {name}"), title_align="left") for name, text in texts.items()]
-    console.print(Group(head, *panels))
+    trust = [] if overview.score_trust is None else [Text(f"scores {overview.score_trust}")]
+    console.print(Group(head, *panels, *trust))
 
 
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:

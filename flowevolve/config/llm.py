@@ -9,9 +9,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowevolve._util.secrets import AZURE_VARIABLE, key_among
+from flowevolve._util.secrets import AZURE_VARIABLE, KEY_PLACE, key_among, key_in_path
 from flowevolve._util.settings import Settings
 from flowevolve.config.backends import known_backend
+
+_KEY_IN_PATH = (
+    "seems to have a key in its path, which would be kept with the run: write '{place}' there instead, and name the "
+    "variable that holds the key in api_key_env"
+)
 
 
 def _plain_address(url: str) -> str:
@@ -20,6 +25,10 @@ def _plain_address(url: str) -> str:
         raise PydanticCustomError("secret", "must not have a user or a password")
     if parts.query or parts.fragment:
         raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
+    if key_in_path(parts.path):
+        raise PydanticCustomError("secret", _KEY_IN_PATH, {"place": KEY_PLACE})
+    if KEY_PLACE in parts.netloc:
+        raise ValueError(f"has {KEY_PLACE} in its host: a key may stand in the path alone")
     for path in ("/chat/completions", "/completions", "/models"):
         if parts.path.rstrip("/").endswith(path):
             raise ValueError(f"is the address of one function of the API: leave {path} out")
@@ -132,12 +141,15 @@ class RoleSettings(ModelSettings):
         return self
 
 
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
 class PriceSettings(Settings):
     """Dollars per million tokens."""
 
-    input: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
-    output: float = Field(ge=0)
+    input: Dollars
+    cached_input: Dollars | None = None
+    output: Dollars
 
 
 class CacheSettings(Settings):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import BaseModel, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, Field, PositiveInt, PrivateAttr, ValidationError, model_validator
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.plugins import look_in
+from flowevolve._util.plugins import looking_in
 from flowevolve._util.registry import describe_validation, did_you_mean
 from flowevolve._util.settings import OpenSettings, Settings
 from flowevolve.config.backends import REAL_BACKENDS
@@ -154,6 +156,13 @@ class StartSettings(Settings):
     """That pool's version; by default its last."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a configuration was read, which does not make it differ from another one."""
+
+    folder: Path | None = field(default=None, compare=False)
+
+
 class Config(Settings):
     """A whole run."""
 
@@ -184,6 +193,7 @@ class Config(Settings):
     """How long open work may go on after a stop before it is cut off."""
     held_out: bool = False
     """Score seed and best on the task's test split at the end."""
+    _place: _Place = PrivateAttr(default=_Place())
 
     @classmethod
     def _describe(cls, error: ValidationError) -> str:
@@ -207,8 +217,14 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         InputError: naming file, key and what is wrong.
     """
     table = load_table(path, overrides)
-    look_in(Path(path).resolve().parent)
-    return parse_config(table, str(path))
+    config = parse_config(table, str(path))
+    config._place = _Place(Path(path).resolve().parent)
+    return config
+
+
+def modules_beside(config: Config) -> AbstractContextManager[None]:
+    """Within it, modules are looked for in the folder that the configuration was read from, too."""
+    return looking_in(config._place.folder)
 
 
 def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
@@ -269,7 +285,11 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
     table = config.model_dump(mode="json", exclude_none=True)
     for each in overrides:
         override(table, each)
-    return parse_recorded(table, "--set") if overrides else config
+    if not overrides:
+        return config
+    changed = parse_recorded(table, "--set")
+    changed._place = config._place
+    return changed
 
 
 def _suit_vllm(config: Config) -> Config:

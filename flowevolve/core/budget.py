@@ -176,6 +176,8 @@ class Ledger:
         self.spent = Cost()
         self.kept_for_end = Cost()
         """What no work may be begun with for now."""
+        self.owed = Cost()
+        """What was paid before the run was interrupted, and is charged when the work that it was for comes to it."""
 
     def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
         """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain, too.
@@ -186,7 +188,7 @@ class Ledger:
         new, kept = _Open(estimate, Cost(), usual=bool(self._open)), kept + self.kept_for_end
         for dimension, limit in self._limits.items():
             held = self._reserved(dimension) + self._held(new, dimension)
-            spent = self.spent.amount(dimension)
+            spent = (self.spent + self.owed).amount(dimension)
             if spent >= limit or spent + held + kept.amount(dimension) > limit:
                 return dimension
         return None
@@ -253,11 +255,11 @@ class Ledger:
 
     def check_unforeseen(self) -> None:
         """Raises:
-        OverBudgetError: if tokens or dollars are spent.
+        OverBudgetError: if tokens or dollars are spent, or owed.
         """
         for dimension in _UNFORESEEN:
             limit = self._limits.get(dimension)
-            if limit is not None and self.spent.amount(dimension) >= limit:
+            if limit is not None and (self.spent + self.owed).amount(dimension) >= limit:
                 raise OverBudgetError(dimension, math.nextafter(limit, math.inf))
 
     def is_below(self, dimension: str, needed: float) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.core import server_event_kinds  # noqa: F401 - `read_body` knows the kinds that were imported
 from flowevolve.core.event_body import EventBody, read_body
 from flowevolve.core.event_kinds import ItemSent
 from flowevolve.core.item_ids import ItemId, WorkPart
@@ -38,7 +39,7 @@ class Event:
 
     @property
     def body(self) -> EventBody:
-        """Its fields as an object of the class of its kind (`flowevolve.core.event_kinds`).
+        """Its fields as an object of the class of its kind (in `core.event_kinds` or `core.server_event_kinds`).
 
         Raises:
             InputError: if it was read from a journal and does not have the fields of its kind.

@@ -24,7 +24,7 @@ class SandboxSettings(Settings):
     timeout: float = Field(default=10.0, gt=0, le=86400)
     """Seconds a program may take."""
     memory_mb: int = Field(default=512, gt=0, le=MOST_MB)
-    """Memory of all processes of a program together, beyond that of a bare interpreter."""
+    """Memory of a program, all its processes, files and sockets together, beyond that of a bare interpreter."""
     disk_mb: int = Field(default=64, gt=0, le=MOST_MB)
     """The size of its ``/tmp``."""
     processes: int = Field(default=32, gt=0, le=MOST_PROCESSES)
@@ -37,5 +37,9 @@ class SandboxSettings(Settings):
     """Programs that run at the same time; by default as many as there are cores."""
     preload: tuple[str, ...] = ("numpy",)
     """Modules that are imported before programs start, if they are installed."""
+    evaluator: Literal["auto", "isolated", "shared"] = "auto"
+    """Whether the evaluator of a problem folder or a command has a sandbox of its own (``isolated``), or that of the
+    program, which could then forge its own score (``shared``). ``auto``: its own if the seed scores the same so.
+    """
     readable: tuple[Path, ...] = ()
     """Folders that programs may read, with all their contents; `Sandbox.readable_at` gives their paths inside."""

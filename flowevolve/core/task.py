@@ -16,6 +16,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.payload_kinds import payload
+from flowevolve.core.score_trust import ScoreTrust
 
 
 @payload
@@ -139,6 +140,14 @@ class Task(Protocol):
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
+
+
+@runtime_checkable
+class TellsTrust(Protocol):
+    """A task that tells whether what it scores could forge its own score."""
+
+    async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
+        """As it was found ``before``, in the same run, or found out now. Asked once, within the task's block."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What stream and lockstep have in common: flows, the work on one item, staleness, triggers and stopping.
+"""What stream and lockstep have in common: flows, the work on one item, staleness and triggers.
 
 This is the only place that creates and settles items, so the counts add up: every item that enters a queue ends
 consumed, discarded with a reason, or is still held when the run stops.
@@ -31,9 +31,6 @@ from flowevolve.core.event_kinds import (
     ItemTaken,
     Outcome,
     PhaseEnded,
-    RunFailed,
-    RunFruitless,
-    RunStopping,
     TriggerFired,
 )
 from flowevolve.core.events import EventLog
@@ -45,23 +42,23 @@ from flowevolve.core.policies import (
     Decision,
     Departure,
     FlowFacts,
-    Progress,
     StalenessPolicy,
     StoppingPolicy,
     Waiting,
 )
 from flowevolve.core.pool import Pool, Update
-from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
+from flowevolve.core.stop_reasons import EXHAUSTED
 from flowevolve.core.templates import Templates
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
-from flowevolve.engine.fruitless import FIRST, MOST_IN_VAIN, fruitless
+from flowevolve.engine.fruitless import MOST_IN_VAIN
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
 from flowevolve.engine.staleness_check import StalenessCheck
+from flowevolve.engine.stopping import Stopping
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.prompts.shipped import SHIPPED
@@ -96,9 +93,6 @@ class Dispatcher:
         self.flows = Flows(ledger)
         self.tickets = TicketQueue()
         self.changed = Pulse()
-        self.stop_reason: StopReason | None = None
-        self.hurry = False
-        self.failure: FlowevolveError | None = None
         self.pause = Pause()
         self.counters = RunCounters(self.graph)
         self._stop_counting = events.subscribe(self.counters.take)
@@ -113,16 +107,25 @@ class Dispatcher:
             settled=settled,
             on_commit=self._committed,
         )
-        self._abort = abort
         self.items_in_work = 0
         self._algorithm = algorithm
         self._llm = llm
         self._events = events
         self._staleness = StalenessCheck(algorithm, self.graph, self.flows, self.services, staleness)
         self.endings = CandidateEndings(self.flows, self.services, self.log)
-        self._stopping = stopping
-        self._target_score = target_score
-        self._most_in_vain = most_in_vain
+        self.stopping = Stopping(
+            ledger=ledger,
+            events=events,
+            services=self.services,
+            tickets=self.tickets,
+            counters=self.counters,
+            pause=self.pause,
+            changed=self.changed,
+            policies=stopping,
+            target_score=target_score,
+            most_in_vain=most_in_vain,
+            abort=abort,
+        )
 
     @property
     def pool(self) -> Pool:
@@ -140,6 +143,7 @@ class Dispatcher:
         """Take over the state of an interrupted run. This is called once, before any other work."""
         self._stop_counting()
         self.counters = state.counters
+        self.stopping.load(state.counters)
         self._stop_counting = self._events.subscribe(self.counters.take)
         self.endings.load(state.ending)
         self.tickets.restore(state.ordinals, state.fired)
@@ -173,9 +177,9 @@ class Dispatcher:
     @property
     def may_open_flows(self) -> bool:
         """Whether flows may be opened. An algorithm out of ordinary work still gets those that open ones trigger."""
-        if self.stop_reason == EXHAUSTED:
-            return not self.hurry and (self.tickets.ready or bool(self.flows))
-        return self.stop_reason is None
+        if self.stopping.reason == EXHAUSTED:
+            return not self.stopping.hurry and (self.tickets.ready or bool(self.flows))
+        return self.stopping.reason is None
 
     def batch_size(self, stage: AnyStage) -> int:
         """How many items the stage is to be handed together next."""
@@ -251,7 +255,7 @@ class Dispatcher:
             return "discarded", discard.reason
         except Exhausted:
             self.tickets.out_of_work = True
-            self.stop(EXHAUSTED)
+            self.stopping.stop(EXHAUSTED)
         except NotYet:
             return self._not_yet(stage, item, changes)
         except LLMError as error:
@@ -262,17 +266,19 @@ class Dispatcher:
         except EngineError:
             raise
         except FlowevolveError as error:
-            self.fail(error)
+            self.stopping.fail(error)
             return "discarded", f"failed: {error}"
         return "consumed", ""
 
     def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
         if error.alone:
-            self.fail(InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with"))
+            self.stopping.fail(
+                InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with")
+            )
         else:
             self.log(BudgetRefused(error.dimension, error.needed))
-            self.stop(error.dimension)
+            self.stopping.stop(error.dimension)
 
     def _not_yet(self, stage: AnyStage, item: Item[object], changes: int) -> tuple[Outcome, str]:
         ticket = item.payload
@@ -357,7 +363,7 @@ class Dispatcher:
             self.log(FlowClosed(item.flow))
             if (outcome, reason) != NOTHING_TO_DO:
                 self.tickets.change()
-            self.check_stopping()
+            self.stopping.check()
         self.changed.fire()
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
@@ -372,63 +378,4 @@ class Dispatcher:
             if trigger.fires(update, improved):
                 self.fire(trigger, flow_of(item_id))
         self.tickets.change()
-        self.check_stopping()
-
-    def _look_for_fruits(self) -> None:
-        """Say so if the first flows were all in vain, and end the run if nothing can come of it."""
-        counters = self.counters
-        if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
-            return
-        if not counters.said_in_vain:
-            self.log(RunFruitless(dict(counters.in_vain)))
-        seed = next(iter(self.pool.snapshot().candidates()), None)
-        error = fruitless(
-            counters.in_vain,
-            components=1 if seed is None else len(seed.artifact),
-            most=self._most_in_vain,
-            examples=counters.replies.examples,
-        )
-        if error is not None:
-            self.fail(error)
-
-    # Stopping
-
-    def stop(self, reason: str, *, hurry: bool = False) -> None:
-        """Open no more flows. What is open goes on to its end, with ``hurry`` for the engine's drain time at most."""
-        self.hurry = self.hurry or hurry
-        self.pause.end()
-        if self.stop_reason is None:
-            self.stop_reason = StopReason(reason)
-            self.services.stopping = True
-            self.log(RunStopping(reason))
-        self.changed.fire()
-
-    def fail(self, error: FlowevolveError) -> None:
-        """Stop because of an error that no item could get past."""
-        if self.failure is None:
-            self.failure = error
-            self.log(RunFailed(str(error)))
-        self.stop(FAILED)
-        self._abort()
-
-    def check_stopping(self) -> None:
-        """Stop if the target is reached or a stopping policy says so."""
-        if self.stop_reason is not None:
-            return
-        best = self.services.pool_and_archives.best_score
-        refused = self.counters.refused
-        if refused is not None and self.ledger.is_below(refused.dimension, refused.needed):
-            self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
-            return
-        if self._target_score is not None and best is not None and best >= self._target_score:
-            self.stop(TARGET_SCORE)
-            return
-        self._look_for_fruits()
-        spent = self.ledger.spent
-        without_gain = spent.proposals - self.services.pool_and_archives.proposals_at_gain
-        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.tickets.changes)
-        for policy in self._stopping:
-            reason = policy.reason(progress)
-            if reason is not None:
-                self.stop(reason)
-                return
+        self.stopping.check()

@@ -167,7 +167,7 @@ class Engine:
 
     @property
     def stopping(self) -> bool:
-        return self._dispatcher.stop_reason is not None
+        return self._dispatcher.stopping.reason is not None
 
     @property
     def recorded_replies(self) -> RecordedReplies:
@@ -183,23 +183,23 @@ class Engine:
 
         If the run was ending already, ``reason`` becomes its stop reason only if work was cut off by this.
         """
-        if not self._dispatcher.hurry:
+        if not self._dispatcher.stopping.hurry:
             self._ask(reason)
         self._dispatcher.services.asked_to_stop = True
-        self._dispatcher.stop(reason, hurry=True)
+        self._dispatcher.stopping.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:
         """End at once because something outside the engine failed that the run needs; the error is in the report."""
-        self._dispatcher.fail(error)
+        self._dispatcher.stopping.fail(error)
 
     def cancel(self, reason: str = CANCELLED) -> None:
         """End at once. Open items are counted as held; for ``reason`` see `stop`."""
         self._ask(reason)
-        self._dispatcher.stop(reason)
+        self._dispatcher.stopping.stop(reason)
         self._scope.cancel()
 
     def _ask(self, reason: str) -> None:
-        if self.stopping and self._report is None and reason not in (self._asked, self._dispatcher.stop_reason):
+        if self.stopping and self._report is None and reason not in (self._asked, self._dispatcher.stopping.reason):
             self._dispatcher.log(RunStopping(reason))
         self._asked = StopReason(reason)
 
@@ -269,9 +269,9 @@ class Engine:
 
     def _make_report(self) -> RunReport:
         dispatcher = self._dispatcher
-        cut_off = self._lifecycle.held > 0 and dispatcher.failure is None
+        cut_off = self._lifecycle.held > 0 and dispatcher.stopping.failure is None
         return RunReport(
-            stop_reason=(self._asked if cut_off else None) or dispatcher.stop_reason or CANCELLED,
+            stop_reason=(self._asked if cut_off else None) or dispatcher.stopping.reason or CANCELLED,
             wall_seconds=self._events.elapsed(),
             pool=dispatcher.pool,
             spent=self._ledger.spent,
@@ -292,7 +292,7 @@ class Engine:
                 for stage in dispatcher.graph.stages
             },
             held=self._lifecycle.held,
-            error=dispatcher.failure,
+            error=dispatcher.stopping.failure,
         )
 
     # The open form

@@ -36,11 +36,11 @@ async def inject(
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, attributes)
-    while not dispatcher.tickets.is_open and dispatcher.stop_reason is None:
+    while not dispatcher.tickets.is_open and dispatcher.stopping.reason is None:
         await dispatcher.changed.wait()
     if not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
         raise InputError(
-            f"inject: the run takes nothing more ({dispatcher.stop_reason}); resume it, or start a new one"
+            f"inject: the run takes nothing more ({dispatcher.stopping.reason}); resume it, or start a new one"
         )
     unknown = [name for name in parents if name not in dispatcher.pool or not dispatcher.pool.keeps(name)]
     if unknown:

@@ -78,7 +78,7 @@ class Lifecycle:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)
             else:  # a run that is gone on with begins nothing new
-                dispatcher.stop(TIME, hurry=True)
+                dispatcher.stopping.stop(TIME, hurry=True)
         for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
@@ -110,7 +110,7 @@ class Lifecycle:
             dispatcher.log(FlowClosed(flow))
         for stage, item, outcome, reason in before.over:
             dispatcher.settle(stage, item, outcome, reason)
-        dispatcher.check_stopping()
+        dispatcher.stopping.check()
 
     async def _evolve(self) -> None:
         before = self._interrupted
@@ -153,13 +153,15 @@ class Lifecycle:
             except EngineError:
                 raise
             except LLMError as error:
-                dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+                dispatcher.stopping.fail(
+                    BackendRefusedError(f"fit can't do without a reply that it did not get: {error}")
+                )
             except FlowevolveError as error:
-                dispatcher.fail(error)
+                dispatcher.stopping.fail(error)
             else:
                 dispatcher.end_phase("init", ticket, stage=FIT)
             tasks.cancel_scope.cancel()
-        if dispatcher.failure is not None:
+        if dispatcher.stopping.failure is not None:
             await checkpoint()  # the run was cancelled: it ends here
 
     async def _finish(self) -> None:
@@ -227,7 +229,7 @@ class Lifecycle:
             elif any(trigger.every_seconds is not None for trigger in dispatcher.graph.triggers):
                 await dispatcher.changed.wait()
             else:
-                dispatcher.stop(STALLED)
+                dispatcher.stopping.stop(STALLED)
         tickets.is_open = False
 
     async def _open_flow(self, trigger: Trigger | None) -> None:
@@ -245,7 +247,7 @@ class Lifecycle:
         elif trigger is not None:
             dispatcher.tickets.drop(trigger)
         else:
-            dispatcher.stop(refusal)
+            dispatcher.stopping.stop(refusal)
 
     def _keep_for_finish(self) -> None:
         ledger = self._dispatcher.ledger
@@ -257,7 +259,7 @@ class Lifecycle:
 
     async def _watch_time(self, limit: float) -> None:
         await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
-        self._dispatcher.stop(TIME, hurry=True)
+        self._dispatcher.stopping.stop(TIME, hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
         count = 0
@@ -282,7 +284,7 @@ class Lifecycle:
 
     async def _guard(self, scope: anyio.CancelScope) -> None:
         """Cancel this scope ``drain_seconds`` after the time was up or somebody asked to stop."""
-        while not self._dispatcher.hurry:
+        while not self._dispatcher.stopping.hurry:
             await self._dispatcher.changed.wait()
         await anyio.sleep(self._drain_seconds)
         self._dispatcher.log(DrainEnded(len(self._dispatcher.flows)))

@@ -108,6 +108,7 @@ class EngineServices:
         """Take over the state of an interrupted run, after its flows were opened again."""
         self.pool_and_archives = state.pool
         self.recorded_replies = state.recorded_replies
+        self._ledger.owed = sum((self._price(*paid)[1] for paid in state.recorded_replies.paid), Cost())
         self.interrupted_work.update(state.interrupted_work)
         self._proposals.update({name: list(work.proposals) for name, work in state.interrupted_work.items()})
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
@@ -239,9 +240,15 @@ class EngineServices:
 
     def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
         """Charge a call that was made for interrupted work, which is done again; returns its price in dollars."""
-        dollars = self._llm.account.cost(model, paid)
-        self.pay(stage, item_id, paid, dollars)
+        dollars, cost = self._price(model, paid)
+        self._ledger.owed = self._ledger.owed.less(cost)
+        self.charge(stage, item_id, cost)
         return dollars
+
+    def _price(self, model: str, paid: Usage) -> tuple[float | None, Cost]:
+        """What a call cost: in dollars, where the model's price is known, and by all that a budget counts."""
+        dollars = self._llm.account.cost(model, paid)
+        return dollars, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0)
 
     def pay(self, stage: str, item_id: ItemId, paid: Usage, dollars: float | None) -> None:
         """Charge the budget for a call of the work on an item."""

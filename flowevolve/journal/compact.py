@@ -10,12 +10,17 @@ from pathlib import Path
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve.core.item_ids import flow_of
 from flowevolve.engine.recovery.recovery import FIT
-from flowevolve.journal.journal import WRITABLE, bring_up_to_date
+from flowevolve.journal.checksums import checksum, seed_of
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
+from flowevolve.journal.tables import WRITABLE, bring_up_to_date, read_run
 
 _DROP = """
-UPDATE calls SET messages = NULL, reply = NULL, thinking = NULL
+UPDATE calls SET messages = NULL, reply = NULL, thinking = NULL, checksum = iif(checksum IS NULL, NULL, checksum_of(
+    id, seq, role, model, stage, item, idx, candidate, NULL, temperature, max_tokens, seed, NULL, error, finish_reason,
+    prompt_tokens, completion_tokens, cached_tokens, attempts, queued, started, finished, cached, NULL, template
+))
 WHERE (messages IS NOT NULL OR reply IS NOT NULL)
     AND flow_of(item) IN (SELECT json_extract(data, '$.flow') FROM events WHERE kind = 'flow.close')
     AND (stage <> ? OR EXISTS (
@@ -47,6 +52,7 @@ def compact(path: Path) -> Compacted:
     and errors stay, and so do all events with candidates and scores. A run that was cut off can still be resumed.
 
     Raises:
+        DamagedError: if its journal is not as it was written.
         InputError: if there is no run, a process is at work in it, or its journal is of an older schema.
         StorageError: if the disk has no room for a second copy of the journal.
     """
@@ -56,10 +62,14 @@ def compact(path: Path) -> Compacted:
             raise InputError(f"{file}: is a journal of schema {recorded.schema}, which is too old to be compacted")
     lock = Lock(path)
     try:
+        with RecordedRun(path) as recorded:
+            recorded.check()
         with closing(sqlite3.connect(file)) as database:
             before = _size(database)
             bring_up_to_date(database)
             database.create_function("flow_of", 1, _flow_of, deterministic=True)
+            seed = seed_of(read_run(database))
+            database.create_function("checksum_of", -1, lambda *row: checksum(seed, row), deterministic=True)
             with database:
                 calls = database.execute(_DROP, (FIT,)).rowcount
                 database.execute(_SWEEP)

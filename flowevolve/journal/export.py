@@ -20,6 +20,7 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
 from flowevolve.journal.files import open_text, writing
 from flowevolve.journal.reading import RecordedCall, RecordedRun
@@ -39,6 +40,7 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "scores": "numbers by name",
         "mean": "number",
         "attributes": "json",
+        "score_trust": "text",
         "kind": "text",
         "artifact": "text",
         "components": "texts by name",
@@ -72,6 +74,8 @@ class Exported:
     best: tuple[Path, ...]
     candidates: int
     calls: int
+    trust: ScoreTrust | None
+    """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
 
 
 def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -> Exported:
@@ -82,6 +86,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
     removed.
 
     Raises:
+        DamagedError: if not everything is as it was written.
         InputError: if there is no run, the files can't be written, Parquet is asked for and pyarrow is missing, or a
             folder to write into is a link that ``out`` did not name: a run directory may come from somebody else.
     """
@@ -90,6 +95,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         _refuse_link(out)
     _refuse_link(out / BEST)
     with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
+        recorded.check()
         last = recorded.last_event()
         run = _Run(recorded, upto=-1 if last is None else last[0])
         out.mkdir(parents=True, exist_ok=True)
@@ -110,7 +116,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         for call in run.calls():
             tables["calls"].write(_call_row(call))
         best_files = tuple(out / BEST / file for file in best)
-        return Exported(out, best_files, tables["candidates"].rows, tables["calls"].rows)
+        return Exported(out, best_files, tables["candidates"].rows, tables["calls"].rows, run.trust)
 
 
 def candidate_rows(recorded: RecordedRun) -> Iterator[dict[str, Any]]:
@@ -132,6 +138,8 @@ class _Run:
         self._upto = upto
         self._touched: dict[str, list[int]] = defaultdict(list)
         self.best: str | None = None
+        start = recorded.start
+        self.trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         for event in takewhile(self._had_happened, recorded.events()):
             for candidate in _candidates_in(event.body):
                 self._touched[candidate].append(event.seq)
@@ -144,7 +152,7 @@ class _Run:
             proposed = proposal.body
             assert isinstance(proposed, CandidateProposed)
             touched = self._touched.get(proposed.candidate, ())
-            yield _fold(proposed, [self._recorded.event(seq).body for seq in touched])
+            yield _fold(proposed, [self._recorded.event(seq).body for seq in touched], self.trust)
 
     def calls(self) -> Iterator[RecordedCall]:
         return takewhile(lambda call: call.seq <= self._upto, self._recorded.calls())
@@ -207,7 +215,7 @@ def _candidate_of(change: LoggedChange) -> str | None:
     return None
 
 
-def _fold(proposed: CandidateProposed, touched: Iterable[EventBody]) -> dict[str, Any]:
+def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: ScoreTrust | None) -> dict[str, Any]:
     """A candidate as these events left it."""
     state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed.attributes}
     for body in touched:
@@ -228,6 +236,7 @@ def _fold(proposed: CandidateProposed, touched: Iterable[EventBody]) -> dict[str
         "scores": scores,
         "mean": sum(scores.values()) / len(scores) if scores else None,
         "attributes": state["attributes"],
+        "score_trust": None if trust is None else trust.kind,
         "kind": proposed.kind_of_artifact,
         "artifact": proposed.artifact,
         "components": proposed.components,

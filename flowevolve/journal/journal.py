@@ -3,7 +3,8 @@
 Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`);
 the event loop waits for the disk only in ``settled`` and ``close``. docs/reference/run-directory.md says what survives
 a crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`). When it is
-closed, it is one plain file.
+closed, it is one plain file. Every row has a checksum, and a mark beside the file says how far it had come
+(`flowevolve.journal.examination` compares them).
 """
 
 from __future__ import annotations
@@ -31,14 +32,21 @@ from flowevolve.core.model import ChatReply, ChatRequest, EmbedRequest
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.core.templates import Prompt
 from flowevolve.engine.recovery.interrupted_work import StoredResult
+from flowevolve.journal.checksums import checksum, payload_checksum, seed_of
+from flowevolve.journal.end_mark import END_MARK_SUFFIX, EndMark, EndMarkFile
 from flowevolve.journal.payloads import dump
+from flowevolve.journal.tables import (
+    INSERT_CALL,
+    INSERT_EVENT,
+    INSERT_PAYLOAD,
+    WRITABLE,
+    bring_up_to_date,
+    find_schema,
+    make_tables,
+    new_run,
+    read_run,
+)
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
-
-WRITABLE = range(3, 6)
-SCHEMA_VERSION = WRITABLE[-1]
-"""Schema 1 had no ``calls.cached``. Schemas 1 and 2 hold requests in one column, and neither the order of events among
-the calls nor payloads, so runs with these can be read but not resumed. Schema 3 had no ``calls.thinking``, and
-schema 4 no ``calls.template``; a journal without them gets these columns when its run is resumed or compacted."""
 
 BUSY_SECONDS = 60.0
 """How long a write waits for another process that writes to the file. No process of flowevolve does during a run."""
@@ -49,45 +57,25 @@ EMBEDDED = "input"
 Sync = Literal["normal", "full"]
 """What a settled step survives: ``normal`` a crash of the process, ``full`` a loss of power, too."""
 
-_SCHEMA = """
-BEGIN;
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE events (seq INTEGER PRIMARY KEY, t REAL NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL);
-CREATE INDEX proposals ON events (seq) WHERE kind = 'candidate.proposed';
-CREATE TABLE payloads (item TEXT PRIMARY KEY, flow INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE INDEX payloads_flow ON payloads (flow);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, data NOT NULL);
-CREATE TABLE calls (
-    id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL,
-    item TEXT NOT NULL, idx INTEGER NOT NULL, candidate TEXT, messages TEXT, temperature REAL, max_tokens INTEGER,
-    seed INTEGER, reply TEXT, error TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
-    cached_tokens INTEGER, attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL,
-    finished REAL NOT NULL, cached INTEGER NOT NULL, thinking TEXT, template TEXT
-);
-CREATE INDEX calls_item ON calls (item);
-"""
-_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
-_PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
 _FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
-_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
-_CHANGE = """
-BEGIN;
-ALTER TABLE calls ADD COLUMN {} TEXT;
-UPDATE meta SET value = '{}' WHERE key = 'schema';
-COMMIT;
-"""
-_CHANGES = {3: _CHANGE.format("thinking", 4), 4: _CHANGE.format("template", 5)}
-"""What makes a journal of a schema one of the next."""
-
 _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """The columns of an event on its way to the writer's thread, which adds the checksum."""
+
+    seq: int
+    columns: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call on its way to the writer's thread, which makes its row: in the event loop that would take too long."""
 
+    number: int
     record: CallRecord
     seq: int
     origin: float
@@ -108,6 +96,8 @@ class Journal:
         self._artifacts: set[str] = set()
         self._not_kept: set[str] = set()
         self._last_event = -1
+        self._last_call = 0
+        self._written = (-1, 0)
         if resume and not path.exists():
             raise InputError(f"{path}: no journal to go on with; start a new run")
         with ExitStack() as stack:
@@ -115,12 +105,18 @@ class Journal:
                 database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
                 self._database = stack.enter_context(closing(database))
                 self._open(resume, given)
+                run = read_run(self._database)
+                mark = EndMark(run, self._last_event, self._last_call)
+                self._end_mark = stack.enter_context(closing(EndMarkFile(path.with_suffix(END_MARK_SUFFIX), mark)))
+                # Only now, so that a journal whose log is missing is never one without tables or without a mark.
+                self._database.execute("PRAGMA journal_mode=WAL")
                 self._database.execute(f"PRAGMA synchronous={sync}")
             except sqlite3.Error as error:
                 raise InputError(f"{path}: can't write a journal here: {error}") from error
+            self._seed = seed_of(run)
             self._texts = Texts(self._database)
             self._file = path.stat()
-            self._writer = Writer(self._database, "journal", self._write, check=self._check_file)
+            self._writer = Writer(self._database, "journal", self._write, self._committed, self._check_file)
             stack.pop_all()
 
     def begin(self, origin: float) -> None:
@@ -130,18 +126,23 @@ class Journal:
     def event(self, event: Event) -> None:
         """An `flowevolve.core.events.EventLog` sink."""
         self._last_event = event.seq
-        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(event.data))))
-        match event.body:
-            case CandidateProposed(artifact=artifact):
-                self._artifacts.add(artifact)
-            case FlowClosed(flow=flow):
-                self._writer.put((_FLOW_CLOSED, (flow,)))
-        if event.attachment is not None:
-            self._save(event.attached_to, event.attachment)
+        body = event.body
+        if isinstance(body, CandidateProposed):
+            self._artifacts.add(body.artifact)
+        payload = None if event.attachment is None else self._dump(event.attachment)
+        payload_sum = None if payload is None else payload_checksum(payload)
+        time = event.time + 0.0
+        columns = (event.seq, time, event.kind, _json(event.data), self._last_call, payload_sum)
+        self._writer.put(_Event(event.seq, columns))
+        if isinstance(body, FlowClosed):
+            self._writer.put((_FLOW_CLOSED, (body.flow,)))
+        if payload is not None:
+            self._writer.put((INSERT_PAYLOAD, (event.attached_to, flow_of(event.attached_to), payload)))
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.client.LLMClient` observer."""
-        self._writer.put(_Call(record, self._last_event, self._origin))
+        self._last_call += 1
+        self._writer.put(_Call(self._last_call, record, self._last_event, self._origin))
 
     async def settled(self) -> None:
         """Return when everything handed over so far is written; on a virtual clock, where nothing may wait, at once.
@@ -166,6 +167,7 @@ class Journal:
             self._database.execute("PRAGMA busy_timeout=0")
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
+        self._end_mark.close()
         self._check()
 
     def _open(self, resume: bool, given: Sequence[JSON]) -> None:
@@ -181,26 +183,24 @@ class Journal:
                 f"{self._path}: is a journal of schema {schema}, and only those of schema {WRITABLE[0]} and later can "
                 "be gone on with; report and export read it; to go on, start a new run"
             )
-        database.execute("PRAGMA journal_mode=WAL")
         if schema is None:
-            database.executescript(_SCHEMA)
-            meta = {"schema": str(SCHEMA_VERSION), "given": _json(list(given))}
-            database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
-            database.commit()
+            make_tables(database, new_run(), _json(list(given)))
         else:
             bring_up_to_date(database)
             for (data,) in database.execute(_PROPOSALS):
                 self._artifacts.add(json.loads(unpack(data))["artifact"])
             (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
             self._last_event = -1 if last is None else last
+            (last_call,) = database.execute("SELECT max(id) FROM calls").fetchone()
+            self._last_call = last_call or 0
+            self._written = (self._last_event, self._last_call)
 
-    def _save(self, name: str, payload: object) -> None:
+    def _dump(self, payload: object) -> bytes | None:
         try:
-            data = dump(payload, self._artifacts)
+            return dump(payload, self._artifacts)
         except NotKeptError as error:
             self._warn(type(payload.value if isinstance(payload, StoredResult) else payload).__name__, str(error))
-        else:
-            self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
+            return None
 
     def _warn(self, payload: str, why: str) -> None:
         """Warn once for each type of payload that can't be kept: after a crash such work is done anew."""
@@ -232,24 +232,50 @@ class Journal:
                 "paid; if it was moved, resume the run where it is now"
             )
 
-    def _write(self, database: sqlite3.Connection, row: _Row | _Call) -> None:
-        statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
+    def _write(self, database: sqlite3.Connection, row: _Row | _Event | _Call) -> None:
+        match row:
+            case _Event(seq=seq, columns=columns):
+                self._write_checked(INSERT_EVENT, columns)
+                self._written = (seq, self._written[1])
+            case _Call(number=number):
+                self._write_checked(INSERT_CALL, self._columns(row))
+                self._written = (self._written[0], number)
+            case (statement, values):
+                database.execute(statement, values)
+
+    def _write_checked(self, statement: str, columns: Sequence[object]) -> None:
         try:
-            database.execute(statement, values)
+            row_sum = checksum(self._seed, columns)
         except UnicodeEncodeError:
-            database.execute(statement, [_storable(value) for value in values])
+            columns = [_storable(value) for value in columns]
+            row_sum = checksum(self._seed, columns)
+        self._database.execute(statement, (*columns, row_sum))
+
+    def _committed(self, rows: Sequence[_Row | _Event | _Call]) -> None:
+        if rows and self._writer.failure is None:
+            self._end_mark.move(*self._written)
 
     def _columns(self, call: _Call) -> tuple[object, ...]:
         record, origin = call.record, call.origin
         scope, request, reply = record.scope, record.request, record.reply
         messages = [[role, self._texts.number(text)] for role, text in _said(request)]
-        where = (call.seq, record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
+        where = (
+            call.number,
+            call.seq,
+            record.role,
+            request.model,
+            scope.stage,
+            scope.item,
+            scope.index,
+            scope.candidate,
+        )
         sampling: tuple[object, ...] = (None, None, None)
         if isinstance(request, ChatRequest):
-            sampling = (request.temperature, request.max_tokens, request.seed)
+            warmth = None if request.temperature is None else request.temperature + 0.0
+            sampling = (warmth, request.max_tokens, request.seed)
         asked = (_json(messages), *sampling)
-        times = (record.queued - origin, record.started - origin, record.finished - origin)
-        rest = (record.attempts, *times, record.cached)
+        times = (record.queued - origin + 0.0, record.started - origin + 0.0, record.finished - origin + 0.0)
+        rest = (record.attempts, *times, int(record.cached))
         template = _template(request)
         usage = record.failed_usage if reply is None else reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
@@ -279,29 +305,6 @@ def _template(request: ChatRequest | EmbedRequest) -> str | None:
     """What the prompt that a chat begins with was written from."""
     said = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else None
     return said.template if isinstance(said, Prompt) else None
-
-
-def bring_up_to_date(database: sqlite3.Connection) -> None:
-    """Give a journal of a schema that can be written the form of the present one."""
-    for schema, change in _CHANGES.items():
-        if find_schema(database) == schema:
-            database.executescript(change)
-
-
-def find_schema(database: sqlite3.Connection) -> int | None:
-    """The schema of a journal; None if the file is empty.
-
-    Raises:
-        InputError: if it is something else.
-    """
-    if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-        return None
-    try:
-        (schema,) = database.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-        return int(schema)
-    except (sqlite3.Error, TypeError, ValueError):
-        (_, _, path) = database.execute("PRAGMA database_list").fetchone()
-        raise InputError(f"{path}: is no journal of flowevolve") from None
 
 
 def _storable(value: object) -> object:

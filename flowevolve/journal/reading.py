@@ -8,9 +8,10 @@ of the event loop.
 from __future__ import annotations
 
 import json
-import sqlite3
 import tomllib
+import zlib
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,40 +24,23 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
-from flowevolve.journal.journal import SCHEMA_VERSION, find_schema
+from flowevolve.journal.examination import examine
+from flowevolve.journal.opening import JOURNAL, DamagedError, OpenedJournal, reading
+from flowevolve.journal.tables import SCHEMA_VERSION, find_schema
 from flowevolve.journal.texts import unpack
+from flowevolve.journal.views import VIEWS
 from flowevolve.llm.client.accounting import Spending, Totals
 
 Body = TypeVar("Body", bound=EventBody)
-CONFIG, JOURNAL = "config.toml", "journal.sqlite"
+CONFIG = "config.toml"
 PAGE = 500
 """Rows fetched at a time."""
-
-_VIEW = "CREATE TEMP VIEW recorded_calls AS SELECT * FROM main.calls"
-_VIEW_3 = """
-CREATE TEMP VIEW recorded_calls AS
-SELECT id, seq, role, model, stage, item, idx, candidate, messages, temperature, max_tokens, seed, reply, error,
-    finish_reason, prompt_tokens, completion_tokens, cached_tokens, attempts, queued, started, finished, cached,
-    NULL AS thinking, NULL AS template
-FROM main.calls
-"""
-_VIEW_4 = "CREATE TEMP VIEW recorded_calls AS SELECT *, NULL AS template FROM main.calls"
-_VIEW_2 = """
-CREATE TEMP VIEW recorded_calls AS
-SELECT id, -1 AS seq, role, model, stage, item, idx, candidate, json_extract(request, '$.messages') AS messages,
-    json_extract(request, '$.temperature') AS temperature, json_extract(request, '$.max_tokens') AS max_tokens,
-    json_extract(request, '$.seed') AS seed, reply, error, finish_reason, prompt_tokens, completion_tokens,
-    cached_tokens, attempts, queued, started, finished, cached, NULL AS thinking, NULL AS template
-FROM main.calls
-"""
-_VIEWS = {1: _VIEW_2.replace(", cached,", ", 0 AS cached,"), 2: _VIEW_2, 3: _VIEW_3, 4: _VIEW_4, 5: _VIEW}
-"""The view that shows the calls of each schema in the present form."""
 
 _EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _PROPOSALS = """
 SELECT seq, t, kind, data FROM events WHERE kind = 'candidate.proposed' AND seq > ? ORDER BY seq LIMIT ?
 """
-_OF_KIND = "SELECT seq, t, kind, data FROM events WHERE kind = ? ORDER BY seq"
+_OF_KIND = "SELECT seq, t, kind, data FROM events WHERE seq > ? AND kind = ? ORDER BY seq LIMIT ?"
 _CALLS = "SELECT * FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?"
 _HEADS = """
 SELECT id, seq, role, model, stage, item, idx, candidate, error, prompt_tokens, completion_tokens, cached_tokens, cached
@@ -134,24 +118,38 @@ class RecordedRun:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._database = open_read_only(path)
+        self._journal = OpenedJournal(path)
         try:
-            schema = find_schema(self._database)
-            if schema is None:
-                raise InputError(f"{path / JOURNAL}: is empty: the run never began; start it again")
-            if schema not in _VIEWS:
-                raise InputError(
-                    f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to {SCHEMA_VERSION}"
-                )
-            self._database.execute(_VIEWS[schema])
+            with reading(path):
+                schema = find_schema(self._journal.database)
+                if schema is None:
+                    raise InputError(f"{path / JOURNAL}: is empty: the run never began; start it again")
+                if schema not in VIEWS:
+                    raise InputError(
+                        f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to "
+                        f"{SCHEMA_VERSION}"
+                    )
+                self._journal.database.executescript(VIEWS[schema])
         except BaseException:
-            self._database.close()
+            self._journal.close()
             raise
         self.schema: int = schema
         self._texts: dict[int, str] = {}
 
     def close(self) -> None:
-        self._database.close()
+        self._journal.close()
+
+    def check(self) -> None:
+        """See that what was recorded is all there and as it was written, as far as checksums can tell.
+
+        It takes about three seconds for 100,000 calls. The run may be going on.
+
+        Raises:
+            DamagedError: if it is not.
+        """
+        damage = examine(self._journal.database, self.schema).damage
+        if damage is not None:
+            raise DamagedError(self.path, damage)
 
     def __enter__(self) -> Self:
         return self
@@ -203,22 +201,22 @@ class RecordedRun:
         """The event with this number, which must be there."""
         row = self._one("SELECT seq, t, kind, data FROM events WHERE seq = ?", seq)
         assert row is not None
-        return _event(row)
+        return self._event(row)
 
     def events(self, after: int = -1) -> Iterator[Event]:
         """The events after this number, in order."""
-        return map(_event, self._pages(_EVENTS, after))
+        return map(self._event, self._pages(_EVENTS, after))
 
     def events_of(self, kind: type[Body]) -> Iterator[Body]:
         """The bodies of all events of a kind, in order."""
-        for row in self._database.execute(_OF_KIND, (kind.kind,)):
-            body = _event(row).body
+        for row in self._pages(_OF_KIND, -1, kind.kind):
+            body = self._event(row).body
             assert isinstance(body, kind)
             yield body
 
     def proposals(self) -> Iterator[Event]:
         """The ``candidate.proposed`` events, in order."""
-        return map(_event, self._pages(_PROPOSALS, -1))
+        return map(self._event, self._pages(_PROPOSALS, -1))
 
     def artifacts(self, ids: Collection[str]) -> dict[str, Artifact]:
         """Those of these artifacts that were proposed, by id."""
@@ -238,7 +236,8 @@ class RecordedRun:
 
     def payloads(self) -> dict[str, bytes]:
         """The payloads of all items of open flows, by item."""
-        return dict(self._database.execute("SELECT item, data FROM payloads")) if self.schema > 2 else {}
+        rows = self._journal.rows("SELECT item, data FROM payloads") if self.schema > 2 else []
+        return {str(item): bytes(data) for item, data in rows}
 
     def calls(self) -> Iterator[RecordedCall]:
         """All calls, in the order in which they ended."""
@@ -259,13 +258,13 @@ class RecordedRun:
 
     def calls_of(self, stage: str, item: str) -> list[RecordedCall]:
         """The calls of a stage at work on an item, those for its pieces (``item/…``) included, in order."""
-        rows = self._database.execute(_CALLS_OF, (stage, item, f"{item}/", f"{item}0")).fetchall()  # "0" follows "/"
+        rows = self._journal.rows(_CALLS_OF, stage, item, f"{item}/", f"{item}0")  # "0" follows "/"
         return [self._call(row) for row in rows]
 
     def totals(self) -> list[Spending]:
         """Sums of all calls, by candidate as well, for `flowevolve.llm.client.accounting.Account.restore`."""
         spent = []
-        for role, model, stage, *sums in self._database.execute(_TOTALS):
+        for role, model, stage, *sums in self._journal.rows(_TOTALS):
             requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens, cut = (
                 sums
             )
@@ -275,44 +274,61 @@ class RecordedRun:
         return spent
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None = self._database.execute(statement, values).fetchone()
-        return row
+        return next(iter(self._journal.rows(statement, *values)), None)
 
-    def _pages(self, statement: str, after: int) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement with two parameters: the number in the first column to go on after, and how many."""
-        while page := self._database.execute(statement, (after, PAGE)).fetchall():
+    def _pages(self, statement: str, after: int, *values: object) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement whose first parameter is the number in the first column to go on after, and whose
+        last is how many.
+        """
+        while page := self._journal.rows(statement, after, *values, PAGE):
             yield from page
             after = page[-1][0]
 
+    def _event(self, row: tuple[Any, ...]) -> Event:
+        seq, time, kind, data = row
+        with self._unpacking(f"event {seq}"):
+            return Event(seq, time, unpack(kind), json.loads(unpack(data)))
+
+    @contextmanager
+    def _unpacking(self, what: str) -> Iterator[None]:
+        """Raise a `DamagedError` where something stored is not of the form that it was written in."""
+        try:
+            yield
+        except (ValueError, TypeError, AttributeError, zlib.error) as error:
+            raise DamagedError(self.path, f"{what} can't be read ({type(error).__name__}: {error})") from error
+
     def _call(self, row: tuple[Any, ...]) -> RecordedCall:
-        number, seq, role, model, stage, item, index, candidate, messages, temperature, max_tokens, seed, *rest = row
-        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, *rest = rest
-        queued, started, finished, cached, thinking, template = rest
-        return RecordedCall(
-            number,
-            seq,
-            unpack(role),
-            unpack(model),
-            unpack(stage),
-            unpack(item),
-            index,
-            _maybe_text(candidate),
-            None if messages is None else self._messages(unpack(messages)),
-            temperature,
-            max_tokens,
-            seed,
-            _maybe_text(reply),
-            _maybe_text(error),
-            _maybe_text(finish_reason),
-            None if prompt is None else Usage(prompt, completion, cached_tokens),
-            attempts,
-            queued,
-            started,
-            finished,
-            bool(cached),
-            _maybe_text(thinking),
-            template,
-        )
+        with self._unpacking(f"call {row[0]}"):
+            number, seq, role, model, stage, item, index, candidate, messages, temperature, max_tokens, seed, *rest = (
+                row
+            )
+            reply, error, finish_reason, prompt, completion, cached_tokens, attempts, *rest = rest
+            queued, started, finished, cached, thinking, template, _ = rest
+            return RecordedCall(
+                number,
+                seq,
+                unpack(role),
+                unpack(model),
+                unpack(stage),
+                unpack(item),
+                index,
+                _maybe_text(candidate),
+                None if messages is None else self._messages(unpack(messages)),
+                temperature,
+                max_tokens,
+                seed,
+                _maybe_text(reply),
+                _maybe_text(error),
+                _maybe_text(finish_reason),
+                None if prompt is None else Usage(prompt, completion, cached_tokens),
+                attempts,
+                queued,
+                started,
+                finished,
+                bool(cached),
+                _maybe_text(thinking),
+                template,
+            )
 
     def _messages(self, messages: str) -> tuple[Message, ...]:
         """Messages from ``[[role, number of a text], …]``; up to schema 2 with the text itself in its place."""
@@ -325,53 +341,14 @@ class RecordedRun:
         text = self._texts.get(number)
         if text is None:
             row = self._one("SELECT data FROM texts WHERE id = ?", number)
-            assert row is not None
-            text = self._texts[number] = unpack(row[0])
+            if row is None:
+                raise DamagedError(self.path, f"the text {number} is missing, which a call refers to")
+            with self._unpacking(f"the text {number}"):
+                text = unpack(row[0])
+            self._texts[number] = text
             if len(self._texts) > PAGE:
                 del self._texts[next(iter(self._texts))]
         return text
-
-
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """The journal of a run directory; its files are not touched.
-
-    Raises:
-        InputError: if there is none, or it can't be read.
-    """
-    file = path / JOURNAL
-    if not path.is_dir():
-        raise InputError(f"{path}: no such run directory")
-    if not file.is_file():
-        if runs := sorted(found.parent for found in path.glob(f"*/{JOURNAL}")):
-            raise InputError(f"{path}: holds no run itself, but folders that do; name one of them, such as {runs[0]}")
-        raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
-    try:
-        return _connect(file, "mode=ro")
-    except sqlite3.OperationalError:
-        # In a directory that can't be written, a file in WAL mode can be read only if nobody writes to it.
-        if file.with_name(f"{JOURNAL}-wal").exists():
-            raise InputError(f"{file}: can't be read here: copy the run directory where you may write") from None
-    except sqlite3.DatabaseError as error:
-        raise InputError(f"{file}: can't be read: {error}") from error
-    try:
-        return _connect(file, "immutable=1")
-    except sqlite3.Error as error:
-        raise InputError(f"{file}: can't be read: {error}") from error
-
-
-def _connect(file: Path, how: str) -> sqlite3.Connection:
-    database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
-    try:
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    seq, time, kind, data = row
-    return Event(seq, time, unpack(kind), json.loads(unpack(data)))
 
 
 def _maybe_text(stored: str | bytes | None) -> str | None:

@@ -8,7 +8,6 @@ failed or was killed before it began makes way for another.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -21,10 +20,13 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
+from flowevolve.journal.end_mark import END_MARK
 from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
-from flowevolve.journal.journal import Journal, Sync, find_schema
+from flowevolve.journal.journal import Journal, Sync
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import CONFIG, JOURNAL, RecordedRun, open_read_only
+from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
+from flowevolve.journal.reading import CONFIG, RecordedRun
+from flowevolve.journal.tables import find_schema
 
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
@@ -36,7 +38,7 @@ def claim(path: Path) -> Lock:
     Raises:
         InputError: if there is none in it, or another process is at work on it.
     """
-    open_read_only(path).close()
+    OpenedJournal(path).close()
     return Lock(path)
 
 
@@ -173,26 +175,28 @@ def has_begun(path: Path) -> bool:
     """Whether the run in a directory has begun. One that failed or was killed before that has paid for nothing.
 
     Raises:
+        DamagedError: if its beginning can't be trusted.
         InputError: if there is no journal, or it can't be read.
     """
-    with closing(open_read_only(path)) as database:
-        try:
-            begun = find_schema(database) is not None and database.execute(_BEGUN).fetchone() is not None
-        except sqlite3.Error as error:
-            raise InputError(f"{path / JOURNAL}: can't be read: {error}") from error
+    with closing(OpenedJournal(path)) as journal, reading(path):
+        schema = find_schema(journal.database)
+        begun = schema is not None and bool(journal.rows(_BEGUN))
+    if schema is not None and not begun:
+        with RecordedRun(path) as recorded:
+            recorded.check()
     return begun or (path / RESULT).exists()
 
 
 def _make_way(path: Path) -> None:
     """Remove the files of a run that never began."""
-    journal = (path / JOURNAL).is_file()
+    journal = any((path / name).is_file() for name in (JOURNAL, WAL, END_MARK))
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:
         raise InputError(
             f"{path}: holds a run already; to go on with it: flowevolve resume {path}, or in Python resume=True; for a "
             "new run give another directory as out"
         )
-    for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
+    for name in (CONFIG, *reversed(JOURNAL_FILES)):
         (path / name).unlink(missing_ok=True)
 
 

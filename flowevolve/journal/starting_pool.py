@@ -27,6 +27,7 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
     updates: list[list[Change]] = []
     flows = 0
     with RecordedRun(path) as recorded:
+        recorded.check()
         for event in recorded.events():
             match event.body:
                 case RunStarted(algorithm=other) if other != algorithm:

@@ -30,6 +30,11 @@ def unpack(stored: str | bytes) -> str:
     return stored if isinstance(stored, str) else zlib.decompress(stored).decode("utf-8", "surrogatepass")
 
 
+def text_key(text: str) -> bytes:
+    """What stands for a text in the column ``hash``."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 class Texts:
     """The numbers of texts in the table ``texts``. A text gets its number when it is first seen."""
 
@@ -38,7 +43,7 @@ class Texts:
         self._numbers: dict[bytes, int] = {}
 
     def number(self, text: str) -> int:
-        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        key = text_key(text)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._find_or_add(key, text)

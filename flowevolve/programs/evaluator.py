@@ -1,7 +1,8 @@
-"""Problems with an evaluator that runs the program itself, in the same sandbox.
+"""Problems with an evaluator that runs the program itself.
 
-So a program can't get out of the sandbox, but it could forge its own score. Problems that score outside of the sandbox,
-such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
+Where it works so, the evaluator has a sandbox of its own, and what it imports stands in for the program, which is in
+another (`SandboxPair`). Otherwise the two share one: the program can't get out of it, but it could forge its own score.
+Problems that score outside of the sandbox, such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.programs.inside import driver
+from flowevolve.programs.modules import imported_modules
 from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
-from flowevolve.sandbox import Sandbox, SandboxSettings
+from flowevolve.sandbox import Outcome, Sandbox, SandboxPair, SandboxSettings
 
-SHARED_SANDBOX = (
-    "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
+TRIED_AT_START = (
+    "whether its evaluator works in a sandbox of its own is tried on the seed as the run begins; where it doesn't, it "
+    "shares the program's: a program could forge its own score then, but not get out"
 )
 """A note for users who run such a problem."""
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
@@ -37,6 +40,16 @@ class Report:
     metrics: Mapping[str, float]
     texts: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
+    notes: Sequence[str] = ()
+    """What the evaluator wanted and can't have while the program is held apart from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on a program, and the notes of the reports that it is made of."""
+
+    verdict: Verdict
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,10 @@ class EvaluatorProblem:
     """The most characters of each text that feedback quotes."""
     notes: Sequence[str] = ()
     """Notes for users who run this problem, one line each."""
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """The files of ``folder`` that the seed imports, by their paths: all that a program sees of it if it is held apart
+    from the evaluator.
+    """
     cases: Sequence[Case] = (Case("evaluator"),)
 
     def seed(self) -> Artifact:
@@ -91,35 +108,43 @@ class EvaluatorProblem:
             )
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
+        """Run the evaluator and the program together in one sandbox, and read what they say."""
+        return (await self.judged(artifact[self.file], sandbox)).verdict
+
+    async def judged(self, program: str, sandboxes: Sandbox | SandboxPair) -> Judged:
+        """Run the evaluator: in the program's sandbox, or with two in one of its own."""
         report = Report({})
         seconds = 0.0
         for step in self.steps:
-            outcome = await sandbox.run(
-                _DRIVER,
-                call=step.call,
-                arguments={
-                    "folder": sandbox.readable_at(self.folder),
-                    "program": artifact[self.file],
-                    "name": self.file,
-                    **step.arguments,
-                },
-                name=_ENTRY,
-            )
+            outcome = await self._run(step, program, sandboxes)
             seconds += outcome.seconds
             if outcome.status != "ok":
                 verdict = failed(self.worst, outcome)
                 words = f"{step.label}: {verdict.feedback}"
-                return Verdict(self.worst, words, _with_remedy(verdict.failure), {"seconds": seconds})
+                return Judged(Verdict(self.worst, words, _with_remedy(verdict.failure), {"seconds": seconds}))
             try:
                 report = _merged(report, read_report(outcome.result))
             except WrongResultError as error:
-                return Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds})
+                return Judged(Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds}))
             value = self.score(report.metrics)
             if report.failure is not None or value is None:
                 break
             if step.at_least is not None and value < step.at_least:
                 break
-        return self._verdict(report, seconds)
+        return Judged(self._verdict(report, seconds), report.notes)
+
+    async def _run(self, step: EvaluatorStep, program: str, sandboxes: Sandbox | SandboxPair) -> Outcome:
+        if isinstance(sandboxes, Sandbox):
+            given = {"folder": sandboxes.readable_at(self.folder), "program": program, "name": self.file}
+            return await sandboxes.run(_DRIVER, call=step.call, arguments={**given, **step.arguments}, name=_ENTRY)
+        folder = sandboxes.evaluators.readable_at(self.folder)
+        return await sandboxes.run(
+            _DRIVER,
+            call="apart",
+            arguments={"entry": step.call, "folder": folder, "name": self.file, **step.arguments},
+            program={"program": program, "name": self.file, "modules": dict(self.modules)},
+            name=_ENTRY,
+        )
 
     def _verdict(self, report: Report, seconds: float) -> Verdict:
         value = self.score(report.metrics)
@@ -135,9 +160,16 @@ class EvaluatorProblem:
 
 def with_readable_evaluator(settings: SandboxSettings, problem: object) -> SandboxSettings:
     """The settings with the folder of the problem's evaluator, if there is one, added to ``readable``."""
-    if not isinstance(problem, EvaluatorProblem):
+    if not isinstance(problem, EvaluatorProblem) or problem.folder in settings.readable:
         return settings
     return settings.model_copy(update={"readable": (*settings.readable, problem.folder)})
+
+
+def without_evaluator(settings: SandboxSettings, problem: EvaluatorProblem) -> SandboxSettings:
+    """The settings of a sandbox for programs that are held apart: the evaluator's folder is out of view."""
+    return settings.model_copy(
+        update={"readable": tuple(folder for folder in settings.readable if folder.resolve() != problem.folder)}
+    )
 
 
 def read_report(result: JSON) -> Report:
@@ -147,8 +179,10 @@ def read_report(result: JSON) -> Report:
     metrics, texts, failure = result.get("metrics"), result.get("texts"), result.get("failure")
     if not isinstance(metrics, dict) or not isinstance(texts, dict) or not isinstance(failure, str | None):
         raise WrongResultError("the evaluator's report lacks metrics, texts or failure")
+    notes = result.get("notes")
     numbers = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
-    return Report(numbers, {name: str(value) for name, value in texts.items()}, failure)
+    said = [str(note) for note in notes] if isinstance(notes, list) else []
+    return Report(numbers, {name: str(value) for name, value in texts.items()}, failure, said)
 
 
 def metric(key: str) -> MetricReader:
@@ -205,7 +239,8 @@ def command_problem(
         steps=(EvaluatorStep("command", {"words": list(command)}, command[0]),),
         score=metric("score"),
         worst=worst,
-        notes=(SHARED_SANDBOX,),
+        notes=(TRIED_AT_START,),
+        modules=imported_modules(place, read_text(program), program.suffix, {Path(word).name for word in command}),
     )
 
 
@@ -219,7 +254,8 @@ def read_text(file: Path) -> str:
 
 def _merged(before: Report, after: Report) -> Report:
     """Two reports as one, in which the later report overrides the earlier one."""
-    return Report({**before.metrics, **after.metrics}, {**before.texts, **after.texts}, after.failure)
+    notes = [*before.notes, *after.notes]
+    return Report({**before.metrics, **after.metrics}, {**before.texts, **after.texts}, after.failure, notes)
 
 
 def _with_remedy(failure: str | None) -> str:

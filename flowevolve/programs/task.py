@@ -10,10 +10,12 @@ from typing import ClassVar, Self
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
-from flowevolve.programs.evaluator import EvaluatorProblem
-from flowevolve.programs.problem import Case, Problem
-from flowevolve.sandbox import Sandbox, SandboxSettings
+from flowevolve.programs.evaluator import EvaluatorProblem, without_evaluator
+from flowevolve.programs.problem import Case, Problem, Verdict
+from flowevolve.programs.trust import Trial, trust_by_settings
+from flowevolve.sandbox import Sandbox, SandboxPair, SandboxSettings
 
 
 class ProgramTask:
@@ -41,7 +43,11 @@ class ProgramTask:
         self.settings = sandbox or SandboxSettings()
         rows = tuple(Example(case.id, {"arguments": _plain(case)}) for case in problem.cases)
         self.data = Dataset(train=rows, val=rows)
+        self.trust = trust_by_settings(problem, self.settings)
+        """Whether programs could forge their scores; None: not known before `find_trust`, and until then they could."""
         self._sandbox: Sandbox | None = None
+        self._apart: Sandbox | None = None
+        """The sandbox of programs that are held apart from their evaluator."""
 
     async def __aenter__(self) -> Self:
         """Start the sandbox.
@@ -53,14 +59,17 @@ class ProgramTask:
         if self._sandbox is not None:
             raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
         self._sandbox = await Sandbox(self.settings).__aenter__()
+        if isinstance(self.problem, EvaluatorProblem) and (self.trust is None or self.trust.kind == "isolated"):
+            self._apart = Sandbox(without_evaluator(self.settings, self.problem))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sandbox, self._sandbox = self._sandbox, None
-        if sandbox is not None:
-            await sandbox.__aexit__(kind, error, trace)
+        sandboxes, self._sandbox, self._apart = (self._sandbox, self._apart), None, None
+        for sandbox in sandboxes:
+            if sandbox is not None:
+                await sandbox.__aexit__(kind, error, trace)
 
     def seed(self) -> Artifact:
         return self.problem.seed()
@@ -72,15 +81,37 @@ class ProgramTask:
         if isinstance(self.problem, EvaluatorProblem):
             self.problem.check_seed(score)
 
+    async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
+        """Whether programs could forge their scores: as it was ``before``, or found out by running the seed.
+
+        From then on programs are held apart from their evaluator, or not, accordingly.
+        """
+        if before is not None and self.trust is None:
+            self.trust = before
+        if self.trust is None:
+            assert isinstance(self.problem, EvaluatorProblem), "what has no evaluator needs no trial"
+            self.trust = await Trial(self.problem, self._started(), self._apart or self._started()).run()
+        return self.trust
+
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run and score the program on one case; ``llm`` is not used."""
-        if self._sandbox is None:
-            raise EngineError(f"task {self.name!r} has no sandbox yet: use it inside of its `async with` block")
-        verdict = await self.problem.judge(artifact, self._cases[example.id], self._sandbox)
+        verdict = await self._judge(artifact, self._cases[example.id])
         score = Score(
             verdict.value, verdict.feedback, passed=False, failure=verdict.failure, metrics=dict(verdict.metrics)
         )
         return Rollout(example.id, "", score)
+
+    async def _judge(self, artifact: Artifact, case: Case) -> Verdict:
+        sandbox, problem = self._started(), self.problem
+        isolated = self.trust is not None and self.trust.kind == "isolated"
+        if isolated and isinstance(problem, EvaluatorProblem) and self._apart is not None:
+            return (await problem.judged(artifact[problem.file], SandboxPair(sandbox, self._apart))).verdict
+        return await problem.judge(artifact, case, sandbox)
+
+    def _started(self) -> Sandbox:
+        if self._sandbox is None:
+            raise EngineError(f"task {self.name!r} has no sandbox yet: use it inside of its `async with` block")
+        return self._sandbox
 
 
 def check_programs(task: Task, algorithm: str) -> ProgramTask:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
-from flowevolve._util.secrets import OPENAI_HOST, key_for
+from flowevolve._util.secrets import KEY_PLACE, OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS, SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
-from flowevolve.config.run import Config
+from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm, NamesRoles, Tuning, WorkersWanted
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import ServerTransport, Transport
@@ -63,7 +63,8 @@ def make_task(config: Config) -> Task:
 
         problem = make_problem(config)
         return ProgramTask(problem, with_readable_evaluator(config.sandbox, problem))
-    return TASKS.make(config.task.name, config.task.settings, "task")
+    with modules_beside(config):
+        return TASKS.make(config.task.name, config.task.settings, "task")
 
 
 def make_problem(config: Config) -> Problem:
@@ -74,7 +75,8 @@ def make_problem(config: Config) -> Problem:
     name = settings.pop("problem", next((name for name in EVALUATED if name in settings), None))
     if not isinstance(name, str):
         raise InputError("task.problem: name the problem to solve; `flowevolve list problems` shows those there are")
-    return PROBLEMS.make(name, settings, "task")
+    with modules_beside(config):
+        return PROBLEMS.make(name, settings, "task")
 
 
 def problem_notes(config: Config) -> Sequence[str]:
@@ -124,7 +126,8 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
 
 def find_algorithm(config: Config) -> type[Algorithm]:
     # The registry says what a factory makes; that this one's are classes is its contract, which it has checked.
-    factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
+    with modules_beside(config):
+        factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
     if not hasattr(factory, "name"):
         raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name: set it in class {factory.__name__}")
     return factory
@@ -267,6 +270,11 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
 
     def make(url: str) -> Transport:
         key = key_for(url, llm.key_variable, llm.api_key_file)
+        if key is None and KEY_PLACE in url:
+            raise InputError(
+                f"llm.base_url: {url} has a place for a key, and there is none: name the environment variable that "
+                "holds it in llm.api_key_env, and set it"
+            )
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.open_files import allow_open_files
-from flowevolve._util.secrets import missing_key
+from flowevolve._util.secrets import KEY_PLACE, missing_key
 from flowevolve.config.backends import BACKENDS, REAL_BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
@@ -32,6 +32,8 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
             raise InputError(LITELLM_MISSING)
         if llm.backend == "litellm" and len(llm.urls) > 1:
             raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
+        if llm.backend == "litellm" and any(KEY_PLACE in url for url in llm.urls):
+            raise InputError(f"llm.base_url: backend 'litellm' puts no key at {KEY_PLACE}; use backend 'openai'")
         return
     factory = BACKENDS.find(llm.backend, "llm.backend")
     BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")

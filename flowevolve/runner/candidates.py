@@ -104,6 +104,7 @@ def in_directory(path: Path) -> Iterator[FoundCandidate]:
         InputError: if it is no run directory.
     """
     with RecordedRun(path) as recorded:
+        recorded.check()
         for row in candidate_rows(recorded):
             said = Named.from_json(row["attributes"])
             yield read_candidate(

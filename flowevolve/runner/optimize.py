@@ -27,9 +27,10 @@ from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.plan import ProvidedObjects
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
-from flowevolve.runner.run import ProvidedObjects, Watchers, run
+from flowevolve.runner.run import Watchers, run
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
 from flowevolve.tasks.rows import Rows

@@ -18,13 +18,15 @@ from flowevolve.config.prices import price_table
 from flowevolve.config.run import Config, parse_recorded
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.lock import is_held
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, has_begun, read_result
 from flowevolve.llm.client.accounting import Account, Price, Totals
-from flowevolve.runner.result_parts import read_interval, read_totals
+from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.progress import ProgressFigures, used
 
 State = Literal["running", "finished", "interrupted", "failed", "not begun"]
@@ -54,6 +56,8 @@ class Overview:
     rollouts: int
     pool_version: int
     llm: Totals
+    score_trust: ScoreTrust | None
+    """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
 
     @property
     def tokens(self) -> int:
@@ -104,6 +108,7 @@ class Overview:
                 "cost_usd": self.llm.dollars,
             },
             "budget_used": self.used,
+            **trust_to_json(self.score_trust),
         }
 
 
@@ -124,6 +129,8 @@ def read_overview(path: Path) -> Overview:
         config = parse_recorded(recorded.config, f"{path}/config.toml")
         if (path / RESULT).is_file():
             return _ended(path, config, read_result(path))
+        if not is_held(path):
+            recorded.check()
         return _from_journal(path, config, recorded)
 
 
@@ -167,6 +174,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:
         result["rollouts"],
         result["pool_version"],
         read_totals(llm),
+        read_trust(result),
     )
 
 
@@ -194,6 +202,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         figures.spent.rollouts,
         figures.version,
         account.totals(),
+        None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
     )
 
 

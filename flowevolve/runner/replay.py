@@ -19,16 +19,20 @@ from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
-from flowevolve.journal.journal import EMBEDDED, WRITABLE
+from flowevolve.journal.journal import EMBEDDED
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.journal.tables import WRITABLE
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.held_out import HELD_OUT
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
+from flowevolve.runner.trust import earlier_trust
 from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement
 
@@ -125,7 +129,8 @@ async def replay(
     keep = None if out is None else partial(_ReplayDirectory, Path(out), config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await run_plan(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)
+    plan = replace(plan, open_roles=lambda *_: nullcontext(roles), trust=past.trust)
+    result = await run_plan(plan, keep, watchers, side_task)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
@@ -147,6 +152,7 @@ class _ReplaySource:
     config: Config
     given: frozenset[str]
     record: ReplayableCalls
+    trust: ScoreTrust
 
 
 def _read(directory: Path) -> _ReplaySource:
@@ -156,11 +162,12 @@ def _read(directory: Path) -> _ReplaySource:
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
-        given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
-        if given is None or not record.can_stand_in:
+        recorded.check()
+        start, given, record = recorded.start, recorded.given, ReplayableCalls(_recorded_calls(recorded))
+        if start is None or given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
         config = parse_recorded(recorded.config, f"{directory}/config.toml")
-    return _ReplaySource(config, given, record)
+    return _ReplaySource(config, given, record, earlier_trust(start))
 
 
 def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:

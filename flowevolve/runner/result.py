@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.engine import RunReport, StageReport
 from flowevolve.journal.files import write_whole, writing
-from flowevolve.journal.reading import JOURNAL
+from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
@@ -38,7 +39,9 @@ from flowevolve.runner.result_parts import (
     read_server,
     read_totals,
     read_traffic,
+    read_trust,
     totals_to_json,
+    trust_to_json,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +90,8 @@ class Result:
     """Endpoints, rate limits and hedging."""
     directory: Path | None = None
     """The run directory, if it has one; not kept in files and pickles."""
+    score_trust: ScoreTrust | None = None
+    """Whether programs could forge their scores; None of tasks that run none, and in older files."""
 
     @property
     def report(self) -> RunReport:
@@ -213,6 +218,7 @@ class Result:
                 },
                 **asdict(self.traffic),
             },
+            **trust_to_json(self.score_trust),
             "server": None if self.server is None else self.server.to_json(),
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
@@ -241,6 +247,8 @@ class Result:
         ]
         if best is not None and best.fresh is not None:
             rows.append(("fresh score", str(best.fresh)))
+        if self.score_trust is not None:
+            rows.append(("scores", str(self.score_trust)))
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
@@ -298,6 +306,7 @@ class Result:
             server=read_server(table.get("server")),
             by_model=read_by_model(llm),
             traffic=read_traffic(llm),
+            score_trust=read_trust(table),
         )
 
 

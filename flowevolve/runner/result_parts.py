@@ -14,6 +14,7 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.model import Usage
 from flowevolve.core.named import Named
 from flowevolve.core.pool import Candidate
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
@@ -166,6 +167,18 @@ def read_traffic(llm: Table) -> TrafficStats:
     """Raises: ValueError if endpoints, limits or hedging have not their fields."""
     written = {name: llm[name] for name in TrafficStats.__slots__ if name in llm}
     return TypeAdapter(TrafficStats).validate_python(written)
+
+
+def trust_to_json(trust: ScoreTrust | None) -> dict[str, object]:
+    return {
+        "score_trust": None if trust is None else trust.kind,
+        "shared_because": None if trust is None else trust.why or None,
+    }
+
+
+def read_trust(table: Table) -> ScoreTrust | None:
+    """None of tasks that run no programs, and in older files."""
+    return ScoreTrust.of(table.get("score_trust"), table.get("shared_because"))
 
 
 def read_server(table: Table | None) -> LoadSummary | None:

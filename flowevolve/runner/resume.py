@@ -29,11 +29,14 @@ from flowevolve.core.stop_reasons import StopReason
 from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
+from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import changed_parts, difference
 
 MAY_CHANGE = (
@@ -140,6 +143,7 @@ async def _begin(request: _ResumeRequest) -> Result:
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
+        recorded.check()
         before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
@@ -149,7 +153,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             raise InputError(
                 f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
             )
-        planned = request.plan(wanted, request.given)
+        planned = replace(request.plan(wanted, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
         new_functions = _check_parts(request, before.start, planned.task)
         table = wanted.model_dump(mode="json")

@@ -10,48 +10,34 @@ from pathlib import Path
 from typing import Protocol
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
-from flowevolve.config.prices import price_table
-from flowevolve.config.roles import ResolvedRole, model_names
-from flowevolve.config.run import Config
+from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
-from flowevolve.core.templates import Templates
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.journal.starting_pool import read_start
-from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
-from flowevolve.prompts.shipped import read_templates
-from flowevolve.runner.assemble import (
-    make_algorithm,
-    make_allocation,
-    make_roles,
-    make_staleness,
-    make_stopping,
-    make_task,
-    open_response_cache,
-    open_roles,
-)
-from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
-from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
-from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.assemble import make_allocation, make_stopping, open_response_cache
+from flowevolve.runner.clients import Clients, SideTask, open_clients
+from flowevolve.runner.held_out import HELD_OUT, hold_out
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
-from flowevolve.runner.task_checks import check_parts, check_task
+from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -86,18 +72,6 @@ class RunRecord(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ProvidedObjects:
-    """What was given as an object, instead of by its name in the configuration."""
-
-    task: Task | None = None
-    staleness: StalenessPolicy | None = None
-
-    def names(self) -> list[str]:
-        """What was: a run can be gone on with only if it is given again."""
-        return [name for name in ("task", "staleness") if getattr(self, name) is not None]
-
-
 async def run(
     config: Config,
     *,
@@ -126,63 +100,6 @@ def _keep(plan: Plan, out: Path | str | None, *, events: bool = False) -> Callab
         return None
     table, sync = plan.config.model_dump(mode="json"), plan.config.journal.sync
     return partial(RunDirectory, Path(out), table, events=events, sync=sync, given=plan.given.names())
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
-
-    config: Config
-    given: ProvidedObjects
-    task: Task
-    algorithm: Algorithm
-    staleness: StalenessPolicy
-    templates: Templates
-    roles: Mapping[str, ResolvedRole]
-    prices: Mapping[str, Price]
-    """Of models, by name."""
-    open_roles: OpenRoles
-    """Opens the roles."""
-
-
-def make_plan(
-    config: Config,
-    given: ProvidedObjects,
-    *,
-    algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
-    opens_roles: OpenRoles | None = None,
-) -> Plan:
-    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
-
-    By default they are opened by transports to servers, whose keys have to be there.
-
-    Raises:
-        InputError: if the configuration can't be run.
-    """
-    if not isinstance(config, Config):
-        raise InputError(
-            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
-        )
-    roles = make_roles(config)
-    check_backend(config, roles)
-    check_open_files(config, roles.values())
-    task = make_task(config) if given.task is None else given.task
-    check_task(task, "run")
-    check_parts(task)
-    if config.held_out and not task.data.test:
-        raise InputError(f"held_out: task {task.name!r} has no test split")
-    made = algorithm(config, task)
-    if config.staleness.policy == "reflective" and made.graph().repair is None:
-        raise InputError(
-            f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
-            "everything through; name 'full' or 'guarded'"
-        )
-    staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
-    templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
-    prices = price_table(config, model_names(roles.values()))
-    if opens_roles is None:
-        check_keys(roles.values())
-    return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
 
 
 async def run_plan(
@@ -243,6 +160,7 @@ class _Opened:
     clients: Clients
     keeping: RunRecord | None
     history: History | None
+    trust: ScoreTrust | None
 
     async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
@@ -281,6 +199,7 @@ class _Opened:
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
+            score_trust=self.trust,
         )
         if self.keeping is not None:
             await self.keeping.settled()
@@ -300,6 +219,7 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if history is not None:
             stack.callback(history.close)
+        stack.enter_context(modules_beside(config))
         await stack.enter_async_context(_in_use(plan.task))
         await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
@@ -316,12 +236,13 @@ async def _opened(
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
+        trust = await find_trust(plan.task, plan.trust)
         engine = Engine(
             algorithm,
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=_flows(config),
+            max_in_flight=flows_of(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -334,16 +255,22 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about=replace(identity(plan.task), given=tuple(plan.given.names())),
+            about=replace(
+                identity(plan.task),
+                given=tuple(plan.given.names()),
+                score_trust=None if trust is None else trust.kind,
+                shared_because=None if trust is None else trust.why or None,
+            ),
         )
         if history is not None:
-            client.account.restore(await in_thread(history.spent))
+            spent = await in_thread(lambda: list(history.spent()))
+            client.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
             await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
             watch(clients.traffic)
-        yield _Opened(plan, engine, clients, keeping, history)
+        yield _Opened(plan, engine, clients, keeping, history, trust)
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
@@ -357,26 +284,27 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
-    make_allocation(config)
-    await _start(plan)
-    if starts_vllm(config):
-        from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+    with modules_beside(config):
+        check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
+        make_allocation(config)
+        await _start(plan)
+        if starts_vllm(config):
+            from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
 
-        await in_thread(check_vllm, config.vllm)
-        return plan.task
-    async with (
-        _in_use(plan.task),
-        _in_use(plan.algorithm),
-        open_response_cache(config) as cache,
-        open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
-    ):
-        await clients.llm.check(note)
-        clients.traffic.check()
+            await in_thread(check_vllm, config.vllm)
+            return plan.task
+        async with (
+            _in_use(plan.task),
+            _in_use(plan.algorithm),
+            open_response_cache(config) as cache,
+            open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
+        ):
+            await clients.llm.check(note)
+            clients.traffic.check()
     return plan.task
 
 
-def _flows(config: Config) -> int | FlowBound:
+def flows_of(config: Config) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
     if section.mode == "sync":

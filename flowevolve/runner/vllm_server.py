@@ -17,7 +17,7 @@ from flowevolve._util.errors import BackendUnreachableError
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
-from flowevolve.core.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
+from flowevolve.core.server_event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.engine.engine import Engine
 from flowevolve.llm.scheduling.admission import LoadSummary
 from flowevolve.vllm.server import ServerChange, ServerListener

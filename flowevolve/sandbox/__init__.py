@@ -3,6 +3,7 @@
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.measure import Measurement, measure
 from flowevolve.sandbox.outcome import Outcome
+from flowevolve.sandbox.pair import SandboxPair
 from flowevolve.sandbox.pool import Sandbox
 
-__all__ = ["Measurement", "Outcome", "Sandbox", "SandboxSettings", "measure"]
+__all__ = ["Measurement", "Outcome", "Sandbox", "SandboxPair", "SandboxSettings", "measure"]

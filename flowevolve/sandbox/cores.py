@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from tempfile import gettempdir
 from threading import Event
 
 import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
-from flowevolve._util.errors import InputError
+from flowevolve._util.work_folders import check_user_folder, unusable, user_folder
 
 with suppress(ImportError):  # Windows has none, and programs are refused there
     import fcntl
@@ -37,7 +35,7 @@ class CoreLock:
         self.core = core
         self.queued = False
         """Whether this lock has the place in the queue."""
-        _check(folder)
+        check_user_folder(folder)
         self._queue = _opened(folder / f"core-{core}.line")
         self._file = _opened(folder / f"core-{core}")
 
@@ -66,25 +64,11 @@ class CoreLock:
             os.close(file)
 
 
-def _check(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise _unusable(folder, str(error)) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise _unusable(folder, "belongs to somebody else, or is no folder")
-
-
 def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _unusable(path, str(error)) from error
-
-
-def _unusable(path: Path, why: str) -> InputError:
-    return InputError(f"sandbox: no locks for measurements in {path}: {why}; let TMPDIR name a folder of yours")
+        raise unusable(path, str(error)) from error
 
 
 def _locked(file: int) -> bool:
@@ -157,6 +141,5 @@ class Cores:
         return had
 
 
-_USER = os.getuid() if hasattr(os, "getuid") else 0  # Windows has none
-CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{_USER}")
+CORES = Cores(usable_cores(), user_folder())
 """The cores of this machine, shared by all sandboxes of all processes of this user."""

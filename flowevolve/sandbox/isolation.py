@@ -7,7 +7,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -76,6 +77,10 @@ def check_machine() -> None:
             f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run flowevolve in Docker "
             "(docker run --privileged -it -v .:/work -w /work python:3.12 bash), or evolve prompts, which run here"
         )
+    if sys.maxsize < 2**32:
+        raise InputError(
+            "sandbox: this Python has 32 bits, whose system calls have other numbers; run flowevolve by one of 64 bits"
+        )
 
 
 def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
@@ -117,6 +122,25 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
     return found
 
 
+def check_contents(folders: Iterable[Path]) -> None:
+    """Look for sockets and pipes in the folders that programs may read: they work on a read-only file system, too.
+
+    Raises:
+        InputError: if there is one; it names the first.
+    """
+    ahead = list(folders)
+    while ahead:
+        with suppress(PermissionError), os.scandir(ahead.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    ahead.append(Path(entry.path))
+                elif not entry.is_symlink() and not entry.is_file():
+                    raise InputError(
+                        f"sandbox.readable: {entry.path} is a socket, a pipe or a device, through which programs could "
+                        "reach what is outside; take it out of the folder, or name folders without it"
+                    )
+
+
 def _separation(info: int) -> list[str]:
     arguments = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += ["--new-session", "--hostname", "sandbox", "--info-fd", str(info), "--clearenv"]
@@ -138,12 +162,13 @@ def _view(more: Mapping[Path, str]) -> list[str]:
             arguments += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             arguments += ["--ro-bind", str(path), str(path)]
+    arguments += ["--perms", "0755", "--dir", "/etc"]  # else only root could enter it, as for all such folders
     for name in _ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     base = Path(sys.base_prefix).resolve()
     if not base.is_relative_to("/usr"):
         for parent in reversed(base.parents[:-1]):
-            arguments += ["--perms", "0755", "--dir", str(parent)]  # else only root could enter it
+            arguments += ["--perms", "0755", "--dir", str(parent)]
         arguments += ["--ro-bind", str(base), str(base)]
     arguments += ["--perms", "0755", "--dir", _PACKAGES]
     for folder, there in _packages().items():
@@ -157,12 +182,25 @@ def _view(more: Mapping[Path, str]) -> list[str]:
         arguments += ["--perms", "0755", "--dir", _READABLE]
     for folder, there in more.items():
         arguments += ["--ro-bind", str(folder), there]
-    # No terminals: all programs would share them, and could load line disciplines of the kernel through them.
-    arguments += ["--dev", "/dev", "--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts"]
+    arguments += _devices()
     arguments += ["--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
     # Root mounts /proc itself: bubblewrap covers parts of its own, and the kernel then allows no further one inside.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
-    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+
+
+def _devices() -> list[str]:
+    """bubblewrap's arguments for ``/dev``.
+
+    No terminals: all programs would share them, and could load line disciplines of the kernel through them. No
+    ``/dev/zero``: memory that is mapped of it stays, uncounted, when no process has it in its tables.
+    """
+    arguments = ["--perms", "0755", "--size", str(2**20), "--tmpfs", "/dev", "--perms", "0755", "--dir", "/dev/shm"]  # noqa: S108
+    for name in ("null", "full", "random", "urandom"):
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
+        arguments += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
+    return arguments
 
 
 def _interpreter() -> Path:

@@ -16,6 +16,10 @@ from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 Status = Literal["ok", "error", "timeout", "memory", "killed", "denied"]
 
 MEGABYTE = 2**20
+NOT_PERMITTED = (
+    "the sandbox does not permit what the program tried: there is no network, files are written below /tmp alone, and "
+    "of the system calls only those of ordinary computation work"
+)
 DEEPEST = 64
 """How deep a result may be nested, so that recursive code can handle it."""
 
@@ -157,7 +161,7 @@ def _status(report: Report) -> tuple[Status, str]:
         case _, candidate.OUT_OF_MEMORY:
             return "memory", ""
         case _, code if code in (candidate.DENIED, -signal.SIGSYS):
-            return "denied", ""
+            return "denied", NOT_PERMITTED
         case _, code if code > 0:
             return "error", ""
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import Self
 
 import anyio
 
-from flowevolve._util import clock
+from flowevolve._util import clock, work_folders
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
@@ -42,9 +43,11 @@ class Sandbox:
         """Start the first worker, so that a sandbox that can't work fails here.
 
         Raises:
-            InputError: if bubblewrap is missing or does not work here.
+            InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more
+                than files in it.
         """
         isolation.check_machine()
+        await clock.in_thread(self._prepare, limiter=self._threads)
         self._idle.append(await self._start())
         return self
 
@@ -83,8 +86,7 @@ class Sandbox:
         these and the standard library, and an import of anything else fails. Cancelling kills the program and
         everything it started.
         """
-        request = self._request(source, call, arguments, command, name, timeout, memory_mb, packages)
-        return await self._run(request)
+        return await self._run(self.request(source, call, arguments, command, name, timeout, memory_mb, packages))
 
     async def run_pinned(
         self,
@@ -104,7 +106,7 @@ class Sandbox:
 
         That holds for pinned runs in all processes of this user; this one waits until a core is free.
         """
-        request = self._request(source, call, arguments, command, name, timeout, memory_mb, packages)
+        request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
         outcomes: list[Outcome] = []
         async with CORES.one() as core:
             pinned = replace(request, core=core, sample_seconds=sample_seconds)
@@ -112,17 +114,18 @@ class Sandbox:
                 outcomes.append(await self._run(pinned))
         return outcomes
 
-    def _request(
+    def request(
         self,
         source: str,
         call: str | None,
         arguments: Mapping[str, JSON] | Sequence[JSON],
-        command: Sequence[str] | None,
-        name: str,
-        timeout: float | None,
-        memory_mb: int | None,
-        packages: Sequence[str] | None,
+        command: Sequence[str] | None = None,
+        name: str = "program.py",
+        timeout: float | None = None,
+        memory_mb: int | None = None,
+        packages: Sequence[str] | None = None,
     ) -> Request:
+        """What `run` sends to a worker."""
         if "/" in name or name in ("", ".", ".."):
             raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
         if (timeout is not None and timeout <= 0) or (memory_mb is not None and memory_mb <= 0):
@@ -160,10 +163,28 @@ class Sandbox:
         try:
             return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self._threads)
         finally:
-            if worker.usable:
-                self._idle.append(worker)
-            else:
-                await self._close(worker)
+            await self._take_back(worker)
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncGenerator[Worker]:
+        """A worker for programs that run together with others, for as long as the block lasts."""
+        async with self._slots:
+            worker = self._idle.pop() if self._idle else await self._start()
+            try:
+                yield worker
+            finally:
+                await self._take_back(worker)
+
+    async def _take_back(self, worker: Worker) -> None:
+        if worker.usable:
+            self._idle.append(worker)
+        else:
+            await self._close(worker)
+
+    def _prepare(self) -> None:
+        work_folders.sweep()
+        if self.settings.isolation == "bubblewrap":
+            isolation.check_contents(self._readable)
 
     async def _start(self) -> Worker:
         with anyio.CancelScope(shield=True):  # else a started worker would be lost

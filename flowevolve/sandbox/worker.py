@@ -9,11 +9,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import IO
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.work_folders import work_folder
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
 from flowevolve.sandbox.inside import wire
@@ -66,18 +68,16 @@ class Worker:
                     os.close(info)
             failing.pop_all()
 
-    def run(self, request: Request) -> Outcome | None:
+    def run(self, request: Request, channel: Sequence[int] = ()) -> Outcome | None:
         """Run one program to its end; None if the sandbox itself ended, during the run or before.
 
-        Afterwards `usable` says whether another program can be run.
+        Afterwards `usable` says whether another program can be run. The descriptors of ``channel`` become the program's
+        from 4 on, in a sandbox with namespaces, and are closed here.
         """
         if self._isolated:
-            return self._run(request)
-        folder = tempfile.mkdtemp(prefix="flowevolve-")
-        try:
-            return self._run(replace(request, folder=folder))
-        finally:  # unlike shutil.rmtree, this removes folders of any depth
-            subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
+            return self._run(request, channel)
+        with work_folder("program") as folder:
+            return self._run(replace(request, folder=str(folder)))
 
     def kill(self) -> None:
         """Kill it and everything in it, without waiting. May be called from any thread and more than once."""
@@ -102,11 +102,15 @@ class Worker:
         self._process.wait()
         self._control.close()
 
-    def _run(self, request: Request) -> Outcome | None:
+    def _run(self, request: Request, channel: Sequence[int] = ()) -> Outcome | None:
         limits = (_REPORT_LIMIT, request.output_limit, request.output_limit, request.result_limit + 1)
         self._control.settimeout(request.timeout + GRACE_SECONDS)
         try:
-            wire.send(self._control, wire.packed(request))
+            try:
+                wire.send(self._control, wire.packed(request), channel)
+            finally:
+                for descriptor in channel:
+                    os.close(descriptor)
             report, stdout, stderr, result = (wire.receive(self._control, limit) for limit in limits)
         except TimeoutError:
             self.kill()

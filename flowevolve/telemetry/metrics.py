@@ -7,23 +7,25 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.discard_reasons import UNCHANGED
 from flowevolve.core.event_kinds import (
-    AdmissionChanged,
     AllocationChanged,
     CandidateRejected,
-    EndpointEjected,
-    EndpointReturned,
     EvaluationStopped,
     FlowClosed,
     FlowOpened,
     ItemDone,
     ItemTaken,
-    LimitsRefused,
     PoolCommitted,
-    ServerDied,
-    ServerLooked,
 )
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
+from flowevolve.core.server_event_kinds import (
+    AdmissionChanged,
+    EndpointEjected,
+    EndpointReturned,
+    LimitsRefused,
+    ServerDied,
+    ServerLooked,
+)
 
 LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 """The bounds of the buckets in seconds, from a small model's short answer to a long answer in a full batch."""

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.core.fresh_score import FreshScore
+from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
 
@@ -83,6 +84,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     parts: list[RenderableType] = [head, *models, _stages(_table(result["stages"]))]
     for name, text in _table(best.get("components")).items():
         parts.append(Panel(Text(str(text)), title=Text(f"best {name}"), title_align="left"))
+    if trust := ScoreTrust.of(result.get("score_trust"), result.get("shared_because")):
+        parts.append(Text(f"scores {trust}"))
     return Group(*parts)
 
 

@@ -10,7 +10,7 @@ import pytest
 from flowevolve._util import plugins
 from flowevolve._util.errors import InputError
 from flowevolve._util.plugins import LoadError, imported
-from flowevolve.config.run import load_config
+from flowevolve.config.run import load_config, with_overrides
 from flowevolve.runner.assemble import make_task
 
 TASK = """
@@ -40,7 +40,7 @@ proposals = 1
 def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left behind on Python's path."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(plugins, "_folders", [])
+    monkeypatch.setattr(plugins, "_MODULES", plugins._Modules())
 
 
 def folder(parent: Path, module: str) -> Path:
@@ -57,6 +57,31 @@ def test_a_task_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: p
     there = folder(tmp_path, "task_beside_a_config")
     assert make_task(load_config(there / "run.toml")).name == "shorten"
     assert make_task(load_config(f"{there.name}/run.toml")).name == "shorten"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_each_configuration_has_the_task_of_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    configs = {}
+    for name in order:
+        (tmp_path / name).mkdir()
+        there = folder(tmp_path / name, f"task_of_two_{order}")
+        (there / f"helper_of_two_{order}.py").write_text(f"NAME = 'the task in {name}'")
+        task = next(there.glob("task*.py"))
+        task.write_text(
+            f"from helper_of_two_{order} import NAME\n{TASK.replace(chr(34) + 'shorten' + chr(34), 'NAME')}"
+        )
+        configs[name] = load_config(there / "run.toml", ["seed=3"])
+    tasks = {name: make_task(configs[name]) for name in order}
+    assert {name: task.name for name, task in tasks.items()} == {name: f"the task in {name}" for name in order}
+    first, second = list(order)
+    assert type(make_task(configs[first])) is type(tasks[first])
+    assert type(make_task(with_overrides(configs[second], ["seed=4"]))) is type(tasks[second])
+    monkeypatch.chdir(tmp_path / first / f"of task_of_two_{order}")
+    assert type(make_task(configs[second])) is type(tasks[second])
+    assert imported(f"task_of_two_{order}:Shorten") is type(tasks[first])
 
 
 def test_a_module_is_found_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,11 +22,19 @@ def test_folders_of_all_systems_are_found_and_others_left_out(tmp_path: Path) ->
 
 
 def test_a_row_says_where_a_folder_is_from_and_what_came_of_it() -> None:
-    ran = FolderResult("one", True, 0.25, 0.5, 4, 3, source="someone/fork@1234567")
+    ran = FolderResult("one", True, 0.25, 0.5, 4, 3, source="someone/fork@1234567", score_trust="isolated")
     failed = FolderResult("two", False, why="needs what is not here")
-    rows = table([ran, failed]).splitlines()
-    assert rows[0] == "1 of 2 folders ran."
-    assert rows[-2:] == [
+    beside = FolderResult(
+        "three", True, 0.0, 0.0, 4, 4, score_trust="shared", shared_because="it hands over a function"
+    )
+    rows = table([ran, failed, beside]).splitlines()
+    assert rows[0] == "2 of 3 folders ran."
+    assert rows[-7:] == [
         "| `one` | someone/fork@1234567 | yes | 0.25 → 0.5 | 3 of 4 |",
         "| `two` |  | no | | needs what is not here |",
+        "| `three` |  | yes | 0 → 0 | 4 of 4 |",
+        "",
+        "1 evaluators worked in a sandbox of their own, and these did not:",
+        "",
+        "- `three`: it hands over a function",
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -248,6 +250,33 @@ def test_a_run_is_exported_and_compacted(config: Path) -> None:
     for command in ("export", "compact"):
         done = flowevolve(command, "elsewhere", cwd=folder)
         assert (done.returncode, done.stderr) == (2, "error: elsewhere: no such run directory\n")
+
+
+def test_a_damaged_run_is_told_and_repaired(config: Path) -> None:
+    folder = config.parent
+    assert flowevolve("run", "run.toml", "--out", "out", cwd=folder).returncode == 0
+    sound = "out: nothing is wrong with the journal\n"
+    assert flowevolve("repair", "out", "--check", cwd=folder).stdout == sound
+    with closing(sqlite3.connect(folder / "out" / "journal.sqlite")) as journal:
+        (events,) = journal.execute("SELECT count(*) FROM events").fetchone()
+        journal.execute("UPDATE events SET data = '{}' WHERE seq = ?", (events - 3,))
+        journal.commit()
+    said = f"event {events - 3} is not as it was written"
+    for command in (("export", "out"), ("resume", "out"), ("repair", "out", "--check")):
+        done = flowevolve(*command, cwd=folder)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert f"is damaged: {said}" in done.stderr
+        assert "flowevolve repair out" in done.stderr
+    done = flowevolve("repair", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    first, saved, gone, *_, last = done.stdout.splitlines()
+    assert first == f"the journal was damaged: {said}"
+    assert saved.startswith(f"saved: {events - 3} events and ")
+    assert gone.startswith("gone: what came after that, 3 events and ")
+    assert last == "the damaged files are in out/damaged; to go on: flowevolve resume out"
+    assert flowevolve("repair", "out", cwd=folder).stdout == sound
+    assert flowevolve("resume", "out", cwd=folder).returncode == 0
+    assert (folder / "out" / "result.json").exists()
 
 
 def test_a_run_is_replayed(config: Path) -> None:

@@ -50,6 +50,8 @@ MISUSES: dict[str, tuple[str, int, str]] = {
     "export of nothing": ("export nowhere", 2, "nowhere: no such run directory"),
     "export to a format that there is not": ("export done --format xml", 2, "jsonl"),
     "compact of nothing": ("compact nowhere", 2, "nowhere: no such run directory"),
+    "repair of nothing": ("repair nowhere", 2, "nowhere: no such run directory"),
+    "repair of a folder without a run": ("repair plain", 2, "plain: holds no run"),
     "replay of nothing": ("replay nowhere", 2, "nowhere: no such run directory"),
     "replay with another seed": ("replay done --set seed=3", 2, "can't change seed"),
     "replay on no slots": ("replay done --slots 0", 2, "slots"),

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, strategies as st
 
+from bench.simtest.record import Fact, Memory, as_kept
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.budget import Budget, Cost, Dimension, Ledger, OverBudgetError
 from flowevolve.core.calls import CallRecord
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, run
+from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.depth import examples
 
 FORMS: Mapping[str, Mapping[str, object]] = {
@@ -49,6 +51,27 @@ def test_no_count_is_exceeded(form: str, dimension: Dimension, limit: int) -> No
     report = carry_out(form, {dimension: limit}).report
     assert report.spent.amount(dimension) <= limit
     assert not report.overshoot
+
+
+@pytest.mark.parametrize("form", ["gepa, plain", "gepa, wide lockstep"])
+def test_what_was_answered_before_a_kill_counts_at_once_when_the_run_goes_on(form: str) -> None:
+    """Though it is charged only when the work that was interrupted comes to it again."""
+    limit, facts, spent = 60_000, list[Fact](), 0
+    carry_out(form, {"tokens": limit}, Watchers((lambda event: facts.append(as_kept(event)),), (facts.append,)))
+    kept = list[Fact]()
+    for fact in facts:
+        kept.append(fact)
+        spent += fact.reply.usage.total_tokens if isinstance(fact, CallRecord) and fact.reply is not None else 0
+        if spent >= limit:
+            break
+    table = {"clock": "virtual", **FORMS[form], "budget": {"minutes": 60, "tokens": limit}}
+    plan, calls = make_plan(parse_config(table, "test"), ProvidedObjects()), list[CallRecord]()
+
+    async def go_on() -> Result:
+        return await run_plan(plan, None, Watchers(calls=(calls.append,)), None, Memory(kept))
+
+    assert clock.run(go_on, clock="virtual").report.stop_reason == "tokens"
+    assert calls == []
 
 
 @pytest.mark.parametrize("form", ["gepa", "gepa, plain", "gepa, lockstep"])

@@ -21,8 +21,9 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from tests.support import interruption
 from tests.support.depth import cuts

@@ -25,7 +25,7 @@ from flowevolve._util import clock
 from flowevolve.cli.app import app
 from flowevolve.config.run import load_config, parse_config
 from flowevolve.runner.assemble import find_algorithm
-from flowevolve.runner.run import ProvidedObjects, make_plan
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from tests.support.documented import LANGUAGES, PAGES, ROOT, Block, blocks, without_blocks
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]

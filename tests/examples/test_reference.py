@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
+from shutil import copytree
 from typing import get_args
 
 import anyio
@@ -110,7 +111,12 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for name, text in CONFIGURATIONS.items():
         (folder / f"{name}.toml").write_text(text)
         found.append(command("check", f"{name}.toml", cwd=folder).stderr)
-    ended = ["report", "none"], ["resume", "a"]
+    for name, place in ("damaged", 30_000), ("lost", 0):
+        copytree(folder / "a", folder / name)
+        content = bytearray((folder / name / "journal.sqlite").read_bytes())
+        content[place:] = bytes(len(content) - place)
+        (folder / name / "journal.sqlite").write_bytes(content)
+    ended = ["report", "none"], ["resume", "a"], ["export", "damaged"], ["repair", "lost"]
     return [*found, *(command(*arguments, cwd=folder).stderr for arguments in ended)]
 
 

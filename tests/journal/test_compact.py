@@ -24,6 +24,7 @@ from flowevolve.runner import assemble as build
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run
+from tests.support.journals import edited
 from tests.support.some_events import some_event
 
 SHARED = Message("system", "shared " * 400)
@@ -108,10 +109,9 @@ def test_what_fit_was_told_is_kept_until_it_is_over(tmp_path: Path, monkeypatch:
 
     clock.run(begin, clock="virtual")
     (tmp_path / "result.json").unlink()
-    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:  # as if killed between the two
+    with edited(tmp_path) as database:  # as if killed between the two
         database.execute("DELETE FROM calls WHERE id > (SELECT min(id) FROM calls WHERE stage = 'fit')")
         database.execute("DELETE FROM events WHERE seq > (SELECT max(seq) FROM calls)")
-        database.commit()
     assert compact(tmp_path).calls > 0
     assert [call.reply is not None for call in of_fit()] == [True]
     result = clock.run(go_on, clock="virtual")
@@ -141,8 +141,9 @@ def test_what_cannot_be_compacted_is_said_and_left_as_it_was(tmp_path: Path, mon
         with RecordedRun(tmp_path) as recorded:
             assert all(each.messages is not None for each in recorded.calls())
         database.execute("DROP TRIGGER full")
-        database.execute("UPDATE meta SET value = '2'")
+        database.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
         database.execute("ALTER TABLE calls ADD COLUMN request")
         database.commit()
+    (tmp_path / "journal.end").unlink()
     with pytest.raises(InputError, match="is a journal of schema 2"):
         compact(tmp_path)

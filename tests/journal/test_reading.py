@@ -49,9 +49,9 @@ def of(item: str, stage: str = "screen") -> CallRecord:
 def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {"seed": 3})
     with RecordedRun(tmp_path) as recorded:
-        assert recorded.schema == 5
+        assert recorded.schema == 6
         assert recorded.config == {"seed": 3}
-        assert recorded.meta("schema") == "5"
+        assert recorded.meta("schema") == "6"
         assert recorded.meta("nothing") is None
         assert recorded.last_event() is None
         assert list(recorded.calls()) == []
@@ -208,7 +208,11 @@ def test_journals_of_older_schemas_are_read(schema: int, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "holds no run"), (b"not a database, though it should be one", "can't be read"), (b"", "is empty")],
+    [
+        (None, "holds no run"),
+        (b"not a database, though it should be one", "is damaged: file is not"),
+        (b"", "is empty"),
+    ],
 )
 def test_what_is_no_journal_is_said_in_one_line(content: bytes | None, says: str, tmp_path: Path) -> None:
     if content is not None:
@@ -230,7 +234,7 @@ def test_a_folder_of_runs_says_that_they_are_in_it(tmp_path: Path) -> None:
 def test_a_journal_of_the_future_is_refused(tmp_path: Path) -> None:
     RunDirectory(tmp_path, {}).close()
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:
-        database.execute("UPDATE meta SET value = '99'")
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
         database.commit()
     with pytest.raises(InputError, match="has schema 99"):
         RecordedRun(tmp_path)
@@ -252,7 +256,7 @@ def test_a_killed_run_is_read_up_to_its_last_transaction(tmp_path: Path) -> None
     RunDirectory(path, {}).close()
     with closing(sqlite3.connect(path / "journal.sqlite")) as database:
         database.execute("PRAGMA journal_mode=WAL")
-        database.execute("INSERT INTO events VALUES (10, 0.0, 'b', '{}')")
+        database.execute("INSERT INTO events (seq, t, kind, data) VALUES (10, 0.0, 'b', '{}')")
         database.commit()
         shutil.copytree(path, copy)  # with the write-ahead log that a kill leaves
     assert (copy / "journal.sqlite-wal").stat().st_size > 0

@@ -21,7 +21,7 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build
 from flowevolve.runner.assemble import make_roles, open_roles
-from flowevolve.runner.run import ProvidedObjects, make_plan
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from tests.llm.transports.test_azure import KEY, VERSION, azure
 from tests.llm.transports.test_transports import server
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,6 +30,7 @@ from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run
 from tests.support.depth import cuts
 from tests.support.interruption import Echo, evolve
+from tests.support.journals import edited
 
 TEXTS = ["one text", "another text"]
 
@@ -87,10 +86,9 @@ def test_vectors_in_the_journal_are_used_when_the_run_goes_on(tmp_path: Path, mo
     measured(tmp_path, monkeypatch)
     vectors, Measuring.vectors = Measuring.vectors, ()
     (tmp_path / "result.json").unlink()
-    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:
+    with edited(tmp_path) as database:
         database.execute("DELETE FROM calls WHERE role <> 'embedding'")
         database.execute("DELETE FROM events WHERE seq > (SELECT max(seq) FROM calls)")
-        database.commit()
 
     async def go_on() -> Result:
         return await resume(tmp_path, changes=["budget.proposals=2"])

@@ -9,10 +9,22 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.runner.problem_folder import load_folder
+from flowevolve.runner.result import Result
 from tests.support.command import flowevolve
 from tests.support.folder_samples import LEVI, OPENEVOLVE, SHINKA, write
 
 COMMAND = {"first.py": "VALUE = 3\n", "score.py": "import sys\nprint(len(open(sys.argv[1]).read()))\n"}
+SHARED = """
+import importlib.util
+
+
+def evaluate(program_path):
+    spec = importlib.util.spec_from_file_location("program", program_path)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return {"combined_score": program.larger(program.run(), lambda number: number + 1)}
+"""
+TRIED = "note: whether its evaluator works in a sandbox of its own is tried on the seed as the run begins"
 QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
 
 
@@ -67,8 +79,10 @@ def test_a_run_from_the_command_line(files: dict[str, str], score: float, tmp_pa
     folder = write(tmp_path / "problem", files)
     done = flowevolve("run", "problem", "--out", "out", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("note: the evaluator shares its sandbox with the program") == 1
+    assert done.stdout.count(TRIED) == 1
+    assert done.stdout.splitlines()[-2] == "scores isolated: programs can't reach what scores them"
     result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (result["score_trust"], result["shared_because"]) == ("isolated", None)
     assert result["seed_score"] == pytest.approx(score)
     assert result["best"]["score"] >= result["seed_score"]
     assert result["stages"]["assess"]["items_in"] >= 4
@@ -92,7 +106,38 @@ def test_a_config_file_with_an_evaluator_says_so_too(task: str, problem: dict[st
     for command in ("run", "check"):
         done = flowevolve(command, "run.toml", cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.count("note: the evaluator shares its sandbox with the program") == 1
+        assert done.stdout.count(TRIED) == 1
+
+
+def test_whether_scores_could_be_forged_is_told_everywhere(tmp_path: Path) -> None:
+    program = OPENEVOLVE["initial_program.py"] + "\n\ndef larger(number, function):\n    return function(number)\n"
+    folder = write(tmp_path / "problem", OPENEVOLVE, evaluator=SHARED, initial_program=program, config="")
+    out = tmp_path / "out"
+    ran = flowevolve("run", "problem", "--out", "out", *QUICK, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told = "scores shared: a program could forge its own score, as the evaluator hands the program a function"
+    assert told in " ".join(ran.stdout.split())
+
+    result = json.loads((out / "result.json").read_text())
+    assert (result["score_trust"], result["shared_because"]) == ("shared", told.rpartition(" as ")[2])
+    reported = flowevolve("report", "out", cwd=tmp_path)
+    assert told in " ".join(reported.stdout.split())
+    assert told in " ".join(flowevolve("export", "out", cwd=tmp_path).stdout.split())
+    rows = [json.loads(line) for line in (out / "export" / "candidates.jsonl").read_text().splitlines()]
+    assert {row["score_trust"] for row in rows} == {"shared"}
+
+    write(folder, OPENEVOLVE, initial_program=program, config="")  # works apart, but the run has begun otherwise
+    more = flowevolve("resume", "out", "--set", "budget.evaluations=6", cwd=tmp_path)
+    assert more.returncode == 0, more.stdout + more.stderr
+    assert json.loads((out / "result.json").read_text())["score_trust"] == "shared"
+
+    for name in ("score_trust", "shared_because"):  # as in files of earlier versions
+        del result[name]
+    (out / "result.json").write_text(json.dumps(result))
+    assert Result.load(out).score_trust is None
+    old = flowevolve("report", "out", cwd=tmp_path)
+    assert old.returncode == 0
+    assert "scores shared" not in old.stdout
 
 
 @pytest.mark.parametrize("algorithm", ["one_plus_lambda", "best_of_n", "code_evolve"])

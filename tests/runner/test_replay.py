@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.summary import summarize
+from tests.support.journals import edited
 
 SHORT = house_style_task(make_rows(rules=12, per_example=3, overlap=0.3, rows=90, seed=1))
 SETTINGS: Mapping[str, Mapping[str, object]] = {
@@ -252,9 +252,8 @@ def test_what_can_not_be_asked_is_explained(
 )
 def test_records_that_can_not_be_replayed_are_explained(damage: str, says: str, tmp_path: Path) -> None:
     record(tmp_path / "run", {"budget": {"proposals": 1}})
-    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as journal:
+    with edited(tmp_path / "run") as journal:
         journal.execute(damage)
-    journal.close()
     with pytest.raises(InputError, match=says):
         play(tmp_path / "run")
     with pytest.raises(InputError, match="no such run directory"):
@@ -275,9 +274,8 @@ def test_a_replay_needs_the_virtual_clock_and_is_not_gone_on_with(tmp_path: Path
 
 def test_a_replay_has_the_thinking_of_its_run_and_takes_nothing_more_off(tmp_path: Path) -> None:
     record(tmp_path / "run", {"budget": {"proposals": 1}})
-    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as journal:
+    with edited(tmp_path / "run") as journal:
         journal.execute("UPDATE calls SET thinking = 'hmm', reply = '<think>kept</think> yes'")
-    journal.close()
     play(tmp_path / "run", "budget.rollouts=60", out=tmp_path / "replay")
     with RecordedRun(tmp_path / "replay") as replayed:
         assert {(call.thinking, call.reply) for call in replayed.calls()} == {("hmm", "<think>kept</think> yes")}

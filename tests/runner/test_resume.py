@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sqlite3
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +21,13 @@ from flowevolve._util.errors import BackendUnreachableError, InputError, Storage
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.export import export
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan
+from flowevolve.runner.run import Watchers
 from flowevolve.tasks.house_style import house_style_task
+from tests.support.journals import edited
 
 SETTINGS: Mapping[str, object] = {
     "clock": "virtual",
@@ -58,11 +60,10 @@ def resume(directory: Path, *changes: str, task: fe.Task | None = None) -> tuple
 
 def kill(directory: Path, share: float) -> None:
     """Leave a run as if it had been killed when so much of it had been done."""
-    with sqlite3.connect(directory / "journal.sqlite") as database:
+    with edited(directory) as database:
         (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
         database.execute("DELETE FROM events WHERE seq > ?", (int(last * share),))
         database.execute("DELETE FROM calls WHERE seq >= ?", (int(last * share),))
-    database.close()
     (directory / "result.json").unlink()
 
 
@@ -79,9 +80,8 @@ def test_on_the_virtual_clock_a_killed_run_ends_as_if_it_had_not_been(tmp_path: 
 def test_a_run_done_again_that_goes_another_way_says_where(tmp_path: Path) -> None:
     run(tmp_path)
     kill(tmp_path, 0.5)
-    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+    with edited(tmp_path) as database:
         database.execute("UPDATE events SET kind = 'other' WHERE seq = 40")
-    database.close()
     with pytest.raises(InputError, match="another way at event 40"):
         resume(tmp_path)
 
@@ -114,10 +114,9 @@ class Planted:
 def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still_be_read(tmp_path: Path) -> None:
     """Earlier versions wrote pickles, and anybody may plant one."""
     before = run(tmp_path / "run")
-    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as database:
+    with edited(tmp_path / "run") as database:
         planted = pickle.dumps(Planted(tmp_path / "ran"))
         database.execute("INSERT INTO payloads VALUES ('1.0', 1, ?)", (planted,))
-    database.close()
     with pytest.raises(StorageError, match="kept payloads as pickles: report and export read it") as caught:
         resume(tmp_path / "run", "budget.proposals=12")
     assert "\n" not in str(caught.value)
@@ -150,6 +149,14 @@ class Noting:
     def decide(self, load: Workload) -> Sequence[Resize]:
         self.produced.append(sum(stage.produced for stage in load.stages))
         return ()
+
+
+def test_the_calls_of_a_held_out_test_are_not_the_runs_whether_it_goes_on_after_it_or_not(tmp_path: Path) -> None:
+    before = run(tmp_path, held_out=True)
+    after, _ = resume(tmp_path, "budget.proposals=12")
+    with RecordedRun(tmp_path) as recorded:
+        calls = [call for call in recorded.calls() if call.stage != "held_out"]
+    assert before.llm.requests < after.llm.requests == len(calls)
 
 
 def test_an_allocation_policys_first_look_after_a_resume_is_at_what_was_done_since(tmp_path: Path) -> None:
@@ -352,10 +359,9 @@ def test_a_script_whose_time_is_spent_can_be_started_again(tmp_path: Path) -> No
 
 def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
     before = run(tmp_path)
-    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+    with edited(tmp_path) as database:
         database.execute("DELETE FROM events")
         database.execute("DELETE FROM calls")
-    database.close()
     with pytest.raises(InputError):  # its result says that there was more
         resume(tmp_path)
     (tmp_path / "result.json").unlink()
@@ -377,9 +383,8 @@ def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Pa
 
 def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp_path: Path) -> None:
     run(tmp_path)
-    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+    with edited(tmp_path) as database:
         database.execute("UPDATE events SET data = '{}' WHERE seq = 3")
-    database.close()
 
     async def side_task(engine: fe.Engine) -> None:
         await anyio.sleep_forever()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from flowevolve._util import clock
@@ -75,6 +77,20 @@ async def test_other_languages_read_arguments_and_print_their_result() -> None:
     assert fails.status == "error"
     assert nobody.status == "error"
     assert "no-such-language" in nobody.stderr
+
+
+async def test_programs_find_what_there_is_of_etc() -> None:
+    async with Sandbox(ONE) as sandbox:
+        outcome = await sandbox.run(
+            "import os\nresult = [os.listdir('/etc'), len(open('/etc/ld.so.cache', 'rb').read())]"
+        )
+    assert isinstance(outcome.result, list), outcome
+    names, size = outcome.result
+    assert isinstance(names, list)
+    assert "ld.so.cache" in names
+    assert "passwd" not in names
+    assert isinstance(size, int)
+    assert size > 0
 
 
 async def test_every_program_is_the_first_one_there() -> None:
@@ -222,11 +238,42 @@ async def test_limits_alone_when_the_user_says_so() -> None:
     assert fine.result == after.result == {"sum": 2}
 
 
+async def test_what_a_killed_engine_left_is_swept_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = (
+        "import anyio, sys\nfrom flowevolve.sandbox import Sandbox, SandboxSettings\n"
+        "program = 'import os, time; os.mkdir(\"up\"); time.sleep(1000)'\n"
+        "async def main():\n    async with Sandbox(SandboxSettings(isolation='limits', preload=())) as sandbox:\n"
+        "        await sandbox.run(program, timeout=1000)\nanyio.run(main)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)}
+    async with await anyio.open_process([sys.executable, "-c", engine], env=environment, stderr=None) as process:
+        with anyio.fail_after(60):
+            while not (left := [path async for path in anyio.Path(tmp_path).glob("*/program-*/up")]):
+                await anyio.lowlevel.checkpoint()
+        process.kill()
+    async with Sandbox(ONE):
+        assert not await left[0].parent.exists()
+
+
 async def test_without_bubblewrap_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"apt-get install bubblewrap.*limits.*read your files") as error:
         await Sandbox(ONE).__aenter__()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("patched", "says"), [("flowevolve.sandbox.isolation.platform.machine", "riscv64"), ("sys.maxsize", "64 bits")]
+)
+async def test_a_machine_without_a_filter_of_its_own_is_refused(
+    monkeypatch: pytest.MonkeyPatch, patched: str, says: str
+) -> None:
+    monkeypatch.setattr(patched, 2**31 - 1 if patched == "sys.maxsize" else lambda: "riscv64")
+    with pytest.raises(InputError, match=says):
+        await Sandbox(ONE).__aenter__()
 
 
 async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,19 @@ async def test_with_limits_alone_they_are_where_they_are(folder: Path) -> None:
         read = await sandbox.run(LOOK, call="look", arguments=[there])
     assert there == str((folder / "shown" / "deep").resolve())
     assert read.result == {"two.txt": "2"}
+
+
+@pytest.mark.parametrize("kind", ["socket", "pipe"])
+async def test_what_leads_out_of_them_is_refused(folder: Path, kind: str) -> None:
+    """A read-only file system keeps nobody from writing to a pipe, or from connecting to a socket."""
+    path = folder / "shown" / "deep" / "door"
+    with socket.socket(socket.AF_UNIX) as listening:
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            listening.bind(str(path))
+        with pytest.raises(InputError, match=r"sandbox.readable: .*/deep/door is a socket, a pipe"):
+            await Sandbox(settings(folder / "shown")).__aenter__()
 
 
 def test_one_that_is_not_there_is_named(folder: Path) -> None:

@@ -93,7 +93,7 @@ class Recorder:
             raise AttributeError(name)
 
         def note(event: dict[str, Any]) -> None:
-            left_out = {"state", "final_state", "trainset_loader", "config", "run_dir", "reason", "prompts"}
+            left_out = {"state", "final_state", "trainset_loader", "run_dir", "reason", "prompts"}
             left_out |= {"raw_lm_outputs", "outputs_by_val_id"}
             self.told.append((name, {key: value for key, value in event.items() if key not in left_out}))
 

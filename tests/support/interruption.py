@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 
 import flowevolve as fe
+from bench.simtest.record import Fact, Memory, as_kept
 from flowevolve._util import clock, tasks as concurrency
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
@@ -18,89 +18,22 @@ from flowevolve.core.model import (
     ChatRequest,
     EmbedReply,
     EmbedRequest,
-    LLMError,
     Message,
-    RejectedError,
-    ServerError,
     Usage,
 )
-from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.engine import Engine, RunReport
-from flowevolve.engine.recovery.recorded_replies import AnsweredCall
-from flowevolve.journal.payloads import dump, load
-from flowevolve.llm.client.accounting import Spending
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
-Fact = Event | CallRecord
-
-
-def as_kept(event: Event) -> Event:
-    """An event with its attachment as the journal has it; without, where that can't be kept."""
-    if event.attachment is None:
-        return event
-    try:
-        return replace(event, attachment=dump(event.attachment, frozenset()))
-    except NotKeptError:
-        return replace(event, attachment=None)
+__all__ = ["Echo", "Fact", "Memory", "as_kept", "asked", "echo", "events_of", "evolve"]
 
 
 def asked(call: CallRecord) -> tuple[Message, ...]:
     assert isinstance(call.request, ChatRequest)
     return call.request.messages
-
-
-def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
-    """What a call brought for good; None if it is to be made again."""
-    if call.reply is not None:
-        return call.reply
-    kind, _, message = (call.error or "").partition(": ")
-    failure = {"RejectedError": RejectedError, "ServerError": ServerError}.get(kind)
-    return None if failure is None else failure(message, usage=call.failed_usage, model=call.request.model)
-
-
-@dataclass
-class Memory:
-    """A `flowevolve.engine.recovery.recovery.History` in memory, ended where one likes. Events are `as_kept`."""
-
-    told: Sequence[Fact]
-
-    @property
-    def last(self) -> Event:
-        return [fact for fact in self.told if isinstance(fact, Event)][-1]
-
-    @property
-    def begun(self) -> bool:
-        return any(event.kind == "phase.ended" for event in self.events())
-
-    def events(self) -> Iterator[Event]:
-        return (Event(fact.seq, fact.time, fact.kind, fact.data) for fact in self.told if isinstance(fact, Event))
-
-    def payload(self, name: str) -> object:
-        for fact in self.told:
-            if isinstance(fact, Event) and isinstance(fact.attachment, bytes) and fact.attached_to == name:
-                return load(fact.attachment, {})
-        raise KeyError(name)
-
-    def spent(self) -> Iterable[Spending]:
-        return ()
-
-    def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
-        for fact in self.told:
-            if isinstance(fact, CallRecord) and (fact.scope.stage, fact.scope.work.item) in interrupted_work:
-                scope, request, reply = fact.scope, fact.request, answer(fact)
-                if reply is not None:
-                    said = request.texts if isinstance(request, EmbedRequest) else request.messages
-                    yield AnsweredCall(scope.stage, scope.work, scope.index, said, reply)
-
-    def close(self) -> None:
-        pass
-
-    def facts(self) -> Sequence[Fact]:
-        return self.told
 
 
 def evolve(

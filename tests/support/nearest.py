@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.programs.task import ProgramTask
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.sandbox import SandboxSettings
 from tests.support.problems import Nearest
 

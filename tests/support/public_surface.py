@@ -50,7 +50,7 @@ def _members(kind: type) -> Iterator[str]:
     }
     for name, value in sorted(ours.items()):
         function = getattr(value, "__func__", value)
-        if name == "model_config":
+        if name in ("model_config", "model_post_init"):
             continue
         if inspect.isfunction(function):
             yield f"{name}{_parameters(function)}"

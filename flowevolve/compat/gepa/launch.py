@@ -37,8 +37,9 @@ from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.clients import OpenRoles, SideTask
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.resume import is_run, resume
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -245,9 +246,11 @@ class Launch:
         return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
-        """An event sink: what gepa's users look for in its log."""
+        """An event sink: how it begins, for callbacks, and what gepa's users look for in its log."""
         data = event.data
         match event.kind:
+            case "run.start" | "run.resumed":
+                self.parts.mirror.start(self.task.seed(), len(self.parts.train.loader), self.config.seed)
             case "pool.commit":
                 number, best = len(self.parts.mirror.state.program_candidates) - 1, data["best_score"]
                 self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")

@@ -177,6 +177,20 @@ class Mirror:
         """One more callback, after those there are."""
         self._callbacks.append(callback)
 
+    def start(self, seed: Mapping[str, str], trainset_size: int, random_seed: int) -> None:
+        """`optimize` was called, for a new run or to go on with one."""
+        self.tell(
+            "on_optimization_start",
+            seed_candidate=dict(seed),
+            trainset_size=trainset_size,
+            valset_size=len(self._val.loader),
+            config={
+                "perfect_score": self._perfect_score,
+                "seed": random_seed,
+                "track_best_outputs": self._track_best_outputs,
+            },
+        )
+
     def tell(self, method: str, **event: object) -> None:
         """Call this method of every callback that has it; one that fails is warned of, as in gepa."""
         notify_callbacks(self._callbacks, method, event)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
+from gepa.core.callbacks import EvaluationEndEvent, IterationEndEvent
 from gepa.core.state import ValsetEvaluation
 from gepa.logging.experiment_tracker import ExperimentTracker
 from gepa.logging.utils import log_detailed_metrics_after_discovering_new_program as log_candidate
@@ -57,6 +58,8 @@ class Tracking:
         self._valset_size = valset_size
         self._sender = ThreadPoolExecutor(1, "flowevolve-tracking")
         self._tables: dict[str, tuple[list[str], list[list[object]]]] = {}
+        self._before: dict[tuple[int, int], float] = {}
+        """What a parent scored on its minibatch, by the numbers of the iteration and of the parent."""
 
     def __enter__(self) -> Self:
         self._tracker.__enter__()  # type: ignore[no-untyped-call]
@@ -68,6 +71,22 @@ class Tracking:
         for name, (columns, rows) in self._tables.items():
             self._tracker.log_table(name, columns, rows)
         self._tracker.__exit__(kind, error, at)  # type: ignore[no-untyped-call]
+
+    def on_evaluation_end(self, event: EvaluationEndEvent) -> None:
+        """A parent, or its child, was evaluated on the minibatch; a merge is of two parents, and not told of."""
+        iteration, number, parents = event["iteration"], event["candidate_idx"], event["parent_ids"]
+        scored, calls = sum(event["scores"]), self._mirror.calls
+        if number is not None:
+            self._before[iteration, number] = scored
+            metrics = {"iteration": iteration, "selected_program_candidate": number, "total_metric_calls": calls}
+            self.log_metrics(metrics, iteration)
+        elif len(parents) == 1 and (before := self._before.pop((iteration, parents[0]), None)) is not None:
+            both = {"subsample_score": before, "new_subsample_score": scored}
+            both |= {"subsample/before": before, "subsample/after": scored, "total_metric_calls": calls}
+            self.log_metrics(both, iteration)
+
+    def on_iteration_end(self, event: IterationEndEvent) -> None:
+        self._before = {key: before for key, before in self._before.items() if key[0] != event["iteration"]}
 
     def on_valset_evaluated(self, event: Mapping[str, object]) -> None:
         """A candidate has entered: what gepa logs of one, and the row of its texts."""

@@ -67,6 +67,11 @@ class RecordedReplies:
         return [call.paid for call in calls]
 
     @property
+    def paid(self) -> list[tuple[str, Usage]]:
+        """The model and the tokens of each that was not asked for yet."""
+        return [call.paid for work in self._by_work.values() for call in work.calls]
+
+    @property
     def left(self) -> int:
         """How many replies were not asked for yet."""
         return sum(not isinstance(call.reply, LLMError) for work in self._by_work.values() for call in work.calls)

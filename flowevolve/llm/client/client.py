@@ -20,7 +20,6 @@ from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
-from flowevolve.core.event_kinds import UsageEstimated
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
@@ -38,6 +37,7 @@ from flowevolve.core.model import (
     UnreachableError,
     Usage,
 )
+from flowevolve.core.server_event_kinds import UsageEstimated
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.llm.client.answer_lengths import LengthEstimates
 from flowevolve.llm.client.cache import ResponseCache, reply_key

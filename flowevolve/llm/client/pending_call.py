@@ -145,7 +145,7 @@ class PendingChat(PendingCall[ChatReply]):
         self.sent = now()
         settings = self.settings
         reply = await settings.transport.chat(self.request, timeout=settings.timeout_seconds)
-        return with_estimated_usage(self.request, reply if settings.keep_thinking else without_thinking(reply))
+        return with_estimated_usage(self.request, reply if settings.keep_thinking else await without_thinking(reply))
 
 
 @dataclass(slots=True)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flowevolve._util.clock import in_thread
 from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import ChatReply, CutWhileThinkingError
 
+_LONG = 2**16
+"""The length of a text, in characters, from which it is read in a thread, so that the event loop is not held up."""
 
-def without_thinking(reply: ChatReply) -> ChatReply:
+
+async def without_thinking(reply: ChatReply) -> ChatReply:
     """The reply with the answer alone as its text. What a server sent as thoughts already stays there."""
-    split = split_thinking(reply.text)
+    text = reply.text
+    split = split_thinking(text) if len(text) < _LONG else await in_thread(split_thinking, text)
     if split.answer == reply.text:
         return reply
     thoughts = "\n\n".join(part for part in (reply.thinking, split.thoughts) if part)

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from flowevolve._util.json_types import JSON
-from flowevolve._util.logger import logger
 from flowevolve.core.model import CHARS_PER_TOKEN, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 MOST_TOKENS = 100_000_000
-"""More tokens than any call takes."""
+"""More tokens than any call takes: a count above is not believed. The sum over all calls that a run can make stays far
+below what SQLite can hold."""
 
 
 def usage_in(usage: JSON) -> Usage:
-    """The token counts in the ``usage`` field of an answer; 0 for each that is missing.
+    """The token counts in the ``usage`` field of an answer; 0 for each that is missing, or can't be.
 
     Where one of prompt and completion tokens is missing and their total is there, it is the difference. Where both are
     there and their total is more, the rest was thought (Google and xAI count it in the total alone), and is billed as
-    completion tokens. A number beyond all reason is taken for `MOST_TOKENS`, and a warning logged.
+    completion tokens.
     """
     if not isinstance(usage, dict):
         return Usage()
@@ -26,7 +26,7 @@ def usage_in(usage: JSON) -> Usage:
     if not prompt and completion:
         prompt = max(0, total - completion)
     elif prompt:
-        completion = min(MOST_TOKENS, max(completion, total - prompt))
+        completion = max(completion, total - prompt)
     details = usage.get("prompt_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return Usage(prompt, completion, min(cached, prompt))
@@ -56,10 +56,6 @@ def _estimate(texts: Iterable[str]) -> int:
 
 def _count(value: JSON) -> int:
     """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
         return 0
-    if 0 <= value <= MOST_TOKENS:
-        return int(value)
-    count = 0 if value < 0 else MOST_TOKENS
-    logger().warning("usage.absurd", told=value, taken_for=count)
-    return count
+    return int(value) if value == int(value) else 0

@@ -12,8 +12,8 @@ from typing import Protocol
 import anyio
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.event_kinds import AdmissionChanged, ServerLooked
 from flowevolve.core.events import Log
+from flowevolve.core.server_event_kinds import AdmissionChanged, ServerLooked
 from flowevolve.llm.scheduling.response_times import ResponseTimes
 from flowevolve.llm.scheduling.scheduler import Scheduler
 

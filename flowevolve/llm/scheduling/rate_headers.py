@@ -87,5 +87,5 @@ def _duration(text: str) -> float | None:
 def _until(moment: str, date: str) -> float | None:
     try:
         return (datetime.fromisoformat(moment) - parsedate_to_datetime(date)).total_seconds()
-    except (ValueError, TypeError):  # no time, or only one of the two has a time zone
+    except (ValueError, TypeError, OverflowError):  # no time, or only one of the two has a time zone
         return None

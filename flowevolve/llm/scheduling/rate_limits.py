@@ -19,7 +19,6 @@ import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.event_kinds import LimitsRefused
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     CHARS_PER_TOKEN,
@@ -31,6 +30,7 @@ from flowevolve.core.model import (
     OverloadedError,
     R,
 )
+from flowevolve.core.server_event_kinds import LimitsRefused
 from flowevolve.llm.scheduling.model_rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.scheduling.rate_headers import LimitKind, allowances
 from flowevolve.llm.scheduling.request_queue import QueuedRequest

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from urllib.parse import quote, urljoin, urlsplit
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlsplit
 
+from flowevolve._util.secrets import KEY_PLACE
 from flowevolve.core.model import RefusedError
 
 CHAT, EMBEDDINGS, MODELS = "/chat/completions", "/embeddings", "/models"
@@ -15,16 +16,18 @@ CHAT, EMBEDDINGS, MODELS = "/chat/completions", "/embeddings", "/models"
 class Address:
     """An API's base URL. With ``azure_api_version`` it is the endpoint of an Azure resource.
 
-    There, the models are deployments with a path each, and the key has a header of its own.
+    There, the models are deployments with a path each, and the key has a header of its own. Where the base URL has a
+    `KEY_PLACE` the key stands there, and in no header.
     """
 
     base_url: str
     azure_api_version: str | None = None
+    api_key: str | None = field(default=None, repr=False)
 
     @property
     def root(self) -> str:
-        """The URL that all paths are below."""
-        base = self.base_url.rstrip("/")
+        """The URL that all paths are below. It may have the key in it: what is shown is `base_url`."""
+        base = self.base_url.rstrip("/").replace(KEY_PLACE, quote(self.api_key or KEY_PLACE, safe=""))
         return base if self.azure_api_version is None else f"{base.removesuffix('/openai')}/openai"
 
     @property
@@ -41,25 +44,19 @@ class Address:
         query = "&".join(f"{name}={value}" for name, value in self.query.items())
         return f"{self.root}{path}?{query}" if query else f"{self.root}{path}"
 
-    def headers(self, api_key: str | None) -> dict[str, str]:
-        """The header with the key; none without a key."""
-        if not api_key:
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header with the key; none without a key, or where the key is in the path."""
+        if not self.api_key or KEY_PLACE in self.base_url:
             return {}
-        return {"Authorization": f"Bearer {api_key}"} if self.azure_api_version is None else {"api-key": api_key}
+        bearer = {"Authorization": f"Bearer {self.api_key}"}
+        return bearer if self.azure_api_version is None else {"api-key": self.api_key}
 
-
-def check_redirect(url: str, location: str) -> None:
-    """Raises:
-    RefusedError: if the server at a URL sends a request, with prompt and key, on to another origin.
-    """
-    target = urljoin(url, location)
-    if _origin(target) != _origin(url):
-        raise RefusedError(
-            f"the server at {_origin(url)} sends requests on to {_origin(target)}, which does not get them; "
+    def sent_on(self, origin: str) -> RefusedError:
+        """The error of a request, with prompt and key, that the server sends on to another origin."""
+        address = urlsplit(self.base_url)
+        here = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+        return RefusedError(
+            f"the server at {here} sends requests on to {origin}, which does not get them; "
             "if that is where they should go, set base_url to it"
         )
-
-
-def _origin(url: str) -> str:
-    address = urlsplit(url)
-    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
-from types import SimpleNamespace
 
 from aiohttp import (
+    ClientHandlerType,
+    ClientRequest,
     ClientResponse,
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
     TCPConnector,
-    TraceConfig,
-    TraceRequestRedirectParams,
 )
+from yarl import URL
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address, check_redirect
-from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, ReplyBound, bounded, start_of_body
 from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.proxies import proxy_for
 from flowevolve.llm.transports.request_form import RequestForms
@@ -51,17 +51,15 @@ class AioHTTPTransport(ServerTransport):
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
-        self._address = Address(base_url, azure_api_version)
+        self._address = Address(base_url, azure_api_version, api_key)
         self._headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": ACCEPTED,
-            **self._address.headers(api_key),
+            **self._address.headers,
         }
-        self._max_reply_bytes = max_reply_bytes
+        self._bound = ReplyBound(max_reply_bytes)
         self._forms = RequestForms(base_url)
         self._max_connections = max_connections
-        self._redirects = TraceConfig()
-        self._redirects.on_request_redirect.append(_check_redirect)
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
@@ -73,9 +71,10 @@ class AioHTTPTransport(ServerTransport):
             with failures.limited(seconds):
                 async with self._post(CHAT, request.model, body) as response:
                     if request.stream and response.status == 200:
-                        return await sse.read_reply(self._pieces(response), request, response.headers)
+                        pieces = self._pieces(response)
+                        return await sse.read_reply(pieces, request, response.headers, bound=self._bound)
                     content = await self._content(response)
-            return wire.chat_reply(content, request.model, response.headers)
+            return wire.chat_reply(content, request.model, response.headers, bound=self._bound)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
@@ -84,7 +83,7 @@ class AioHTTPTransport(ServerTransport):
         with failures.limited(timeout):
             async with self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
                 content = await self._content(response)
-        return wire.embed_reply(content, request, response.headers)
+        return wire.embed_reply(content, request, response.headers, bound=self._bound)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
@@ -92,7 +91,9 @@ class AioHTTPTransport(ServerTransport):
         async def get(path: str) -> bytes:
             with failures.limited(wire.MODELS_SECONDS):
                 async with self._request("GET", path, None) as response:
-                    return await self._content(response)
+                    content = await self._content(response)
+            self._bound.check_values(content)
+            return content
 
         return await list_models(self._address, get)
 
@@ -114,7 +115,7 @@ class AioHTTPTransport(ServerTransport):
         return session.request(method, self._address.url(path), data=data)
 
     def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._max_reply_bytes)
+        return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._bound)
 
     async def _content(self, response: ClientResponse) -> bytes:
         if 200 <= response.status < 300:
@@ -130,12 +131,14 @@ class AioHTTPTransport(ServerTransport):
             proxy=self._proxy,
             cookie_jar=DummyCookieJar(),
             auto_decompress=False,
-            trace_configs=[self._redirects],
+            middlewares=[self._send],
             timeout=ClientTimeout(total=None),  # ours is for the whole call, and kept in one place
         )
         return self._session
 
-
-async def _check_redirect(_: ClientSession, __: SimpleNamespace, redirect: TraceRequestRedirectParams) -> None:
-    response = redirect.response
-    check_redirect(str(response.url), response.headers.get("Location", ""))
+    async def _send(self, request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+        # Looked at here, as any answer may send it on, and in more ways than by its header Location.
+        origin = request.url.origin()
+        if origin != URL(self._address.root).origin():
+            raise self._address.sent_on(str(origin))
+        return await send(request)

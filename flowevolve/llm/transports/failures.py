@@ -23,6 +23,7 @@ from flowevolve.core.model import (
     ServerError,
     UnreachableError,
 )
+from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound
 from flowevolve.llm.transports.request_form import refused_field
 
 # How much of an unexpected answer goes into an error message, in characters.
@@ -47,15 +48,19 @@ _UNANSWERED = (
 )
 
 
-def decode(content: bytes) -> JSON:
+def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
     """Decode a body, or a part of one, as JSON.
 
     Raises:
-        ServerError: if it is not JSON.
+        ServerError: if it is not JSON, or has too many lists and objects inside each other to be read.
+        RejectedError: if there are too many values in it.
     """
+    bound.check_values(content)
     try:
         decoded: JSON = json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ServerError(f"the answer is nested too deeply to be read: {start_of(content)!r}") from error
+    except ValueError as error:
         raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
     return decoded
 
@@ -76,6 +81,8 @@ def limited(seconds: float) -> Generator[None]:
         raise unreachable(error) from error
     except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
         raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
+    except aiohttp.ClientResponseError as error:  # its text has the URL, and the beginning of what can't be read
+        raise ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}") from error
     except aiohttp.ClientError as error:
         raise ServerError(f"the answer is not HTTP: {error}") from error
     except ValueError as error:
@@ -125,7 +132,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     if not isfinite(seconds):
         try:
             seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
-        except (ValueError, TypeError):  # no date, or only one of the two has a time zone
+        except (ValueError, TypeError, OverflowError):  # no date, or only one of the two has a time zone
             return None
     return max(0.0, seconds)
 

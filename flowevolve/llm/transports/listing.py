@@ -28,7 +28,7 @@ async def list_models(address: Address, get: Callable[[str], Awaitable[bytes]]) 
             raise
         if not await _is_below(address, get):
             raise
-        right = address.root + _VERSION
+        right = address.base_url.rstrip("/") + _VERSION
         raise WrongAddressError(f"there is no API there, but at {right} there is: set base_url to {right}") from None
 
 

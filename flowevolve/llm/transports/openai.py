@@ -11,14 +11,15 @@ from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, Limits, Response
+from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, Limits, Request, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.secrets import hide_headers_of_environment, is_openais
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address, check_redirect
-from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, ReplyBound, bounded, start_of_body
 from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
@@ -50,12 +51,16 @@ class OpenAITransport(ServerTransport):
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
-        self._address = Address(base_url, azure_api_version)
-        # The SDK's own header with the key is left out, as only the address knows where the key belongs.
+        hide_headers_of_environment()
+        self._address = Address(base_url, azure_api_version, api_key)
+        # The SDK's own header with the key is left out, as only the address knows where the key belongs, and so are
+        # those with the account at OpenAI that the environment names, where the server is another.
+        account = () if is_openais(base_url) else ("OpenAI-Organization", "OpenAI-Project")
         self._headers: dict[str, str | Omit] = {
             "Authorization": Omit(),
+            **dict.fromkeys(account, Omit()),
             "Accept-Encoding": ACCEPTED,
-            **self._address.headers(api_key),
+            **self._address.headers,
         }
         limits = Limits(
             max_connections=max_connections,
@@ -63,6 +68,7 @@ class OpenAITransport(ServerTransport):
             keepalive_expiry=wire.KEEPALIVE_SECONDS,
         )
         self._forms = RequestForms(base_url)
+        self._bound = ReplyBound(max_reply_bytes)
         self._client = AsyncOpenAI(
             base_url=self._address.root,
             api_key="none",
@@ -73,7 +79,7 @@ class OpenAITransport(ServerTransport):
                 limits=limits,
                 timeout=None,
                 mounts=_NO_PROXIES if is_loopback(base_url) else None,
-                event_hooks={"response": [partial(_bound, max_reply_bytes)]},
+                event_hooks={"request": [self._check], "response": [partial(_bounded, self._bound)]},
                 follow_redirects=True,
             ),
         )
@@ -87,7 +93,7 @@ class OpenAITransport(ServerTransport):
                     return await self._streamed(request, body)
                 path = self._address.path(CHAT, request.model)
                 answer = await self._client.post(path, cast_to=Response, options={"headers": self._headers}, body=body)
-            return wire.chat_reply(answer.content, request.model, answer.headers)
+            return wire.chat_reply(answer.content, request.model, answer.headers, bound=self._bound)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
@@ -98,7 +104,7 @@ class OpenAITransport(ServerTransport):
             answer = await self._client.post(
                 path, cast_to=Response, options={"headers": self._headers}, body=wire.embed_body(request)
             )
-        return wire.embed_reply(answer.content, request, answer.headers)
+        return wire.embed_reply(answer.content, request, answer.headers, bound=self._bound)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
@@ -106,6 +112,7 @@ class OpenAITransport(ServerTransport):
         async def get(path: str) -> bytes:
             with _failures(wire.MODELS_SECONDS):
                 answer = await self._client.get(path, cast_to=Response, options={"headers": self._headers})
+            self._bound.check_values(answer.content)
             return answer.content
 
         return await list_models(self._address, get)
@@ -125,17 +132,22 @@ class OpenAITransport(ServerTransport):
             stream_cls=AsyncStream[object],
         )
         async with stream:
-            return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)
+            answer = stream.response
+            return await sse.read_reply(answer.aiter_bytes(), request, answer.headers, bound=self._bound)
+
+    async def _check(self, request: Request) -> None:
+        there, here = request.url, self._client.base_url
+        if there.host and (there.scheme, there.host, there.port) != (here.scheme, here.host, here.port):
+            raise self._address.sent_on(f"{there.scheme}://{there.netloc.decode('ascii')}")
 
 
-async def _bound(most: int, response: Response) -> None:
+async def _bounded(bound: ReplyBound, response: Response) -> None:
     """Have the body of a response, which nobody has read yet, unpacked and bounded by us."""
-    if response.has_redirect_location:
-        check_redirect(str(response.url), response.headers["Location"])
     encoding = response.headers.pop("Content-Encoding", "")
     assert isinstance(response.stream, AsyncByteStream)
-    pieces = start_of_body(response.stream, encoding) if response.is_error else bounded(response.stream, encoding, most)
-    response.stream = _Body(response.stream, pieces)
+    body = response.stream
+    pieces = start_of_body(body, encoding) if response.is_error else bounded(body, encoding, bound)
+    response.stream = _Body(body, pieces)
 
 
 class _Body(AsyncByteStream):

@@ -29,7 +29,6 @@ import anyio
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import Pulse, run_all
-from flowevolve.core.event_kinds import EndpointEjected, EndpointReturned
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
@@ -45,6 +44,7 @@ from flowevolve.core.model import (
     UnreachableError,
     embedding_transport,
 )
+from flowevolve.core.server_event_kinds import EndpointEjected, EndpointReturned
 from flowevolve.llm.scheduling.model_rates import LEAST_PAUSE
 from flowevolve.llm.scheduling.rate_limits import is_refusal, log_refusal_storm
 from flowevolve.llm.transports.endpoint import Endpoint, EndpointStats

@@ -8,33 +8,47 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from math import inf
 
 import anyio
+import anyio.lowlevel
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
 from flowevolve.llm.transports import failures, wire
+from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound, values_in
 
 REST_SECONDS = 1.0
 """How long to wait after ``[DONE]`` for the end of the body, so that the connection can be used again."""
 
+_STEP = 2**14
+"""The most bytes that are taken without a turn for other tasks."""
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
 """The beginnings of lines that are ignored: comments, and fields without a part of the answer."""
 
 
 async def read_reply(
-    pieces: AsyncIterator[bytes], request: ChatRequest, headers: Mapping[str, str] | None = None
+    pieces: AsyncIterator[bytes],
+    request: ChatRequest,
+    headers: Mapping[str, str] | None = None,
+    *,
+    bound: ReplyBound = DEFAULT_BOUND,
 ) -> ChatReply:
     """The reply in the pieces of a body, which are read to the end. The caller closes the response.
 
     Raises:
         UnreachableError: if the body ends before the answer does, or ``idle_seconds`` pass without a piece.
+        RejectedError: if the answer is too much for the bound.
         LLMError: if the server reports an error in the middle of the answer, or sends something else than an answer.
     """
-    answer = StreamedAnswer()
+    answer = StreamedAnswer(bound)
     with anyio.CancelScope() as patience:
         async for piece in pieces:
-            answer.feed(piece)
+            patience.deadline = inf
+            for start in range(0, len(piece), _STEP):
+                if start:
+                    await anyio.lowlevel.checkpoint()
+                answer.feed(piece[start : start + _STEP])
             if answer.done:
                 break
             if request.idle_seconds is not None:
@@ -51,17 +65,22 @@ async def read_reply(
 class StreamedAnswer:
     """Collects the bytes of an answer's body, which may be cut anywhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, bound: ReplyBound = DEFAULT_BOUND) -> None:
         self.done = False
         """Whether the server has sent ``[DONE]``."""
-        self._line: list[bytes] = []
+        self._bound = bound
+        self._lines = 0
+        """How many there were so far."""
+        self._line = bytearray()
         self._data: list[bytes] = []
-        self._other: list[bytes] = []
+        self._other = bytearray()
         self._last = b""
         self._texts: list[str] | None = None
         self._thoughts: list[str] = []
         self._finish_reason: JSON = None
         self._logprobs: JSON = None
+        self._values = 0
+        """How many values the events with log-probabilities had."""
         self._usage: JSON = None
         self._model: JSON = None
 
@@ -71,12 +90,16 @@ class StreamedAnswer:
         Raises:
             LLMError: if they report an error.
             ServerError: if an event breaks the API's contract.
+            RejectedError: if this is too much for the bound.
         """
         rest, *lines = piece.split(b"\n")
-        self._line.append(rest)
+        self._line += rest
+        self._lines += len(lines)
+        if self._lines > self._bound.most_parts:
+            raise self._bound.error(f"has more than {self._bound.most_parts} lines")
         for line in lines:
             self._end_line()
-            self._line = [line]
+            self._line += line
 
     def reply(self, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
         """The reply, once all bytes were fed; ``model`` is the requested one.
@@ -88,7 +111,7 @@ class StreamedAnswer:
         self._end_line()
         self._end_event()
         if not self._last:  # no event at all: an answer that came at once
-            return wire.chat_reply(b"\n".join(self._other), model, headers)
+            return wire.chat_reply(bytes(self._other).removesuffix(b"\n"), model, headers, bound=self._bound)
         if not self.done and self._finish_reason is None:
             raise UnreachableError("the answer broke off: the body ended before it")
         text = None if self._texts is None else "".join(self._texts)
@@ -96,17 +119,17 @@ class StreamedAnswer:
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
         begun = self._texts is not None or any(self._thoughts) or self._finish_reason is not None
         answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
-        return wire.reply_in(answer, model, self._last, headers)
+        return wire.reply_in(answer, model, self._last, headers, bound=self._bound)
 
     def _end_line(self) -> None:
-        line = b"".join(self._line).removesuffix(b"\r")
-        self._line = []
+        line = bytes(self._line).removesuffix(b"\r")
+        self._line.clear()
         if line.startswith(b"data:"):
             self._data.append(line[5:].strip())
         elif not line:
             self._end_event()
         elif not line.startswith(_FIELDS):
-            self._other.append(line)
+            self._other += line + b"\n"
 
     def _end_event(self) -> None:
         data, self._data = b"\n".join(self._data), []
@@ -115,7 +138,7 @@ class StreamedAnswer:
             self._last = self._last or data
         elif data and not self.done:
             self._last = data
-            self._take(failures.decode(data))
+            self._take(failures.decode(data, self._bound))
 
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
@@ -140,7 +163,15 @@ class StreamedAnswer:
                 self._texts.append(text)
             self._thoughts.append(wire.thinking_in(delta))
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
+        logprobs = choice.get("logprobs")
+        if logprobs is not None:
+            self._keep_logprobs(logprobs)
+
+    def _keep_logprobs(self, more: JSON) -> None:
+        self._values += values_in(self._last)
+        if self._values > self._bound.most_parts:
+            raise self._bound.error(f"has more than {self._bound.most_parts} values")
+        self._logprobs = _joined(self._logprobs, more)
 
 
 def _joined(before: JSON, more: JSON) -> JSON:

@@ -7,10 +7,14 @@ different servers offer this API: a reply must have a text.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.secrets import SURELY_A_KEY, redacted
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
@@ -21,6 +25,7 @@ from flowevolve.core.model import (
     Usage,
 )
 from flowevolve.llm.client.usage import usage_in
+from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound
 from flowevolve.llm.transports.failures import decode, start_of, status_error
 
 MODELS_SECONDS = 30.0
@@ -31,6 +36,10 @@ KEEPALIVE_SECONDS = 4.0
 
 # A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
+
+_STATUS = re.compile(r"[0-9]{3}")
+_MOST_MODELS, _LONGEST_NAME = 10_000, 300
+_LARGEST = sys.float_info.max
 
 # Made once, as `json.dumps` with these options would make an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -71,20 +80,27 @@ def embed_body(request: EmbedRequest) -> dict[str, JSON]:
     return {"model": request.model, "input": list(request.texts), **request.extra}
 
 
-def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str] | None = None) -> EmbedReply:
+def embed_reply(
+    content: bytes,
+    request: EmbedRequest,
+    headers: Mapping[str, str] | None = None,
+    *,
+    bound: ReplyBound = DEFAULT_BOUND,
+) -> EmbedReply:
     """The vectors in the body of an answer, in the order of the request's texts.
 
     Raises:
-        ServerError: unless there is one vector for each text, all of the same length.
+        ServerError: unless there is one vector for each text, all of the same length and of finite numbers.
+        RejectedError: if the answer is too much for the bound.
         LLMError: if the body reports an error.
     """
-    answer = _decode_answer(content)
+    answer = _decode_answer(content, bound)
     usage = replace(_usage_in(answer), completion_tokens=0)
     match answer:
         case {"data": list(entries), **rest}:
             vectors = _vectors(entries, len(request.texts))
             if vectors is not None:
-                return EmbedReply(vectors, usage, _text(rest.get("model"), request.model), headers=headers)
+                return EmbedReply(vectors, usage, _name(rest.get("model"), request.model), headers=headers)
     raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}", usage=usage)
 
 
@@ -94,7 +110,7 @@ def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] |
     for place, entry in enumerate(entries):
         match entry:
             case {"embedding": list(numbers), **more}:
-                vector = tuple(float(number) for number in numbers if isinstance(number, int | float))
+                vector = tuple(float(number) for number in numbers if _is_number(number))
                 index = more.get("index", place)
                 if isinstance(index, int) and len(vector) == len(numbers):
                     found[index] = vector
@@ -103,17 +119,31 @@ def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] |
     return vectors if len(lengths) == 1 and 0 not in lengths else None
 
 
-def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
+def _is_number(value: JSON) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and abs(value) <= _LARGEST
+
+
+def chat_reply(
+    content: bytes, model: str, headers: Mapping[str, str] | None = None, *, bound: ReplyBound = DEFAULT_BOUND
+) -> ChatReply:
     """The reply in the body of an answer; ``model`` is the requested one, used where the answer does not name its own.
 
     Raises:
         ServerError: if there is no reply in it.
+        RejectedError: if the answer is too much for the bound.
         LLMError: if the body reports an error.
     """
-    return reply_in(_decode_answer(content), model, content, headers)
+    return reply_in(_decode_answer(content, bound), model, content, headers, bound=bound)
 
 
-def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
+def reply_in(
+    answer: JSON,
+    model: str,
+    content: bytes,
+    headers: Mapping[str, str] | None = None,
+    *,
+    bound: ReplyBound = DEFAULT_BOUND,
+) -> ChatReply:
     """As `chat_reply`, for an answer that was decoded from ``content``.
 
     A missing text counts as an empty reply if the server used tokens for it, or tells what was thought: the same
@@ -122,16 +152,19 @@ def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str
     usage = _usage_in(answer)
     match answer:
         case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
-            content_field, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
+            content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
             text, thinking = text_in(content_field), thinking_in(message)
             was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
             if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
                 text = ""
             if text is not None:
-                name, logprobs = _text(rest.get("model"), model), choice.get("logprobs")
-                return ChatReply(
-                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking.strip()
+                text, thinking = redacted(text, SURELY_A_KEY), redacted(thinking.strip(), SURELY_A_KEY)
+                name, logprobs = _name(rest.get("model"), model), choice.get("logprobs")
+                reply = ChatReply(
+                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking
                 )
+                bound.check_reply(reply)
+                return reply
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
 
 
@@ -167,8 +200,8 @@ def thinking_in(message: Mapping[str, JSON]) -> str:
     return "".join(text_in(thought) or "" for thought in thoughts)
 
 
-def _decode_answer(content: bytes) -> JSON:
-    answer = decode(content)
+def _decode_answer(content: bytes, bound: ReplyBound) -> JSON:
+    answer = decode(content, bound)
     error = error_in_body(answer, content) if isinstance(answer, dict) else None
     if error is not None:
         raise error
@@ -184,7 +217,7 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
         return None
     match body:
         case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
-            status = int(code) if str(code).isdecimal() else 0
+            status = int(code) if _STATUS.fullmatch(str(code)) else 0
         case _:
             status = 0
     if 400 <= status < 600:
@@ -193,16 +226,19 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
-    """The names in a list of models.
+    """The names in a list of models: of a very long one the first, and none that are too long to be names.
 
     Raises:
         ServerError: if the body is no such list.
+        RejectedError: if the answer is too much for the bound.
     """
     match decode(content):
         case {"data": list(entries)}:
-            return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
+            listed = entries[:_MOST_MODELS]
+            names = (str(entry["id"]) for entry in listed if isinstance(entry, dict) and "id" in entry)
+            return tuple(redacted(name) for name in names if len(name) <= _LONGEST_NAME)
     raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
 
 
-def _text(value: object, otherwise: str) -> str:
-    return value if isinstance(value, str) else otherwise
+def _name(value: object, otherwise: str) -> str:
+    return redacted(value)[:_LONGEST_NAME] if isinstance(value, str) else otherwise

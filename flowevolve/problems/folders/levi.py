@@ -13,7 +13,8 @@ from pathlib import Path
 from flowevolve._util.errors import InputError
 from flowevolve.problems.folders import imports as needs
 from flowevolve.problems.folders.files import defined, parsed, texts
-from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric
+from flowevolve.programs.evaluator import TRIED_AT_START, EvaluatorProblem, EvaluatorStep, metric
+from flowevolve.programs.modules import imported_modules
 from flowevolve.programs.problem import PROGRAM
 
 PROBLEM = "problem.py"
@@ -64,7 +65,8 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         ],
         score=metric(SCORE),
         worst=worst,
-        notes=[SHARED_SANDBOX, *doubts],
+        modules=imported_modules(folder, seed, Path(PROGRAM).suffix, {PROBLEM}),
+        notes=[TRIED_AT_START, *doubts],
     )
 
 

@@ -14,7 +14,8 @@ from flowevolve._util.json_types import JSON
 from flowevolve.problems.folders import imports as needs
 from flowevolve.problems.folders.files import defined, parsed, readme, the_program
 from flowevolve.problems.folders.settings import FolderSettings, read_settings
-from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric_or_mean, read_text
+from flowevolve.programs.evaluator import TRIED_AT_START, EvaluatorProblem, EvaluatorStep, metric_or_mean, read_text
+from flowevolve.programs.modules import imported_modules
 
 EVALUATOR = "evaluator.py"
 PROGRAM = "initial_program"
@@ -45,8 +46,9 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         steps=_steps(settings, functions or set()),
         score=metric_or_mean(SCORE, settings.database.feature_dimensions),
         worst=worst,
+        modules=imported_modules(folder, read_text(program), program.suffix, {EVALUATOR}),
         quoted=min(settings.prompt.max_artifact_bytes, 3000),
-        notes=[SHARED_SANDBOX, *_left_over(settings, file), *doubts],
+        notes=[TRIED_AT_START, *_left_over(settings, file), *doubts],
     )
 
 

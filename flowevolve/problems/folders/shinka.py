@@ -10,7 +10,8 @@ from pathlib import Path
 
 from flowevolve.problems.folders import imports as needs
 from flowevolve.problems.folders.files import constant, parsed, readme, texts, the_program
-from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric, read_text
+from flowevolve.programs.evaluator import TRIED_AT_START, EvaluatorProblem, EvaluatorStep, metric, read_text
+from flowevolve.programs.modules import imported_modules
 
 EVALUATOR = "evaluate.py"
 PROGRAM = "initial"
@@ -37,7 +38,8 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         steps=[EvaluatorStep("shinka", {"evaluator": EVALUATOR}, EVALUATOR)],
         score=metric(SCORE),
         worst=worst,
-        notes=[SHARED_SANDBOX, *doubts],
+        modules=imported_modules(folder, read_text(program), program.suffix, {EVALUATOR}),
+        notes=[TRIED_AT_START, *doubts],
     )
 
 

@@ -31,8 +31,28 @@ MOST = 40
 _CANDIDATE = "candidate_program"
 """What a program's file is called: unlike the seed's in the folder, which evaluators could import in its stead."""
 
+_ENTRIES = ("openevolve", "shinka", "levi", "command")
 Said = dict[str, object]
 Validate = Callable[[object], tuple[bool, str | None]]
+
+
+def apart(entry: str, **given: object) -> Said:
+    """One of the other functions, on a program that is in a sandbox of its own: a stand-in is in its place.
+
+    What is returned has ``notes`` as well: what the evaluator wanted and can't have in this way.
+    """
+    from flowevolve.sandbox.inside import stand_in  # noqa: PLC0415 - of use in this way only
+
+    stand_in.offer(standard_output=entry == "command")
+    functions: dict[str, Callable[..., Said]] = {name: globals()[name] for name in _ENTRIES}
+    try:
+        said = functions[entry](program=stand_in.TEXT, **given)
+    except Exception:
+        if not stand_in.notes():
+            raise
+        traceback.print_exc()
+        said = {"metrics": {}, "texts": {}, "failure": "; ".join(stand_in.notes())}
+    return {**said, "notes": stand_in.notes()}
 
 
 def openevolve(

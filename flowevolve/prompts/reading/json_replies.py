@@ -99,8 +99,11 @@ def read_array(reply: str) -> list[JSON]:
 
 
 def tool_calls(reply: str) -> list[dict[str, JSON]]:
-    """Every JSON object with a ``tool`` in a reply, whatever stands around it."""
-    text = answer_in(reply)
+    """Every JSON object with a ``tool`` in a reply, whatever stands around it; none where there is no answer."""
+    try:
+        text = answer_in(reply)
+    except UnparsableReplyError:
+        return []
     calls: list[dict[str, JSON]] = []
     place = text.find("{")
     tries = _TRIES

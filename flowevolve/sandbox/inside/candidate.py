@@ -11,9 +11,10 @@ import errno
 import json
 import os
 import random
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import NoReturn
@@ -28,15 +29,18 @@ FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
 """Exit codes: an exception, memory refused, something not permitted."""
 RESULT = 3
 """The descriptor that the result is written to."""
-_NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH}
+_NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
 _OPEN_FILES = 256
+_OPEN_FILES_MEASURED = 64
+"""While memory is measured: what waits in pipes, 64 kB each, is not counted."""
 _SIGNALS_PENDING = 1024
 
 
-def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoReturn:
-    """Run the program in this process. ``streams``: for input, output, errors and the result."""
+def become_program(request: Request, streams: Sequence[int]) -> NoReturn:
+    """Run the program in this process. ``streams``: for input, output, errors, the result, and its channel if any."""
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         _move(streams)
         folder = request.folder or "/tmp"  # noqa: S108 - a fresh one, nobody else's
         os.chdir(folder)
@@ -70,13 +74,12 @@ def finish(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _move(streams: tuple[int, int, int, int]) -> None:
-    """Descriptors 0 to 3 become these; all others are closed."""
+def _move(streams: Sequence[int]) -> None:
+    """Descriptors from 0 on become these; others are closed, and what it starts gets the first three only."""
     high = [os.dup2(stream, 100 + place) for place, stream in enumerate(streams)]
     for place, stream in enumerate(high):
-        os.dup2(stream, place, inheritable=True)
-    os.set_inheritable(RESULT, False)
-    os.closerange(RESULT + 1, os.sysconf("SC_OPEN_MAX"))
+        os.dup2(stream, place, inheritable=place < RESULT)
+    os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
 
 
 def _limit(request: Request) -> None:
@@ -96,7 +99,7 @@ def _limit(request: Request) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_NICE: 0,
         resource.RLIMIT_RTPRIO: 0,
-        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_NOFILE: _OPEN_FILES if request.core is None else _OPEN_FILES_MEASURED,
         resource.RLIMIT_SIGPENDING: _SIGNALS_PENDING,
     }
     if request.command is None:  # the runtimes of other languages reserve far more than they use
@@ -108,7 +111,7 @@ def _limit(request: Request) -> None:
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (bound, bound))
     kernel.drop_capabilities()
-    kernel.install_filter(syscall_filter.denying_filter())
+    kernel.install_filter(syscall_filter.filter_here())
 
 
 def _run(request: Request, path: str) -> int:

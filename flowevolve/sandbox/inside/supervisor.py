@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -25,6 +26,15 @@ with suppress(ImportError):  # Windows has none, and programs are refused there
 _PAGE = mmap.PAGESIZE
 _CHUNK = 2**16
 _MOST_SAMPLES = 4000
+_FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108 - the program's own
+_INODE = 1024
+"""What the kernel keeps in memory for a file beside its content, in bytes, about."""
+_FEW_FILES = 2**16
+"""The bytes up to which it does not matter that files which are mapped are counted twice."""
+_COLLECTING = 0.2
+"""The most seconds that a program waits for the sockets of an earlier one to go."""
+_SOCKET = 2 * 212_992
+"""The most that can wait in a socket where nothing else is set, in bytes: its buffer and one message beyond it."""
 
 
 @dataclass(slots=True)
@@ -45,22 +55,28 @@ class _Output:
         return bool(part)
 
 
-def supervise(connection: socket.socket, request: Request) -> None:
-    """Run the program to its end, or end it when it exceeds a limit, and send a report."""
+def supervise(connection: socket.socket, request: Request, channel: Sequence[int]) -> None:
+    """Run the program to its end, or end it when it exceeds a limit, and send a report.
+
+    The descriptors of ``channel`` are the program's alone: they are closed here.
+    """
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else a program could end process 1 by the signal that Python handles
+    others = 0 if request.folder is not None else _sockets_left()
     began = time.monotonic()
     program = os.fork()
     if program == 0:
-        candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1]))
-    os.close(source)
+        candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1], *channel))
+    for descriptor in (source, *channel):
+        os.close(descriptor)
     # One byte more than the limit is kept of a result, to show that it is too long.
     limits = (request.output_limit, request.output_limit, request.result_limit + 1)
     outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
     for output, pipe in zip(outputs, pipes, strict=True):
         os.close(pipe[1])
         os.set_blocking(output.descriptor, False)
-    watch = _Watch(request, program, began, outputs, connection.fileno())
+    watch = _Watch(request, program, began, outputs, connection.fileno(), others)
     stopped = watch.until_it_ends()
     seconds = time.monotonic() - began
     code = _end_all(program)
@@ -70,7 +86,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
         while output.take():  # all writers have ended
             pass
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = max(used.ru_maxrss * 1024, watch.peak)
+    peak = max(used.ru_maxrss * 1024, watch.peak, watch.in_files())
     samples = whole_trace(watch.samples, seconds, peak)
     report = Report(code, stopped, seconds, used.ru_utime + used.ru_stime, peak, samples)
     wire.send(connection, wire.packed(report))
@@ -103,13 +119,19 @@ def _input(request: Request) -> int:
 class _Watch:
     """The loop that watches a program."""
 
-    def __init__(self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int) -> None:
+    def __init__(
+        self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int, others: int
+    ) -> None:
+        """``others``: how many sockets of earlier programs there are."""
         self.peak = 0
         self.samples: list[list[float]] = []
         self._request = request
         self._began = began
         self._allowed = request.memory + _resident(os.getpid())  # what a fork starts with is not counted
         self._interval = request.sample_seconds
+        self._file_systems = _FILE_SYSTEMS if request.folder is None else ()  # without namespaces they are everybody's
+        self._other_sockets = others
+        self._socket_bytes = _socket_bytes()
         self._outputs = {output.descriptor: output for output in outputs}
         self._ended = os.pidfd_open(program)
         self._poll = select.poll()
@@ -140,11 +162,7 @@ class _Watch:
 
     def _sample(self, now: float) -> Stopped | None:
         processes = _others()
-        memory = sum(map(_resident, processes))
-        if memory > self._allowed:  # memory that several processes share was counted for each of them
-            memory = sum(map(_share, processes))
-        if self._request.command is not None:  # its mappings have no limit, so their page tables are counted
-            memory += sum(map(_page_tables, processes))
+        memory = self._memory(processes)
         self.peak = max(self.peak, memory)
         self.samples.append([now, memory])
         if len(self.samples) >= _MOST_SAMPLES:
@@ -153,6 +171,30 @@ class _Watch:
         if memory > self._allowed:
             return "memory"
         return "processes" if len(processes) > self._request.processes else None
+
+    def in_files(self) -> int:
+        """What the files of the program take, in bytes; all are in memory, those too that have lost their names."""
+        found = 0
+        for place in self._file_systems:
+            used = os.statvfs(place)
+            found += (used.f_blocks - used.f_bfree) * used.f_frsize + (used.f_files - used.f_ffree) * _INODE
+        return found
+
+    def _memory(self, processes: list[int]) -> int:
+        """All memory of the program in bytes: of its processes, files and sockets."""
+        files = self.in_files()
+        sockets = max(0, _sockets() - self._other_sockets) * self._socket_bytes if self._file_systems else 0
+        resident = sum(map(_resident, processes))
+        if resident == 0:  # it has ended, or its processes have; a sample says nothing then
+            return 0
+        memory = files + sockets + resident
+        if files > _FEW_FILES:  # those that are mapped were counted for the processes, too
+            memory -= sum(_status(pid, b"RssShmem:") for pid in processes)
+        if memory > self._allowed:  # memory that several processes share was counted for each of them
+            memory = files + sockets + sum(_share(pid, without_files=bool(self._file_systems)) for pid in processes)
+        if self._request.command is not None:  # its mappings have no limit, so their page tables are counted
+            memory += sum(_status(pid, b"VmPTE:") for pid in processes)
+        return memory
 
 
 def _end_all(program: int) -> int:
@@ -202,21 +244,51 @@ def _resident(pid: int) -> int:
     return 0
 
 
-def _page_tables(pid: int) -> int:
-    """The size of a process's page tables in bytes, which no other count includes."""
+def _status(pid: int, field: bytes) -> int:
+    """A size from the status of a process, in bytes; 0 if it has just ended."""
+    return _kilobytes(f"/proc/{pid}/status", field) or 0
+
+
+def _share(pid: int, *, without_files: bool) -> int:
+    """The proportional set size in bytes, in which shared memory is divided among its users. Slower than `_resident`,
+    which stands in where the process does not let us look. ``without_files``: those in memory are counted elsewhere.
+    """
+    path = f"/proc/{pid}/smaps_rollup"
+    whole = _kilobytes(path, b"Pss:")
+    if whole is None:
+        return _resident(pid)
+    return whole - ((_kilobytes(path, b"Pss_Shmem:") or 0) if without_files else 0)
+
+
+def _kilobytes(path: str, field: bytes) -> int | None:
+    """A field of a file in ``/proc``, in bytes; None if it can't be read, or has no such field."""
     with suppress(OSError):
-        for line in files.read(f"/proc/{pid}/status").splitlines():
-            if line.startswith(b"VmPTE:"):
+        for line in files.read(path).splitlines():
+            if line.startswith(field):
                 return int(line.split()[1]) * 1024
+    return None
+
+
+def _sockets() -> int:
+    """The number of sockets in the program's network namespace, those included that wait in others to be received."""
+    with suppress(OSError, IndexError):
+        return int(files.read("/proc/net/sockstat").split()[2])  # sockets: used N
     return 0
 
 
-def _share(pid: int) -> int:
-    """The proportional set size in bytes, in which shared memory is divided among its users. Slower than `_resident`,
-    which stands in where the process does not let us look.
+def _sockets_left() -> int:
+    """The number of sockets of earlier programs. Those that were sent to each other the kernel collects when it sees a
+    socket closed, and so it is shown some, but not for long.
     """
-    with suppress(OSError):
-        for line in files.read(f"/proc/{pid}/smaps_rollup").splitlines():
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    return _resident(pid)
+    until = time.monotonic() + _COLLECTING
+    while (left := _sockets()) and time.monotonic() < until:
+        for end in socket.socketpair():
+            end.close()
+        time.sleep(_COLLECTING / 100)
+    return left
+
+
+def _socket_bytes() -> int:
+    with suppress(OSError):  # programs can't change it, the machine's administrator can
+        return max(_SOCKET, 2 * int(files.read("/proc/sys/net/core/wmem_default")))
+    return _SOCKET

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,8 +65,13 @@ def packed(message: Request | Report) -> bytes:
     return json.dumps({name: getattr(message, name) for name in message.__slots__}).encode()
 
 
-def send(connection: socket.socket, message: bytes) -> None:
-    connection.sendall(_LENGTH.pack(len(message)) + message)
+def send(connection: socket.socket, message: bytes, descriptors: Sequence[int] = ()) -> None:
+    """Send a message, and with it descriptors, which stay open here."""
+    length = _LENGTH.pack(len(message))
+    if descriptors:
+        socket.send_fds(connection, [length], descriptors)
+        length = b""
+    connection.sendall(length + message)
 
 
 def receive(connection: socket.socket, limit: int) -> bytes:
@@ -76,6 +82,19 @@ def receive(connection: socket.socket, limit: int) -> bytes:
         ValueError: if the message is longer than ``limit`` bytes.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
+    return _limited(connection, length, limit)
+
+
+def receive_with_descriptors(connection: socket.socket, limit: int, most: int) -> tuple[bytes, list[int]]:
+    """The next message, and what descriptors came with it, ``most`` of them at the most. Raises as `receive`."""
+    head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, most)
+    if not head:
+        raise EOFError("the other end is gone")
+    (length,) = _LENGTH.unpack(head + _exactly(connection, _LENGTH.size - len(head)))
+    return _limited(connection, length, limit), descriptors
+
+
+def _limited(connection: socket.socket, length: int, limit: int) -> bytes:
     if length > limit:
         raise ValueError(f"a message of {length} bytes, {limit} are the limit")
     return _exactly(connection, length)

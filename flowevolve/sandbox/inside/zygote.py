@@ -23,6 +23,8 @@ from flowevolve.sandbox.inside.supervisor import supervise
 from flowevolve.sandbox.inside.wire import Request
 
 _REQUEST_LIMIT = 2**28
+_CHANNEL = 2
+"""The most descriptors that a program is given of its own: pipes from and to another sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
-    syscall_filter.denying_filter()  # which is cached
+    syscall_filter.filter_here()  # which is cached
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
@@ -109,9 +111,10 @@ def _furnish(shared_bytes: int) -> None:
 
 
 def _serve(control: socket.socket) -> None:
-    request = Request(**json.loads(wire.receive(control, _REQUEST_LIMIT)))
+    message, channel = wire.receive_with_descriptors(control, _REQUEST_LIMIT, _CHANNEL)
+    request = Request(**json.loads(message))
     if request.folder is None:
         options = f"size={request.disk},nr_inodes=4096,mode=1777"
         kernel.mount("tmpfs", "/tmp", kernel.MS_NOSUID | kernel.MS_NODEV, options)  # noqa: S108
         kernel.drop_capabilities()
-    supervise(control, request)
+    supervise(control, request, channel)

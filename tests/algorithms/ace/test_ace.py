@@ -25,8 +25,9 @@ from flowevolve.core.events import Event
 from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
 from flowevolve.prompts.playbook import GATHER_TITLE, LESSON_TITLE, USED_HEADING
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing

@@ -11,8 +11,9 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import Config, parse_config
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run, run_plan
+from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
 PROBLEM = "tests.support.problems:Nearest"

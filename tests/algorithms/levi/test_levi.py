@@ -24,8 +24,9 @@ from flowevolve.core.task import Dataset
 from flowevolve.prompts.instructions import REWRITING_TITLES
 from flowevolve.prompts.programs import EARLIER_HEADING
 from flowevolve.prompts.reading.fences import fence
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.depth import cuts

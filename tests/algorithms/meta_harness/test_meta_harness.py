@@ -26,8 +26,9 @@ from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.prompts.reading.json_replies import tool_calls
 from flowevolve.prompts.reading.programs import python_programs
 from flowevolve.runner.assemble import make_tuning
+from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run, run_plan
+from flowevolve.runner.run import Watchers, run, run_plan
 from flowevolve.tasks.labelling import BASELINES, harness
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
@@ -170,6 +171,8 @@ def test_a_view_ends_at_its_budget() -> None:
         ('I look.\n```json\n{"tool": "read", "path": "a"}\n```\n{"tool": "search", "text": "{"}', ["read", "search"]),
         ("{not json} {", []),
         ('{"path": "a"} [1]', []),
+        ("", []),
+        ('<think>{"tool": "list", "path": ""}</think>', []),
     ],
 )
 def test_tools_are_found_whatever_stands_around_them(reply: str, tools: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatRequest
-from flowevolve.runner.run import ProvidedObjects, make_plan
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.sim.worlds.harness import world
 from flowevolve.tasks.labelling import BASELINES
 from tests.algorithms.meta_harness.test_meta_harness import config, gone_on, interrupted, rows

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError
 from flowevolve.compat.signed_pickles import KEY_VARIABLE
-from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 
 class OutOfOrderError(Exception):
@@ -75,6 +75,20 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, calls: int) -> N
     result = optimize(second, tmp_path, frontier_type="hybrid")
     assert broken.calls + second.calls == whole.calls
     assert replace(result, run_dir=None) == expected
+
+
+def test_callbacks_are_told_at_each_start(tmp_path: Path) -> None:
+    """Also where nothing is left to do, as in gepa."""
+    recorders = [Recorder(), Recorder(), Recorder()]
+    with pytest.raises(OutOfOrderError):
+        optimize(Fragile(breaks_at=5), tmp_path, callbacks=[recorders[0]])
+    for recorder in recorders[1:]:
+        optimize(Fragile(), tmp_path, callbacks=[recorder])
+    starts = [[event for name, event in each.told if name == "on_optimization_start"] for each in recorders]
+    config = {"perfect_score": 1.0, "seed": 0, "track_best_outputs": False}
+    sizes = {"trainset_size": len(TRAIN), "valset_size": len(VAL)}
+    assert starts == [[{"seed_candidate": dict(SEED), **sizes, "config": config}]] * 3
+    assert [each.told[0][0] for each in recorders] == ["on_optimization_start"] * 3
 
 
 def test_what_another_owners_key_has_signed_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ def wandb(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
 
 
 SAME = ["val_program_average", "best_score_on_valset", "settings", "candidate_tree"]
+SAME += ["selected_program_candidate", "subsample_score", "new_subsample_score", "subsample/before", "subsample/after"]
+SAME += ["total_metric_calls"]
 TABLES = ["candidates", "valset_scores", "valset_pareto_front"]
 
 
@@ -40,7 +42,7 @@ def test_wandb_is_told_what_gepa_tells_it(wandb: dict[str, list[Any]]) -> None:
     run(compat.optimize, max_in_flight=1, **given)
     theirs["candidate_tree"] = theirs["candidate_tree"][-1:]  # the last one shows all there are
     assert {name: wandb[name] for name in SAME} == {name: theirs[name] for name in SAME}
-    assert set(wandb["total_metric_calls"]) <= set(theirs["total_metric_calls"])  # gepa says it of rejected ones, too
+    assert wandb["iteration"][1:] == theirs["iteration"]  # ours have the seed, too
     assert wandb["summary"] == theirs["summary"]
     assert theirs["config"][0].items() >= wandb["config"][0].items()
     for name in TABLES:  # ours have the seed, too

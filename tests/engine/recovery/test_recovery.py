@@ -16,8 +16,9 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatRequest, Message
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts, examples
 from tests.support.interruption import Fact, Memory, as_kept, asked

@@ -17,7 +17,8 @@ from flowevolve.journal.compact import compact
 from flowevolve.journal.export import export
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.journal import Journal
-from flowevolve.journal.reading import JOURNAL, RecordedRun
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.cache import ResponseCache, open_cache
 from flowevolve.llm.client.client import LLMClient
@@ -179,12 +180,12 @@ async def test_a_journal_from_before_is_read_compacted_and_gone_on_with(tmp_path
     journal.call(rig.records[0])
     journal.close()
     with RecordedRun(run) as recorded:
-        assert recorded.schema == 5
+        assert recorded.schema == 6
         assert [(call.reply, call.thinking) for call in recorded.calls()] == [("5", None), ("4", "2 + 2")]
     make_older(run / JOURNAL)
     assert compact(run).calls == 0
     with RecordedRun(run) as recorded:
-        assert recorded.schema == 5
+        assert recorded.schema == 6
 
 
 def new_journal(run: Path) -> Journal:
@@ -194,10 +195,14 @@ def new_journal(run: Path) -> Journal:
 
 def make_older(journal: Path) -> None:
     with closing(sqlite3.connect(journal)) as database:
-        for column in ("thinking", "template"):
+        for column in ("thinking", "template", "checksum"):
             database.execute(f"ALTER TABLE calls DROP COLUMN {column}")
+        for column in ("calls", "payload", "checksum"):
+            database.execute(f"ALTER TABLE events DROP COLUMN {column}")
+        database.execute("DELETE FROM meta WHERE key IN ('run', 'unchecked')")
         database.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
         database.commit()
+    journal.with_suffix(".end").unlink()
 
 
 async def test_calls_that_were_cut_are_counted_on_after_a_resume(tmp_path: Path) -> None:

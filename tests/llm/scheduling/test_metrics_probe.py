@@ -200,3 +200,17 @@ async def test_a_server_in_trouble_is_doubted_and_asked_again() -> None:
 async def never(pulse) -> None:
     await pulse.wait()
     pytest.fail("it was fired")
+
+
+async def test_of_metrics_without_an_end_only_the_beginning_is_read() -> None:
+    async def metrics(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(VLLM.encode())
+        while True:
+            await response.write(b"vllm:num_requests_running 1\n" * 2000 + b"# \n" * 10**5)
+
+    async with serving(metrics) as url, MetricsProbe(url) as probe:
+        load = await probe.load()
+    assert load is not None
+    assert load.running <= 42 + 10_000

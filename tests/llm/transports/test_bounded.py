@@ -19,12 +19,11 @@ from flowevolve.core.model import (
     ChatRequest,
     LLMError,
     Message,
-    RefusedError,
     RejectedError,
     ServerError,
 )
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from flowevolve.llm.transports.bounded import bounded, unpacked
+from flowevolve.llm.transports.bounded import ReplyBound, bounded, unpacked
 from flowevolve.llm.transports.openai import OpenAITransport
 from tests.llm.transports.test_transports import answer, server
 from tests.support.http_transports import Kind
@@ -94,7 +93,7 @@ async def test_others_have_their_turns_while_a_body_is_unpacked() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         with pytest.raises(RejectedError):
-            async for _ in bounded(body(), "gzip", 2**25):
+            async for _ in bounded(body(), "gzip", ReplyBound(2**25)):
                 pass
         tasks.cancel_scope.cancel()
     assert turns >= 2**25 // 2**18
@@ -137,10 +136,10 @@ async def test_headers_are_bounded_too(kind: Kind, header: str) -> None:
 
 async def test_a_body_that_is_nested_without_end_is_no_answer(kind: Kind) -> None:
     async def handle(_: web.Request) -> web.Response:
-        return web.Response(text='{"choices": ' + "[" * 500_000)
+        return web.Response(text='{"choices": ' + "[" * 100_000)
 
     async with connected(kind, handle) as transport:
-        with pytest.raises(ServerError):
+        with pytest.raises(ServerError, match="nested too deeply"):
             await transport.chat(request(), timeout=600)
 
 
@@ -187,28 +186,3 @@ def test_wherever_it_is_cut_it_is_the_same_body(body: bytes, size: int, encoding
         return b"".join([piece async for piece in unpacked(pieces(), encoding)])
 
     assert anyio.run(read) == body
-
-
-# Redirects
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_prompt_is_not_sent_on_to_another_origin(kind: Kind, status: int, stream: bool) -> None:
-    asked: list[str] = []
-
-    async def theirs(elsewhere: web.Request) -> web.Response:
-        asked.append(await elsewhere.text())
-        return web.json_response(answer("got it"))
-
-    async with server(theirs) as other:
-
-        async def move(_: web.Request) -> web.Response:
-            return web.Response(status=status, headers={"Location": f"{other}/chat/completions"})
-
-        async with connected(kind, move) as transport:
-            with pytest.raises(RefusedError, match=f"sends requests on to {other.removesuffix('/v1')}"):
-                await transport.chat(request(stream=stream), timeout=60)
-            with pytest.raises(RefusedError):
-                await transport.models()
-    assert asked == []

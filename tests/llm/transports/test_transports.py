@@ -213,6 +213,35 @@ async def test_a_key_in_the_environment_goes_nowhere(make, monkeypatch) -> None:
     assert "secret" not in str((await sent(make, REQUEST))["headers"])
 
 
+async def test_the_account_at_openai_is_told_to_no_other_server(make, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "my-organization")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "my-project")
+    assert "my-" not in str((await sent(make, REQUEST))["headers"])
+
+
+async def test_a_key_in_the_path_is_in_no_header(make) -> None:
+    async def handle(request):
+        assert request.raw_path == "/v1/sk%2Fsecret/chat/completions"
+        assert "secret" not in str(request.headers)
+        return await says(answer())(request)
+
+    async with server(handle) as url, connected(make, f"{url}/{{key}}", "sk/secret") as transport:
+        assert transport.base_url == f"{url}/{{key}}"
+        assert (await transport.chat(REQUEST, timeout=60)).text == "hi"
+
+
+async def test_the_fast_transport_keeps_no_cookies() -> None:
+    async def handle(request):
+        assert not request.cookies
+        response = await says(answer())(request)
+        response.set_cookie("many", "x" * 4000)
+        return response
+
+    async with server(handle) as url, connected(AioHTTPTransport, url.replace("127.0.0.1", "localhost")) as transport:
+        for _ in range(2):
+            assert (await transport.chat(REQUEST, timeout=60)).text == "hi"
+
+
 async def test_the_fast_transport_sends_no_placeholder_for_a_key() -> None:
     assert "Authorization" not in (await sent(AioHTTPTransport, REQUEST))["headers"]
 

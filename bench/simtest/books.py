@@ -1,0 +1,427 @@
+"""What must be true at every event of a run, by an account of its own that shares no code with the engine's.
+
+The books of a run are kept from its events and calls alone, so that they can be opened again after a kill, from what
+was kept. What is wrong is added to ``faults``: the name of the rule that was broken, and what broke it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bench.simtest.pool_books import PoolBooks
+from bench.simtest.record import Fact
+from bench.simtest.rules import Fault, Rule
+from flowevolve.core.budget import Cost
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import (
+    AllocationChanged,
+    BudgetRefused,
+    CandidateProposed,
+    CandidateRejected,
+    FlowClosed,
+    FlowLimitChanged,
+    FlowOpened,
+    ItemDone,
+    ItemHeld,
+    ItemSent,
+    ItemsGathered,
+    ItemTaken,
+    PhaseEnded,
+    PoolCommitted,
+    RunPaused,
+    RunResumed,
+    RunStopped,
+    RunStopping,
+    RunUnpaused,
+    WidthChanged,
+)
+from flowevolve.core.graph import Graph
+from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
+from flowevolve.core.model import EmbedRequest
+from flowevolve.core.server_event_kinds import AdmissionChanged
+from flowevolve.runner.held_out import HELD_OUT
+
+
+@dataclass
+class Live:
+    """An item that was begun and has not ended."""
+
+    stage: str
+    flow: int
+    version: int
+    derives: tuple[str, ...]
+    repairs: int = 0
+    state: Literal["waiting", "taken", "discard", "repair"] = "waiting"
+    ticket: bool = False
+    children: int = 0
+    again: bool = False
+    """Whether the work on it was interrupted and is done again."""
+
+
+@dataclass
+class StageBooks:
+    """What went through one stage."""
+
+    taken: int = 0
+    consumed: int = 0
+    discarded: int = 0
+    gaps: int = 0
+    rollouts: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the books of a process check events against."""
+
+    graph: Graph
+    lockstep: bool
+    width: int
+    """In lockstep."""
+    workers: Mapping[str, int]
+    limits: Mapping[str, float]
+    allocates: bool
+    """Whether workers are moved between stages."""
+
+
+@dataclass
+class Books:
+    """What the first facts of a run add up to. ``bounds`` is None as long as it is only read."""
+
+    faults: list[Fault] = field(default_factory=list)
+    bounds: Bounds | None = None
+    seq: int = -1
+    time: float = 0.0
+    pool: PoolBooks = field(init=False)
+    live: dict[ItemId, Live] = field(default_factory=dict)
+    flows: dict[int, str] = field(default_factory=dict)
+    """The open ones, each with what it is: ``phase``, ``inject``, ``trigger`` or ``ordinary``."""
+    opened: int = 0
+    ordinals: Counter[str | None] = field(default_factory=Counter)
+    closing: int | None = None
+    """The flow that has just lost its last item."""
+    spent: Cost = field(default_factory=Cost)
+    phases: Counter[str] = field(default_factory=Counter)
+    stages: dict[str, StageBooks] = field(default_factory=dict)
+    held: int = 0
+    stopping: str | None = None
+    refused: list[BudgetRefused] = field(default_factory=list)
+    paused: bool = False
+    paused_items: bool = False
+    flow_limit: int | None = None
+    width: int | None = None
+    workers: dict[str, int] = field(default_factory=dict)
+    call_limit: int | None = None
+    paid: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    tokens: int = 0
+    """Of all calls that the budget pays for."""
+    ended: bool = False
+    resuming: bool = False
+    """Whether what a kill has left is being put in order."""
+    judged: dict[ItemId, tuple[int, str]] = field(default_factory=dict)
+    """What the staleness policy was last told and said of an item: its gap, and the decision."""
+
+    def __post_init__(self) -> None:
+        self.pool = PoolBooks(self.fault)
+
+    def open_with(self, bounds: Bounds) -> None:
+        """Go on in a process with these bounds."""
+        self.bounds = bounds
+        self.workers = {**bounds.workers, **(self._restored_workers(bounds) if bounds.allocates else {})}
+        self.width = bounds.width
+        self.call_limit = None
+        self.stopping, self.held, self.ended = None, 0, False
+        self.paused = self.paused_items = False
+        for item in self.live.values():
+            item.again = item.state == "taken"
+
+    def _restored_workers(self, bounds: Bounds) -> dict[str, int]:
+        """What allocation had given, where the new bounds allow it. They are clamped one worker at a time."""
+        kept: dict[str, int] = {}
+        for name, count in self.workers.items():
+            stage = bounds.graph.stage(name)
+            least, most = stage.bounds or (stage.workers, stage.workers)
+            kept[name] = max(least, min(most, count))
+        return kept
+
+    def take(self, fact: Fact) -> None:
+        if isinstance(fact, CallRecord):
+            self._call(fact)
+            return
+        if fact.seq != self.seq + 1:
+            self.fault("order", f"event {fact.seq} follows on event {self.seq}")
+        if fact.time < self.time:
+            self.fault("order", f"event {fact.seq} is at {fact.time}, before {self.time}")
+        self.seq, self.time = fact.seq, max(self.time, fact.time)
+        if self.closing is not None:
+            if not isinstance(fact.body, FlowClosed) and not self.resuming and not isinstance(fact.body, RunResumed):
+                self.fault("flows", f"flow {self.closing} had no item left at event {fact.seq} and was not closed")
+            self.closing = None
+        self._event(fact.body)
+
+    def _event(self, body: EventBody) -> None:
+        match body:
+            case RunResumed():
+                self._resumed(body)
+            case RunStopping(reason=reason):
+                self.stopping = self.stopping or reason
+                self.paused = self.paused_items = False
+            case RunStopped():
+                self._stopped(body)
+            case RunPaused(items=items) if self.stopping is None:
+                self.paused, self.paused_items = True, items
+            case RunUnpaused():
+                self.paused = self.paused_items = False
+            case WidthChanged(width=width):
+                self.width = width
+            case FlowLimitChanged(flows=flows):
+                self.flow_limit = flows
+            case AdmissionChanged(limit=limit):
+                self.call_limit = limit
+            case BudgetRefused():
+                self.refused.append(body)
+            case AllocationChanged():
+                self._staffed(body)
+            case PhaseEnded():
+                self._phase_over(body)
+            case CandidateProposed() | CandidateRejected() | PoolCommitted():
+                self.pool.take(body)
+            case _:
+                self._item_event(body)
+
+    def _item_event(self, body: EventBody) -> None:
+        match body:
+            case FlowOpened():
+                self._flow_opened(body)
+            case FlowClosed():
+                self._flow_closed(body)
+            case ItemSent():
+                self._sent(body)
+            case ItemTaken():
+                self._take(body)
+            case ItemsGathered():
+                self._gathered(body)
+            case ItemDone():
+                self._done(body)
+            case ItemHeld():
+                self._hold(body)
+            case _:
+                """The others change nothing here."""
+
+    def fault(self, rule: Rule, what: str) -> None:
+        self.faults.append(Fault(rule, what))
+
+    # The run
+
+    def _resumed(self, body: RunResumed) -> None:
+        self.resuming = True
+        found = (body.version, body.flows, body.items)
+        inhabited = {each.flow for each in self.live.values()}
+        if found != (self.pool.version, len(inhabited), len(self.live)):
+            self.fault(
+                "items",
+                f"resumed at version {found[0]} with {found[1]} flows and {found[2]} items, instead of "
+                f"{self.pool.version}, {len(inhabited)} and {len(self.live)}",
+            )
+        injected = sum(
+            each.ticket and self.flows[each.flow] == "inject" and each.children for each in self.live.values()
+        )
+        if body.proposals != self.spent.proposals + injected:
+            self.fault("counters", f"resumed with {body.proposals} proposals, instead of {self.spent.proposals}")
+        if body.accepted != self.pool.accepted:
+            self.fault("counters", f"resumed with {body.accepted} accepted, instead of {self.pool.accepted}")
+
+    def _stopped(self, body: RunStopped) -> None:
+        self.ended = True
+        if body.held != self.held or self.held != len(self.live):
+            self.fault("items", f"at the end {body.held} are held, {self.held} were told of, {len(self.live)} are left")
+
+    def _staffed(self, body: AllocationChanged) -> None:
+        if self.bounds is not None:
+            stage = self.bounds.graph.stage(body.stage)
+            least, most = stage.bounds or (stage.workers, stage.workers)
+            if not least <= body.workers <= most or body.workers != self.workers[body.stage] + body.by:
+                self.fault("workers", f"{body.stage} has {body.workers} workers, of {least} to {most}, by {body.by}")
+        self.workers[body.stage] = body.workers
+
+    def _phase_over(self, body: PhaseEnded) -> None:
+        self.phases[body.phase] += 1
+        if body.phase == "init" and self.phases["init"] > 1:
+            self.fault("items", "init ended twice")
+        self._charge(body.cost)
+
+    # Flows and items
+
+    def _flow_opened(self, body: FlowOpened) -> None:
+        self.resuming = False
+        kind = "phase" if body.phase else "inject" if body.trigger == "inject" else "trigger"
+        kind = "ordinary" if kind == "trigger" and body.trigger is None else kind
+        if body.flow != self.opened:
+            self.fault("flows", f"flow {body.flow} was opened after flow {self.opened - 1}")
+        if body.version != self.pool.version:
+            self.fault("versions", f"flow {body.flow} was opened at version {body.version}, not {self.pool.version}")
+        if kind != "phase":
+            if body.ordinal != self.ordinals[body.trigger]:
+                self.fault("flows", f"flow {body.flow} is number {body.ordinal} of {body.trigger}")
+            self.ordinals[body.trigger] += 1
+        if kind in ("ordinary", "trigger"):
+            self._may_open(body.flow, kind)
+        self.opened = body.flow + 1
+        self.flows[body.flow] = kind
+        state: Literal["waiting", "taken"] = "taken" if kind in ("phase", "inject") else "waiting"
+        self.live[ticket_id(body.flow)] = Live(body.stage, body.flow, body.version, (), state=state, ticket=True)
+
+    def _may_open(self, flow: int, kind: str) -> None:
+        if self.bounds is None:
+            return
+        limit = self.width if self.bounds.lockstep else self.flow_limit
+        if limit is None or len(self.flows) >= limit:
+            self.fault("flow limit", f"flow {flow} was opened beside {len(self.flows)} others, of {limit}")
+        if self.paused:
+            self.fault("pause", f"flow {flow} was opened in a pause")
+        if self.stopping is not None and (self.stopping != "exhausted" or kind == "ordinary"):
+            self.fault("flows", f"flow {flow} was opened after the run was to stop ({self.stopping})")
+
+    def _flow_closed(self, body: FlowClosed) -> None:
+        if body.flow not in self.flows:
+            self.fault("flows", f"flow {body.flow} was closed and was not open")
+        if any(each.flow == body.flow for each in self.live.values()):
+            self.fault("flows", f"flow {body.flow} was closed with live items")
+        self.flows.pop(body.flow, None)
+
+    def _sent(self, body: ItemSent) -> None:
+        flow = flow_of(body.item)
+        parent, number = parent_and_number(body.item)
+        origin = self.live.get(parent)
+        if body.item in self.live or flow not in self.flows:
+            self.fault("items", f"item {body.item} is there already, or of no open flow")
+        if origin is None:
+            self.fault("items", f"item {body.item} was made of {parent}, which is not live")
+        elif number is None:
+            if origin.state != "repair":
+                self.fault("gaps", f"item {parent} was sent to repair, though it was judged {origin.state!r}")
+        else:
+            if number != origin.children:
+                self.fault("items", f"item {body.item} follows on {origin.children} others of {parent}")
+            origin.children += 1
+        if body.version > self.pool.version:
+            self.fault("versions", f"item {body.item} is of version {body.version}, after {self.pool.version}")
+        unknown = [name for name in body.derives if name not in self.pool.statuses]
+        if unknown:
+            self.fault("items", f"item {body.item} derives from {unknown}, which nobody proposed")
+        self.live[body.item] = Live(body.stage, flow, body.version, body.derives, body.repairs)
+
+    def _take(self, body: ItemTaken) -> None:
+        item = self.live.get(body.item)
+        if item is None or item.stage != body.stage or item.state != "waiting":
+            self.fault("items", f"{body.stage} took item {body.item}, which is {item}")
+            return
+        self.resuming = False
+        self._check_judgement(item, body)
+        item.state = "taken" if body.judged is None or body.judged == "continue" else body.judged
+        if self.paused_items and self.bounds is not None and not self.bounds.lockstep:
+            self.fault("pause", f"{body.stage} took item {body.item} in a pause")
+        if body.gap < 0:
+            self.fault("gaps", f"item {body.item} has missed {body.gap} changes")
+        if item.ticket and body.gap != self.pool.version - item.version:
+            self.fault("gaps", f"ticket {body.item} has missed {body.gap}, of {self.pool.version} - {item.version}")
+        stage = self._stage(body.stage)
+        stage.taken += 1
+        stage.gaps += body.gap
+        self._check_workers(body.stage)
+
+    def _check_judgement(self, item: Live, body: ItemTaken) -> None:
+        """That what the staleness policy said is what was written, and that it was asked where it had to be."""
+        decided = self.judged.pop(body.item, None)
+        if self.bounds is None or self.bounds.lockstep:
+            return
+        stage = self.bounds.graph.stage(body.stage)
+        if decided is not None:
+            if decided != (body.gap, body.judged):
+                self.fault("gaps", f"item {body.item} has {body.gap} and {body.judged}, and was judged {decided}")
+        elif body.judged is not None:
+            if body.judged != "continue" or not stage.commits:
+                self.fault("gaps", f"nobody was asked of item {body.item}, which is judged {body.judged}")
+        elif self._must_be_judged(item) and (body.gap or self.pool.descends_from_revoked(item.derives)):
+            self.fault("gaps", f"nobody was asked of item {body.item} at {body.stage}, with a gap of {body.gap}")
+
+    def _must_be_judged(self, item: Live) -> bool:
+        """Whether an item that has missed something is one that can be stale."""
+        at_repair = self.bounds is not None and item.stage == self.bounds.graph.repair
+        return not item.ticket and not at_repair and self.flows[item.flow] in ("ordinary", "trigger")
+
+    def _check_workers(self, stage: str) -> None:
+        """Those who work alone: at stages that gather, several items are one piece of work."""
+        if self.bounds is None or self.bounds.lockstep or self.bounds.graph.stage(stage).gathers:
+            return
+        busy = sum(each.stage == stage and each.state == "taken" and not each.again for each in self.live.values())
+        if busy > self.workers[stage]:
+            self.fault("workers", f"{busy} items are worked on at {stage}, which has {self.workers[stage]} workers")
+
+    def _gathered(self, body: ItemsGathered) -> None:
+        for name in body.items:
+            item = self.live.get(name)
+            if item is None or item.stage != body.stage or item.state != "taken":
+                self.fault("items", f"{body.stage} gathered item {name}, which is {item}")
+        if self.bounds is not None and len(body.items) > self.bounds.graph.stage(body.stage).gather:
+            self.fault("items", f"{body.stage} gathered {len(body.items)} items")
+
+    def _done(self, body: ItemDone) -> None:
+        item = self.live.pop(body.item, None)
+        if item is None or (item.stage != body.stage and not item.ticket):
+            self.fault("items", f"item {body.item} ended at {body.stage} and is {item}")
+            return
+        if item.state == "waiting" and not self.resuming:
+            self.fault("items", f"item {body.item} ended at {body.stage} and was never taken")
+        expected = {"discard": ("discarded", "stale"), "repair": ("consumed", "sent to repair")}.get(item.state)
+        if expected is not None and expected != (body.outcome, body.reason) and not self.resuming:
+            self.fault("gaps", f"item {body.item} was judged {item.state} and ended {body.outcome}: {body.reason}")
+        if not any(each.flow == item.flow for each in self.live.values()):
+            self.closing = item.flow
+        self._charge(body.cost)
+        if self.bounds is None or body.stage in self.bounds.graph.positions:
+            stage = self._stage(body.stage)
+            stage.consumed += body.outcome == "consumed"
+            stage.discarded += body.outcome == "discarded"
+            stage.rollouts += body.cost.rollouts
+            stage.tokens += body.cost.tokens
+
+    def _hold(self, body: ItemHeld) -> None:
+        self.held += 1
+        if body.item not in self.live:
+            self.fault("items", f"item {body.item} is held and is not live")
+        else:
+            self.live[body.item].again = True  # nobody works on it any more
+
+    def _stage(self, name: str) -> StageBooks:
+        return self.stages.setdefault(name, StageBooks())
+
+    def _charge(self, cost: Cost) -> None:
+        self.spent += cost
+        if self.bounds is None:
+            return
+        for name in ("rollouts", "proposals", "evaluations"):
+            limit = self.bounds.limits.get(name)
+            if limit is not None and getattr(self.spent, name) > limit:
+                self.fault("budget", f"{getattr(self.spent, name)} {name} are spent, of {limit:g}")
+
+    # Calls
+
+    def _call(self, call: CallRecord) -> None:
+        scope, request = call.scope, call.request
+        usage = call.failed_usage if call.reply is None else call.reply.usage
+        if min(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) < 0:
+            self.fault("counters", f"a call of {scope.stage} took {usage}")
+        if call.cached:
+            return
+        self.tokens += usage.total_tokens if scope.stage != HELD_OUT else 0
+        if call.reply is not None:
+            asked = request.texts if isinstance(request, EmbedRequest) else request.messages
+            key = (scope.stage, scope.item, scope.index, asked)
+            self.paid[key] += 1
+            if self.paid[key] > 1:
+                self.fault("paid twice", f"{scope.stage} paid for call {scope.index} of item {scope.item} again")

@@ -1,0 +1,107 @@
+"""A case: what one seed stands for, as plain data that can be written down, changed and run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, get_args
+
+from pydantic import TypeAdapter
+
+from flowevolve._util.json_types import JSON
+from flowevolve.config.run import Config, parse_config
+
+Deed = Literal["kill", "abandon", "cancel", "stop", "pause", "pause items", "inject", "disk full"]
+"""What is done to a run. ``kill``: the process is gone, and with it what it had not written. ``abandon``: the task that
+awaits the run is cancelled. ``disk full``: nothing more can be written from here on.
+"""
+DEEDS: tuple[Deed, ...] = get_args(Deed)
+FaultKind = Literal[
+    "overloaded",
+    "error",
+    "unreachable",
+    "hang",
+    "rejected",
+    "refused",
+    "unreadable",
+    "cut",
+    "slow",
+    "odd usage",
+    "embedding",
+    "evaluation raises",
+    "evaluation fails",
+    "evaluation is slow",
+]
+"""What can go wrong with a call, or with the evaluation of an example."""
+FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that is done to a run after so many of its events and calls, in the process that it goes on in."""
+
+    at: int
+    deed: Deed
+    size: float = 0.5
+    """Of a pause: seconds / 100. Of a kill: which part of what was not yet on disk is lost."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """One process of a run: what is done to it, and which settings have changed since the process before."""
+
+    acts: tuple[Act, ...] = ()
+    changes: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run with all that happens to it. ``settings`` are those of its configuration by their dotted names."""
+
+    seed: int
+    settings: Mapping[str, JSON]
+    faults: Mapping[FaultKind, float] = field(default_factory=dict)
+    """The share of calls, or of examples, that each kind of fault hits."""
+    lives: tuple[Life, ...] = (Life(),)
+    profile: str = "even"
+    """How fast the server is (`bench.simtest.server.PROFILES`)."""
+    disk_seconds: float = 0.0
+    """How long the disk takes for what is to be settled."""
+
+    def config(self, life: int) -> Config:
+        """The configuration that a life goes on with.
+
+        Raises:
+            InputError: if there can be no such run.
+        """
+        table: dict[str, object] = {}
+        settings = dict(self.settings)
+        for each in self.lives[: life + 1]:
+            settings |= each.changes
+        for name, value in settings.items():
+            _place(table, name.split("."), value)
+        return parse_config(table, f"seed {self.seed}")
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Case:
+        """The case that `to_json` wrote.
+
+        Raises:
+            pydantic.ValidationError: if this is none.
+        """
+        return _CASE.validate_json(text)
+
+
+_CASE = TypeAdapter(Case)
+
+
+def _place(table: dict[str, object], path: Sequence[str], value: JSON) -> None:
+    for name in path[:-1]:
+        inner = table.setdefault(name, {})
+        assert isinstance(inner, dict), f"{path}: {name} is a value, not a section"
+        table = inner
+    table[path[-1]] = value

@@ -1,0 +1,87 @@
+"""What a run's events say of its candidates and its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from bench.simtest.rules import Rule
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+
+_MOVES = {"proposed": {"speculative", "confirmed", "rejected"}, "speculative": {"confirmed", "revoked"}}
+"""What a candidate of each status may become."""
+
+
+class PoolBooks:
+    """The pool as the events tell of it. ``fault`` is told of each rule that was broken, and what broke it."""
+
+    def __init__(self, fault: Callable[[Rule, str], None]) -> None:
+        self.version = 0
+        self.statuses: dict[str, str] = {}
+        self.scores: dict[str, Mapping[str, float]] = {}
+        """Of the candidates that were added to a pool."""
+        self.pools: dict[str, str] = {}
+        self.accepted = 0
+        self.best_score = -inf
+        """The highest that the best candidate ever had."""
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._fault = fault
+
+    def take(self, body: CandidateProposed | CandidateRejected | PoolCommitted) -> None:
+        match body:
+            case CandidateProposed():
+                self._proposed(body)
+            case CandidateRejected(candidate=name):
+                self._move(name, "rejected")
+            case PoolCommitted():
+                self._committed(body)
+
+    def descends_from_revoked(self, names: Sequence[str]) -> bool:
+        """Whether one of these was revoked, or comes from one that was, with none between that was confirmed."""
+        return any(
+            self.statuses[name] == "revoked"
+            or (self.statuses[name] != "confirmed" and self.descends_from_revoked(self._parents.get(name, ())))
+            for name in names
+        )
+
+    def _proposed(self, body: CandidateProposed) -> None:
+        if body.candidate in self.statuses:
+            self._fault("statuses", f"candidate {body.candidate} was proposed twice")
+        unknown = [name for name in body.parents if name not in self.statuses]
+        if unknown:
+            self._fault("statuses", f"candidate {body.candidate} has parents {unknown}, which nobody proposed")
+        if body.born > self.version:
+            self._fault("versions", f"candidate {body.candidate} was born at {body.born}, after {self.version}")
+        self.statuses[body.candidate] = "proposed"
+        self._parents[body.candidate] = body.parents
+
+    def _committed(self, body: PoolCommitted) -> None:
+        if body.version != self.version + 1:
+            self._fault("versions", f"version {body.version} follows on {self.version}")
+        self.version = body.version
+        for change in body.changes:
+            self._apply(change, of_init=body.stage == "init")
+        self.best_score = max(self.best_score, -inf if body.best_score is None else body.best_score)
+        if body.best is not None and self.statuses.get(body.best) != "confirmed":
+            self._fault("pool", f"{body.best} is the best at version {body.version}: {self.statuses.get(body.best)}")
+
+    def _apply(self, change: LoggedChange, *, of_init: bool) -> None:
+        match change:
+            case LoggedAdd(add=name, status=status):
+                self._move(name, status)
+                self.scores[name], self.pools[name] = change.scores, change.pool
+                made = not of_init and change.operator not in ("seed", "migrate")
+                self.accepted += made and status == "confirmed" and change.pool == "main"
+            case LoggedMove(move=name, status=status, scores=scores):
+                self._move(name, status)
+                self.scores[name] = self.scores.get(name, {}) if scores is None else scores
+                self.accepted += not of_init and status == "confirmed" and change.pool == "main"
+            case LoggedAnnotate(annotate=name, scores=scores) if scores is not None:
+                self.scores[name] = scores
+
+    def _move(self, name: str, status: str) -> None:
+        before = self.statuses.get(name, "unknown")
+        if status not in _MOVES.get(before, ()):
+            self._fault("statuses", f"candidate {name} became {status}, and was {before}")
+        self.statuses[name] = status

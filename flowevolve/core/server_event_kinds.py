@@ -1,0 +1,81 @@
+"""What can happen to LLM calls and to the servers that answer them, in the form of `flowevolve.core.event_kinds`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve.core.event_body import EventBody, Number, Text
+
+
+@dataclass(frozen=True)
+class AdmissionChanged(EventBody, kind="admission.changed"):
+    limit: int
+    before: int
+    reason: Text
+    in_flight: int
+    waiting: int
+    server_running: Number | None
+    server_waiting: Number | None
+
+
+@dataclass(frozen=True)
+class EndpointEjected(EventBody, kind="endpoint.ejected"):
+    endpoint: str
+    reason: Text
+    failures: int
+
+
+@dataclass(frozen=True)
+class EndpointReturned(EventBody, kind="endpoint.returned"):
+    endpoint: str
+    seconds: Number
+
+
+@dataclass(frozen=True)
+class LimitsRefused(EventBody, kind="limits.refused"):
+    backend: str
+    model: str
+    pause_seconds: Number
+    requests_per_minute: Number | None
+
+
+@dataclass(frozen=True)
+class UsageEstimated(EventBody, kind="usage.estimated"):
+    backend: str
+    model: str
+
+
+@dataclass(frozen=True)
+class ServerLooked(EventBody, kind="server.load"):
+    running: Number
+    waiting: Number
+    cache_usage: Number | None
+    prefix_hit_rate: Number | None
+
+
+@dataclass(frozen=True)
+class ServerEvent(EventBody):
+    """What became of a server that the run started itself."""
+
+    url: str
+    detail: Text
+
+
+@dataclass(frozen=True)
+class ServerStarting(ServerEvent, kind="server.starting"):
+    """It is being started."""
+
+
+@dataclass(frozen=True)
+class ServerHealthy(ServerEvent, kind="server.healthy"):
+    """It answers."""
+
+
+@dataclass(frozen=True)
+class ServerDied(ServerEvent, kind="server.died"):
+    """Its process ended, or it hung; it is started again."""
+
+
+@dataclass(frozen=True)
+class ServerGaveUp(ServerEvent, kind="server.gave_up"):
+    """It is not started again."""

@@ -1,0 +1,115 @@
+"""Whether a run goes on: what stops it and why, and what makes it fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.tasks import Pulse
+from flowevolve.core.budget import Ledger
+from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
+from flowevolve.core.events import EventLog
+from flowevolve.core.policies import Progress, StoppingPolicy
+from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, StopReason
+from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.fruitless import FIRST, fruitless
+from flowevolve.engine.pause import Pause
+from flowevolve.engine.services import EngineServices
+from flowevolve.engine.tickets import TicketQueue
+
+
+class Stopping:
+    """Says whether the run is stopping; ``check`` stops it where its target, its policies or its budget say so."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        events: EventLog,
+        services: EngineServices,
+        tickets: TicketQueue,
+        counters: RunCounters,
+        pause: Pause,
+        changed: Pulse,
+        policies: Sequence[StoppingPolicy],
+        target_score: float | None,
+        most_in_vain: int,
+        abort: Callable[[], None],
+    ) -> None:
+        """``abort`` cancels the whole run at once. After ``most_in_vain`` flows of which nothing came it fails."""
+        self.reason: StopReason | None = None
+        self.hurry = False
+        self.failure: FlowevolveError | None = None
+        self._ledger = ledger
+        self._events = events
+        self._services = services
+        self._tickets = tickets
+        self._counters = counters
+        self._pause = pause
+        self._changed = changed
+        self._policies = policies
+        self._target_score = target_score
+        self._most_in_vain = most_in_vain
+        self._abort = abort
+
+    def load(self, counters: RunCounters) -> None:
+        """Go by the counters of an interrupted run."""
+        self._counters = counters
+
+    def stop(self, reason: str, *, hurry: bool = False) -> None:
+        """Open no more flows. What is open goes on to its end, with ``hurry`` for the engine's drain time at most."""
+        self.hurry = self.hurry or hurry
+        self._pause.end()
+        if self.reason is None:
+            self.reason = StopReason(reason)
+            self._services.stopping = True
+            self._events.emit(RunStopping(reason))
+        self._changed.fire()
+
+    def fail(self, error: FlowevolveError) -> None:
+        """Stop because of an error that no item could get past."""
+        if self.failure is None:
+            self.failure = error
+            self._events.emit(RunFailed(str(error)))
+        self.stop(FAILED)
+        self._abort()
+
+    def check(self) -> None:
+        """Stop if the target is reached or a stopping policy says so."""
+        if self.reason is not None:
+            return
+        best = self._services.pool_and_archives.best_score
+        refused = self._counters.refused
+        if refused is not None and self._ledger.is_below(refused.dimension, refused.needed):
+            self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
+            return
+        if self._target_score is not None and best is not None and best >= self._target_score:
+            self.stop(TARGET_SCORE)
+            return
+        self._look_for_fruits()
+        spent = self._ledger.spent
+        without_gain = spent.proposals - self._services.pool_and_archives.proposals_at_gain
+        version, changes = self._services.pool.version, self._tickets.changes
+        progress = Progress(self._events.elapsed(), spent, version, without_gain, best, changes)
+        for policy in self._policies:
+            reason = policy.reason(progress)
+            if reason is not None:
+                self.stop(reason)
+                return
+
+    def _look_for_fruits(self) -> None:
+        """Say so if the first flows were all in vain, and end the run if nothing can come of it."""
+        counters = self._counters
+        if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
+            return
+        if not counters.said_in_vain:
+            self._events.emit(RunFruitless(dict(counters.in_vain)))
+        seed = next(iter(self._services.pool.snapshot().candidates()), None)
+        error = fruitless(
+            counters.in_vain,
+            components=1 if seed is None else len(seed.artifact),
+            most=self._most_in_vain,
+            examples=counters.replies.examples,
+        )
+        if error is not None:
+            self.fail(error)

@@ -1,0 +1,37 @@
+"""Checksums of what a journal holds: one for each event and each call, and one for each payload, with its event.
+
+Every run has an id of its own, which goes into all of its checksums, so that a row of another run is seen as foreign. A
+checksum tells damage, not forgery: whoever can write to the journal can write checksums, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from zlib import crc32
+
+
+def seed_of(run: str) -> int:
+    """What the checksums of a run with this id begin with."""
+    return crc32(run.encode())
+
+
+def checksum(seed: int, values: Sequence[object]) -> int:
+    """The checksum of a row, of which ``values`` are the columns as SQLite gives them back: a whole number in a column
+    of reals as a float, and a truth as 0 or 1.
+
+    Raises:
+        UnicodeEncodeError: if a text holds a lone surrogate, which no column can hold as text either.
+    """
+    if bytes not in map(type, values):
+        return crc32("\0".join(map(str, values)).encode(), seed)
+    plain = [str(len(value) if isinstance(value, bytes) else value) for value in values]
+    found = crc32("\0".join(plain).encode(), seed)
+    for value in values:
+        if isinstance(value, bytes):
+            found = crc32(value, found)
+    return found
+
+
+def payload_checksum(data: bytes) -> int:
+    """The checksum of a payload, which the row of its event holds."""
+    return crc32(data)

@@ -1,0 +1,232 @@
+"""Opening a journal for reading, so that what is read is what was committed, whatever state a writer has left it in.
+
+A journal that nobody writes is one plain file. One that is being written, or whose writer was killed, has a
+write-ahead log (``-wal``) beside it, and one whose compaction was killed a rollback journal (``-journal``): without
+these the file is not to be understood. docs/reference/run-directory.md says where it can be read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from flowevolve._util.errors import InputError
+from flowevolve.journal.end_mark import END_MARK, EndMark, read_end_mark
+from flowevolve.journal.lock import is_held
+
+JOURNAL = "journal.sqlite"
+WAL, ROLLBACK = f"{JOURNAL}-wal", f"{JOURNAL}-journal"
+SALVAGED = "journal.salvaged"
+"""A new journal that a repair has made, until it takes the place of the damaged one."""
+JOURNAL_FILES = (JOURNAL, WAL, f"{JOURNAL}-shm", ROLLBACK, END_MARK)
+"""All files that a journal may consist of."""
+
+_DAMAGE = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
+"""The errors of SQLite that come of what a file holds; None stands for Python's own, of bytes that are no text."""
+_WAIT: Mapping[int | None, str] = {
+    sqlite3.SQLITE_BUSY: "another process is writing the file anew, as compact does; try again when it has ended",
+    sqlite3.SQLITE_READONLY: "a process that wrote to it was killed while it was read; try again",
+}
+_WAL_VERSION_AT, _WAL_VERSION = 18, 2
+"""The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
+_NAMES_A_FILE = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""How a rollback journal of a transaction on several files ends. SQLite deletes the file that such a one names."""
+_ENDS = "SELECT (SELECT max(seq) FROM events), (SELECT max(id) FROM calls)"
+_SCHEMAS_WITHOUT_MARKS = frozenset("12345")
+_META = "SELECT key, value FROM meta WHERE key IN ('schema', 'run')"
+
+
+class DamagedError(InputError):
+    """A journal is damaged: ``what`` says how."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self.folder = folder
+        self.what = what
+        super().__init__(
+            f"{folder / JOURNAL}: is damaged: {what}. If you have a whole copy of the directory, use that; to save "
+            f"what was recorded before the damage: flowevolve repair {folder}"
+        )
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Raise a `DamagedError` or an `InputError` where SQLite can't read the journal inside the ``with``."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if _kind(error) in _DAMAGE:
+            raise DamagedError(folder, in_words(error)) from error
+        why = _WAIT.get(_kind(error), f"can't be read: {error}")
+        raise InputError(f"{folder / JOURNAL}: {why}") from error
+
+
+class OpenedJournal:
+    """The journal of a run directory, opened for reading. `close` it.
+
+    Nothing is written, but for one case: where a compaction was killed, its unfinished transaction is rolled back.
+
+    Raises:
+        DamagedError: if it ends before its end mark, or can't be read.
+        InputError: if there is none, or it can't be read in this place.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        mark = read_end_mark(folder)  # before the journal, which a running run makes longer meanwhile
+        _look_for_it(folder, mark)
+        self._wants_log = _wants_log(folder / JOURNAL)
+        self.database, self._unchanged = _open(folder)
+        try:
+            if mark is not None:
+                self._compare(mark)
+        except BaseException:
+            self.database.close()
+            raise
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a statement finds.
+
+        Raises:
+            DamagedError: if it can't be read.
+            InputError: if somebody has begun to write to a journal that can be read only while nobody does.
+        """
+        with reading(self._folder):
+            found = self.database.execute(statement, values).fetchall()
+        if self._unchanged is not None and self._unchanged != _state(self._folder):
+            raise InputError(
+                f"{self._folder / JOURNAL}: somebody began to write to it while it was read, and in a directory that "
+                "can't be written both don't go together: copy the run directory where you may write"
+            )
+        return found
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _compare(self, mark: EndMark) -> None:
+        """See that the journal is of the run of its mark, and goes at least as far."""
+        with reading(self._folder):
+            if self.database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                if mark.event >= 0 or mark.call > 0:
+                    raise DamagedError(
+                        self._folder, f"it is empty, and {_extent(mark.event, mark.call)} had been written"
+                    )
+                return
+            meta = dict(self.database.execute(_META))
+            event, call = self.database.execute(_ENDS).fetchone()
+        if meta.keys() != {"schema", "run"} or meta["schema"] in _SCHEMAS_WITHOUT_MARKS:
+            raise DamagedError(self._folder, "its table meta is not whole")
+        if meta["run"] != mark.run:
+            raise DamagedError(self._folder, f"it is not of the run that {END_MARK} is of; its files were mixed up")
+        event, call = -1 if event is None else event, call or 0
+        if event < mark.event or call < mark.call:
+            log = f"; its log {WAL} is missing, empty, damaged or of another time" if self._wants_log else ""
+            raise DamagedError(
+                self._folder,
+                f"it ends after {_extent(event, call)}, and {_extent(mark.event, mark.call)} had been written{log}",
+            )
+
+
+def _extent(event: int, call: int) -> str:
+    return f"{event + 1} events and {call} calls"
+
+
+def _look_for_it(folder: Path, mark: EndMark | None) -> None:
+    """See that there is a journal, and that no log of it is missing of which nothing else could tell."""
+    file = folder / JOURNAL
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such run directory")
+    if (folder / SALVAGED).exists():
+        raise DamagedError(folder, "a repair was cut off, which another one finishes")
+    if not file.is_file():
+        left = [name for name in (END_MARK, WAL) if (folder / name).is_file()]
+        if left:
+            raise DamagedError(folder, f"the file is gone, and {left[0]} is there")
+        raise InputError(f"{folder}: holds no run: there is no {JOURNAL} in it")
+    if mark is None and not (folder / WAL).exists() and _wants_log(file):
+        raise DamagedError(
+            folder, f"its log {WAL} is missing, in which what was written last is; copy it with the journal"
+        )
+
+
+def _wants_log(file: Path) -> bool:
+    """Whether a file was left by a writer that did not close it."""
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(_WAL_VERSION_AT + 1)[_WAL_VERSION_AT:] == bytes([_WAL_VERSION])
+    return False
+
+
+def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
+    """The journal; and what must not change meanwhile, if nobody may write to it while it is read, or else None."""
+    file = folder / JOURNAL
+    try:
+        return _connect(file, "mode=ro"), None
+    except sqlite3.Error as error:
+        if _kind(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            with reading(folder):
+                raise
+    if (folder / ROLLBACK).exists():
+        _roll_back(file)
+        with reading(folder):
+            return _connect(file, "mode=ro"), None
+    if (folder / WAL).exists() or is_held(folder):
+        _refuse(file, "its log can't be read where nothing can be written")
+    unchanged = _state(folder)
+    with reading(folder):
+        return _connect(file, "immutable=1"), unchanged
+
+
+def _roll_back(file: Path) -> None:
+    """Undo the transaction that a killed process left open; SQLite does so as it opens a file that it may write to."""
+    try:
+        if file.with_name(ROLLBACK).read_bytes().endswith(_NAMES_A_FILE):
+            raise InputError(f"{file}: {ROLLBACK} names another file to be deleted, and no process of ours wrote that")
+        _connect(file, "mode=rw").close()
+    except (sqlite3.Error, OSError):
+        _refuse(file, "a killed process has left a transaction open, and nothing can be written here to undo it")
+
+
+def _refuse(file: Path, why: str) -> NoReturn:
+    raise InputError(
+        f"{file}: can't be read here: {why}; copy the run directory with all its files where you may write"
+    )
+
+
+def _state(folder: Path) -> object:
+    """What is different as soon as somebody has begun to write to a journal."""
+    status = (folder / JOURNAL).stat()
+    logs = [(folder / name).exists() for name in (WAL, ROLLBACK)]
+    return status.st_mtime_ns, status.st_size, status.st_ino, logs
+
+
+def open_for_recovery(file: Path) -> sqlite3.Connection:
+    """A copy of a journal, with what its logs hold, so far as SQLite can make sense of them.
+
+    Raises:
+        sqlite3.Error: if it can make none of the file.
+    """
+    return _connect(file, "mode=rw", "PRAGMA writable_schema=ON")  # then it also reads a file whose end is missing
+
+
+def _connect(file: Path, how: str, first: str = "") -> sqlite3.Connection:
+    database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+    try:
+        database.executescript(first)
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def in_words(error: sqlite3.Error) -> str:
+    """What SQLite says, without the text that it may quote."""
+    return str(error).partition(" with text")[0]
+
+
+def _kind(error: sqlite3.Error) -> int | None:
+    """The primary code of an error; None if it is Python's own."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

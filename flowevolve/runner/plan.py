@@ -1,0 +1,94 @@
+"""A configuration that can be run: everything it names is resolved, before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from flowevolve._util.errors import InputError
+from flowevolve.config.prices import price_table
+from flowevolve.config.roles import ResolvedRole, model_names
+from flowevolve.config.run import Config, modules_beside
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.score_trust import ScoreTrust
+from flowevolve.core.task import Task
+from flowevolve.core.templates import Templates
+from flowevolve.llm.client.accounting import Price
+from flowevolve.prompts.shipped import read_templates
+from flowevolve.runner.assemble import make_algorithm, make_roles, make_staleness, make_task, open_roles
+from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
+from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.task_checks import check_parts, check_task
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidedObjects:
+    """What was given as an object, instead of by its name in the configuration."""
+
+    task: Task | None = None
+    staleness: StalenessPolicy | None = None
+
+    def names(self) -> list[str]:
+        """What was: a run can be gone on with only if it is given again."""
+        return [name for name in ("task", "staleness") if getattr(self, name) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
+
+    config: Config
+    given: ProvidedObjects
+    task: Task
+    algorithm: Algorithm
+    staleness: StalenessPolicy
+    templates: Templates
+    roles: Mapping[str, ResolvedRole]
+    prices: Mapping[str, Price]
+    """Of models, by name."""
+    open_roles: OpenRoles
+    """Opens the roles."""
+    trust: ScoreTrust | None = None
+    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
+
+
+def make_plan(
+    config: Config,
+    given: ProvidedObjects,
+    *,
+    algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
+    opens_roles: OpenRoles | None = None,
+) -> Plan:
+    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
+
+    By default they are opened by transports to servers, whose keys have to be there.
+
+    Raises:
+        InputError: if the configuration can't be run.
+    """
+    if not isinstance(config, Config):
+        raise InputError(
+            f"run: config is {config!r:.60}; give a flowevolve.Config, or flowevolve.load_config(path) of a file"
+        )
+    with modules_beside(config):
+        roles = make_roles(config)
+        check_backend(config, roles)
+        check_open_files(config, roles.values())
+        task = make_task(config) if given.task is None else given.task
+        check_task(task, "run")
+        check_parts(task)
+        if config.held_out and not task.data.test:
+            raise InputError(f"held_out: task {task.name!r} has no test split")
+        made = algorithm(config, task)
+        if config.staleness.policy == "reflective" and made.graph().repair is None:
+            raise InputError(
+                f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
+                "everything through; name 'full' or 'guarded'"
+            )
+        staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
+        templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
+        prices = price_table(config, model_names(roles.values()))
+        if opens_roles is None:
+            check_keys(roles.values())
+        return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
