@@ -31,10 +31,20 @@ def noted(function: Callable[[*Args], T], *args: *Args) -> T:
 
 
 def under_way() -> list[str]:
-    """Whose functions are being called in threads, where they are, and for how long: the longest first."""
+    """Whose functions are being called in threads, where they are, and for how long: the longest first.
+
+    Calls that are at the same line are told together, by the first of them.
+    """
     frames, now = sys._current_frames(), time.monotonic()
     calls = sorted(_since.copy().items(), key=lambda call: call[1])
-    return [f"{called(frames[thread])}, called {now - since:.0f} s ago" for thread, since in calls if thread in frames]
+    places: dict[str, list[float]] = {}
+    for thread, since in calls:
+        if thread in frames:
+            places.setdefault(called(frames[thread]), []).append(now - since)
+    return [
+        f"{place}, called {ages[0]:.0f} s ago{f', {len(ages)} times' if len(ages) > 1 else ''}"
+        for place, ages in places.items()
+    ]
 
 
 def called(frame: FrameType) -> str:

@@ -129,7 +129,7 @@ def resume_command(
     verbose: Verbose = False,
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
-    from flowevolve.cli.runs import failure_as_json, output, show, title
+    from flowevolve.cli.runs import added_times, failure_as_json, output, show, title
     from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.resume import resume
@@ -149,7 +149,10 @@ def resume_command(
             changes = overrides or ()
             return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
-        show(go, with_overrides(settings, overrides or ()), directory, metrics_port, told)
+        changed = with_overrides(settings, overrides or ())
+        for said in added_times(changed, overrides or ()):
+            told.say(f"note: {said}")
+        show(go, changed, directory, metrics_port, told)
 
 
 def replay_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -77,9 +78,21 @@ def load(config: Path, overrides: Sequence[str], say: Callable[[str], None] = pr
     else:
         settings = load_config(config, overrides)
         notes = tuple(problem_notes(settings))
-    for note in notes:
+    for note in (*notes, *added_times(settings, overrides)):
         say(f"note: {note}")
     return settings
+
+
+def added_times(config: Config, overrides: Sequence[str]) -> list[str]:
+    """A note where an override sets a limit in time beside another one, which it does not replace."""
+    budget = config.budget
+    given = (("hours", budget.hours), ("minutes", budget.minutes), ("seconds", budget.seconds))
+    times = [f"{amount:g} {unit}" for unit, amount in given if amount is not None]
+    overridden = any(re.match(r"budget\.(hours|minutes|seconds)\b", each.strip()) for each in overrides)
+    if not overridden or len(times) < 2:
+        return []
+    limit = budget.time_limit() or 0.0
+    return [f"the budget's limits in time add up: {' and '.join(times)} are {limit / 60:.3g} minutes"]
 
 
 def show(

@@ -20,8 +20,8 @@ class StopReason(str):
 
     @property
     def said(self) -> str:
-        """In words: a limit in time may have been given in any unit."""
-        return "the time limit" if self == TIME else str(self)
+        """In words, as they stand after "stopped by": a limit in time may have been given in any unit."""
+        return {TIME: "the time limit", INTERRUPTED: "an interrupt"}.get(self, str(self))
 
     @property
     def exit_code(self) -> int:

@@ -144,6 +144,8 @@ def _look_for_it(folder: Path, mark: EndMark | None) -> None:
         left = [name for name in (END_MARK, WAL) if (folder / name).is_file()]
         if left:
             raise DamagedError(folder, f"the file is gone, and {left[0]} is there")
+        if runs := sorted(found.parent for found in folder.glob(f"*/{JOURNAL}")):
+            raise InputError(f"{folder}: holds no run itself, but folders that do; name one of them, such as {runs[0]}")
         raise InputError(f"{folder}: holds no run: there is no {JOURNAL} in it")
     if mark is None and not (folder / WAL).exists() and _wants_log(file):
         raise DamagedError(

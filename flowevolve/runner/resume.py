@@ -253,13 +253,13 @@ def _check_parts(request: _ResumeRequest, start: RunStarted, task: Task) -> list
     """The functions of the task whose code has changed, which `request.note` is told.
 
     Raises:
-        InputError: if anything else has, which the run would go on without.
+        InputError: if anything else has: the run would go on with what it began with.
     """
     changed = changed_parts(start, task)
     if other := [name for name in changed if name not in FUNCTIONS]:
         raise InputError(
             f"{request.directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "
-            "began, which would go on without that; give what it began with, or start a new run in another directory"
+            "began, and a run goes on with what it began with; give that, or start a new run in another directory"
         )
     for name in changed:
         request.note(

@@ -135,9 +135,8 @@ class MetricTask:
             said = f"metric: {example.id}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             if self._on_error == "count":
                 return Score(0.0, said, passed=False, failure=said)
-            row_said = reprlib.repr(dict(example.data))
             raise TaskFailedError(
-                f"{said}; the row is {row_said}; on_error='count' scores such rows 0 instead"
+                f"{said}; {_row_said(example)}; on_error='count' scores such rows 0 instead"
             ) from error
         return _as_score(judged, example, self._expected(example))
 
@@ -156,14 +155,20 @@ class MetricTask:
         return [Example(name, plain_row(row, name)) for name, row in zip(names, rows, strict=True)]
 
     def _check_columns(self) -> None:
-        """Raises: InputError if a row lacks a column of the input."""
+        """Raises: InputError if a row lacks a column of the input, or has nothing but blanks in all of them."""
+        names = _FIELD.findall(self._input or "")
         for example in self.data:
-            for name in _FIELD.findall(self._input or ""):
+            for name in names:
                 if example.data.get(name) is None:
                     raise InputError(
                         f"{example.id}: has nothing in column {name!r}, which input= names; its columns are "
                         f"{', '.join(example.data)}"
                     )
+            if not any(str(example.data[name]).strip() for name in names):
+                raise InputError(
+                    f"{example.id}: the model would be shown nothing, for all that input= names is empty; "
+                    f"{_row_said(example)}; leave it out, or let input= name more columns"
+                )
 
 
 def _components(prompt: object) -> Mapping[str, str]:
@@ -244,12 +249,16 @@ def _as_score(judged: object, example: Example, expected: str) -> Score:
         hint = "; did it forget to return?" if judged is None else ""
         raise InputError(
             f"metric: {example.id}: returned {_said(judged)}; it returns a bool, a number from 0 to 1, or such a "
-            f"number with feedback in words{hint}"
+            f"number with feedback in words{hint}; {_row_said(example)}"
         )
     if not 0 <= value <= 1:
-        raise InputError(f"metric: {example.id}: returned {value}; scores are from 0 to 1")
+        raise InputError(f"metric: {example.id}: returned {value}; scores are from 0 to 1; {_row_said(example)}")
     said = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
     return Score(float(value), said, passed=value == 1)
+
+
+def _row_said(example: Example) -> str:
+    return f"the row is {reprlib.repr(dict(example.data))}"
 
 
 def _said(value: object) -> str:

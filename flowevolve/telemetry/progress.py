@@ -221,7 +221,7 @@ class Lines(Progress):
         if isinstance(event.body, RunFruitless):
             self._write(f"{figures.seconds:9.1f} s  nothing has come of any flow yet: {figures.in_vain}")
         elif isinstance(event.body, RunStopping):
-            flows = f"{figures.open_flows} flow{'' if figures.open_flows == 1 else 's'}"
+            flows = _flows_said(figures.open_flows)
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
             reason = StopReason(event.body.reason).said
             self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
@@ -231,7 +231,7 @@ class Lines(Progress):
 
     def _parts(self) -> Iterator[str]:
         figures, calls = self._figures, self._calls
-        yield f"best {score_said(figures.best_score)} ({figures.best})"
+        yield f"best {score_said(figures.best_score)}{_which(figures.best)}"
         yield f"version {figures.version}"
         yield f"proposals {figures.proposals} ({figures.rate()})"
         yield f"accepted {figures.accepted}"
@@ -280,9 +280,10 @@ class LiveTable(Progress):
         figures = self._figures
         state = f"stopping: {StopReason(figures.stopping).said}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
-        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {figures.open_flows} flows open")
+        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_flows_said(figures.open_flows)} open")
         table.add_row(
-            "best", f"{score_said(figures.best_score)} ({figures.best}); seed {score_said(figures.seed_score)}"
+            "best",
+            f"{score_said(figures.best_score)}{_which(figures.best)}; seed {score_said(figures.seed_score)}",
         )
         if budget := self._used():
             table.add_row("budget", budget)
@@ -328,3 +329,11 @@ def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] =
     if budget.target_score is not None:
         parts.append(f"until a score of {budget.target_score:g}")
     return ", ".join(parts)
+
+
+def _which(best: str | None) -> str:
+    return "" if best is None else f" ({best})"
+
+
+def _flows_said(number: int) -> str:
+    return f"{number} flow{'' if number == 1 else 's'}"

@@ -36,7 +36,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     best_said = f"{score_said(best.get('score'))}{_interval(best.get('interval'))}"
     scores = f"seed {score_said(result['seed_score'])}, best {best_said}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
-    head.add_row("score", f"{scores} ({best.get('id')}{length}){_no_better(result['seed_score'], best.get('score'))}")
+    which = f" ({best['id']}{length})" if best.get("id") else ""
+    head.add_row("score", f"{scores}{which}{_no_better(result['seed_score'], best.get('score'))}")
     if fresh := best.get("fresh"):
         head.add_row("fresh score", str(FreshScore.model_validate(fresh)))
     if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:

@@ -194,6 +194,16 @@ def test_runs_that_begin_at_once_get_directories_of_their_own(config: Path) -> N
     assert len(list(config.parent.glob("runs/run-*/result.json"))) == 3
 
 
+def test_limits_in_time_that_are_set_beside_another_are_told_to_add_up(config: Path) -> None:
+    done = flowevolve(
+        "check", "run.toml", "--set", "budget.minutes=10", "--set", "budget.seconds=30", cwd=config.parent
+    )
+    assert "note: the budget's limits in time add up: 10 minutes and 30 seconds are 10.5 minutes" in done.stdout
+    alone = flowevolve("check", "run.toml", "--set", "budget.minutes=10", cwd=config.parent)
+    assert (done.returncode, alone.returncode) == (0, 0)
+    assert "add up" not in alone.stdout
+
+
 def test_a_run_that_is_refused_leaves_no_directory(config: Path) -> None:
     assert flowevolve("run", "run.toml", "--set", "task.name=nothing", cwd=config.parent).returncode == 2
     assert not list(config.parent.glob("runs/*"))

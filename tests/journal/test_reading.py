@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -220,6 +221,14 @@ def test_what_is_no_journal_is_said_in_one_line(content: bytes | None, says: str
         RecordedRun(tmp_path)
     with pytest.raises(InputError, match="no such run directory"):
         RecordedRun(tmp_path / "nowhere")
+
+
+def test_a_folder_of_runs_says_that_they_are_in_it(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "a", {}).close()
+    with pytest.raises(
+        InputError, match=f"holds no run itself, but folders that do; .* {re.escape(str(tmp_path / 'a'))}$"
+    ):
+        RecordedRun(tmp_path)
 
 
 def test_a_journal_of_the_future_is_refused(tmp_path: Path) -> None:

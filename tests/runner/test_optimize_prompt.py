@@ -79,7 +79,10 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"prompt": "Answer at length."}, "prompt has changed since the run began, which would go on without that"),
+        (
+            {"prompt": "Answer at length."},
+            "prompt has changed since the run began, and a run goes on with what it began with",
+        ),
         ({"train": ROWS[:7]}, "train has changed"),
         ({"val": ROWS[7:]}, "the run's scores are of task 'prompt' with 4 validation examples"),
         ({"input": "Q: {question}"}, "input has changed"),
@@ -169,7 +172,7 @@ def test_an_interrupt_returns_what_was_found() -> None:
         assert process.stderr is not None
         assert "best 0.5000" in next(line for line in process.stderr if line.strip())
         process.send_signal(signal.SIGINT)  # which lets open work end
-        assert "stopping: interrupted" in next(line for line in process.stderr if "stopping" in line)
+        assert "stopping: an interrupt" in next(line for line in process.stderr if "stopping" in line)
         process.send_signal(signal.SIGINT)  # which does not
         assert process.stdout.read() == "interrupted 0.5\n"
     assert process.returncode == 0

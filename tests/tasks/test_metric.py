@@ -153,8 +153,9 @@ def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> N
     ],
 )
 def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
-    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 0: {problem}")):
+    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 0: {problem}")) as raised:
         rolled(MetricTask("p", ROWS, lambda row, output: returned))  # type: ignore[arg-type, return-value]
+    assert "; the row is {" in str(raised.value)  # the number alone says little of a row that was split off
 
 
 async def no_program(row: GivenRow) -> str:
@@ -178,6 +179,10 @@ async def no_program(row: GivenRow) -> str:
         ({"input": "the question"}, "input: 'the question' names no column in braces"),
         ({"input": 3}, "input: is 3 (int); it is a text with columns in braces"),
         ({"val": [{"answer": 1}]}, "val row 0: has nothing in column 'question'"),
+        (
+            {"val": [{"question": " ", "answer": 1}]},
+            "val row 0: the model would be shown nothing, for all that input= names is empty; the row is {'answer': 1",
+        ),
         ({"prompt": 5}, "prompt: is 5 (int); give a text, the Path of a file, or texts by the names of components"),
         ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md: can't be read"),
         ({"prompt": {"a": "x", "b": "y"}}, "prompt: has 2 components, and without a program there is one call"),

@@ -39,6 +39,14 @@ def test_a_best_candidate_that_is_no_better_than_the_seed_is_told_as_such() -> N
         assert ("nothing better than the seed was found" in shown.getvalue()) is told
 
 
+def test_nothing_is_named_as_the_best_where_the_seed_was_not_scored() -> None:
+    shown = io.StringIO()
+    cut_off = {**result(retries=1).to_json(), "seed_score": None, "best": None, "stop_reason": "interrupted"}
+    Console(file=shown, width=300).print(summarize(cut_off))
+    assert "seed -, best -\n" in "\n".join(line.rstrip() for line in shown.getvalue().splitlines()) + "\n"
+    assert "an interrupt after" in shown.getvalue()
+
+
 def test_replies_that_could_not_be_read_are_shown_with_an_example() -> None:
     done = result(retries=1)
     replies = done.report.replies

@@ -110,6 +110,13 @@ def test_the_live_table_draws() -> None:
     assert "requests" not in output
 
 
+def test_nothing_is_named_as_the_best_before_there_is_one() -> None:
+    output = drawn(EVENTS[:1])
+    assert "-; seed -" in output
+    assert "1 flow open" in output
+    assert "None" not in output
+
+
 def test_the_live_table_says_what_is_used_of_the_budget() -> None:
     done = some_event(30, "item.done", cost={"proposals": 3, "tokens": 500, "dollars": 0.25})
     budget = Budget(minutes=2, proposals=12, tokens=1000, target_score=0.9)
