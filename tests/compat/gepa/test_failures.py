@@ -183,6 +183,41 @@ def test_a_reflection_model_that_returns_no_text_is_named() -> None:
 
 
 @dataclass
+class Shortened(GEPAHashAdapter):
+    """From its fourth call on it returns a score too few."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        return evaluated if len(self.calls) < 4 else replace(evaluated, scores=evaluated.scores[1:])
+
+
+def test_a_batch_that_does_not_fit_ends_the_run_where_failures_do_not() -> None:
+    """It was paid for and can't be counted, so the limit would not hold."""
+    adapter, recorder = Shortened(), Recorder()
+    with pytest.raises(InputError, match=r"adapter\.evaluate: returned \d+ scores for \d+ examples"):
+        compat.optimize(**arguments(adapter=adapter, callbacks=[recorder]), max_in_flight=1)
+    assert len(adapter.calls) == 4
+    assert [continues for _, _, continues in errors(recorder)] == [False]
+
+
+@dataclass
+class Gone(GEPAHashAdapter):
+    """Its model answers no more after the third call."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) >= 3:
+            raise ConnectionError("server went away")
+        return super().evaluate(batch, candidate, capture_traces)
+
+
+def test_an_adapter_that_fails_from_then_on_is_named_and_the_reason_to_stop_is_said() -> None:
+    logger = Silent()
+    compat.optimize(**arguments(adapter=Gone(), logger=logger), max_in_flight=1)
+    assert "flowevolve: adapter.evaluate failed with ConnectionError: server went away" in logger.lines
+    assert "no proposal came of the last 500 iterations" in logger.lines[-1]
+
+
+@dataclass
 class Traceless(GEPAHashAdapter):
     def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         return super().evaluate(batch, candidate, capture_traces=False)
