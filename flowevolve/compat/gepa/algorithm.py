@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -24,11 +24,10 @@ from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.core.algorithm import Tuning
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
-from flowevolve.core.context import UpdateContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateRejected, FlowClosed, ItemDone
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Emit, Graph, Stage, committing
+from flowevolve.core.graph import Graph, Stage, committing
 from flowevolve.core.policies import NoRacing
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
@@ -183,18 +182,6 @@ class AdapterGEPA(GEPA):
                 return val.names(policy.get_eval_batch(val.loader, mirror.state))
         for_seed = getattr(policy, "get_seed_eval_batch", None)
         return val.names(val.loader.all_ids() if for_seed is None else for_seed(val.loader))
-
-    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        parts = self._parts
-        parts.mirror.tell(
-            "on_optimization_start",
-            seed_candidate=dict(self.task.seed()),
-            trainset_size=len(parts.train.loader),
-            valset_size=len(parts.val.loader),
-            config={},
-        )
-        async for emission in super().init(context):
-            yield emission
 
     def apply_event(self, event: Event) -> None:
         """gepa's state and the user's strategies change themselves as they are asked."""

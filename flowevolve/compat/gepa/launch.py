@@ -148,6 +148,10 @@ class Bar(Progress):
     def on_budget_updated(self, event: Mapping[str, int]) -> None:
         self.update(self._calls, completed=event["metric_calls_used"])
 
+    def on_optimization_end(self, event: Mapping[str, int]) -> None:
+        """A run that had ended before makes no more calls."""
+        self.update(self._calls, completed=event["total_metric_calls"])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
@@ -173,12 +177,15 @@ class Launch:
         with ExitStack() as stack:
             for each in (_opened(self.logger), *self.shown):
                 stack.enter_context(each)
+            mirror.start(self.task.seed(), len(self.parts.train.loader), self.config.seed)
             try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                self._run_here()
-            else:
-                self._run_beside()
+                if _in_event_loop():
+                    self._run_beside()
+                else:
+                    self._run_here()
+            except KeyboardInterrupt:
+                self.logger.log(f"flowevolve: interrupted; {self._parting() or 'without run_dir nothing is kept'}")
+                raise
             mirror.tell(
                 "on_optimization_end",
                 best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
@@ -199,7 +206,7 @@ class Launch:
         """
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
             clocks.run(self._run)
-        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT])):
+        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT], parting=self._parting)):
             raise KeyboardInterrupt
 
     def _run_beside(self) -> None:
@@ -207,11 +214,17 @@ class Launch:
         with collector.seldom(), start_blocking_portal() as portal:
             portal.call(self._run)
 
+    def _parting(self) -> str:
+        """What someone who has ended the run can do; empty where nothing of it is kept."""
+        if self.run_dir is None:
+            return ""
+        return f"what was done is in {self.run_dir}: to go on, call optimize with the same arguments again"
+
     def _advice(self) -> str:
         concurrency = self.parts.adapter.concurrency
         if concurrency > 1:
             flows = self.config.algorithm.max_in_flight
-            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"{flows} iterations in flight"
+            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"max_in_flight={flows}"
             return f"flowevolve: up to {concurrency} adapter calls at a time, {open_at_once}"
         return (
             "flowevolve: adapter calls are made one at a time, which is safe for every adapter; if yours may be called "
@@ -256,12 +269,23 @@ class Launch:
             case "gepa.merge_skipped":
                 self.logger.log(f"flowevolve: a merge was skipped, as gepa could not draw it: {data['reason']}")
             case "run.stopping":
-                rest = "; the rest of the limit does not hold another iteration" if data["reason"] == "rollouts" else ""
-                self.logger.log(
-                    f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far{rest}"
-                )
+                reason = str(data["reason"])
+                why = {
+                    "rollouts": "; the rest of the limit does not hold another iteration",
+                    "unproductive": f"; no proposal came of the last {self.config.stopping.unproductive} iterations",
+                }
+                calls = self.parts.mirror.calls
+                self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
             case _:
                 pass
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _in_main_thread() -> bool:

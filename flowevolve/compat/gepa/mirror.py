@@ -185,6 +185,20 @@ class Mirror:
         """Whether some callback has this method: then what it is told is worth working out."""
         return any(hasattr(callback, method) for callback in self._callbacks)
 
+    def start(self, seed_candidate: Mapping[str, str], trainset_size: int, seed: int) -> None:
+        """A run begins, or goes on. ``seed`` is that of the random numbers."""
+        self.tell(
+            "on_optimization_start",
+            seed_candidate=dict(seed_candidate),
+            trainset_size=trainset_size,
+            valset_size=len(self._val.loader),
+            config={
+                "perfect_score": self._perfect_score,
+                "seed": seed,
+                "track_best_outputs": self._track_best_outputs,
+            },
+        )
+
     def begin(self, flow: int, iteration: int) -> None:
         """This flow is this iteration."""
         self._iterations[flow] = iteration
