@@ -35,6 +35,17 @@ class TaskFailedError(FlowevolveError):
     exit_code = 4
 
 
+class EndedInThreadError(TaskFailedError):
+    """The task's own code tried to end the process from a worker thread.
+
+    Raised there in place of ``ended``, which would leave the event loop at once and its other threads waiting for ever.
+    """
+
+    def __init__(self, ended: KeyboardInterrupt | SystemExit) -> None:
+        super().__init__(f"the task's own code raised {type(ended).__name__} in a worker thread")
+        self.ended = ended
+
+
 class FruitlessError(FlowevolveError):
     """Nothing came of the work of a run, from its first flow on: replies that can't be read, or that change nothing."""
 

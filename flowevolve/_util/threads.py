@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar, TypeVarTuple
 
+from flowevolve._util.errors import EndedInThreadError
+
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
@@ -21,11 +23,17 @@ _since: dict[int, float] = {}
 
 
 def noted(function: Callable[[*Args], T], *args: *Args) -> T:
-    """Call a function in this thread; `under_way` tells of it meanwhile."""
+    """Call a function in this thread; `under_way` tells of it meanwhile.
+
+    Raises:
+        EndedInThreadError: if it tried to end the process.
+    """
     thread = threading.get_ident()
     _since[thread] = time.monotonic()
     try:
         return function(*args)
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise EndedInThreadError(error) from error
     finally:
         del _since[thread]
 

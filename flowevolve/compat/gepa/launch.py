@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flowevolve._util import clock as clocks, garbage as collector
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import EndedInThreadError, InputError
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
@@ -149,6 +149,10 @@ class Bar(Progress):
     def on_budget_updated(self, event: Mapping[str, int]) -> None:
         self.update(self._calls, completed=event["metric_calls_used"])
 
+    def on_optimization_end(self, event: Mapping[str, int]) -> None:
+        """A run that had ended before makes no more calls."""
+        self.update(self._calls, completed=event["total_metric_calls"])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
@@ -174,12 +178,12 @@ class Launch:
         with ExitStack() as stack:
             for each in (_opened(self.logger), *self.shown):
                 stack.enter_context(each)
+            mirror.start(self.task.seed(), len(self.parts.train.loader), self.config.seed)
             try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                self._run_here()
-            else:
-                self._run_beside()
+                self._run_to_the_end()
+            except KeyboardInterrupt:
+                self.logger.log(f"flowevolve: interrupted; {self._parting() or 'without run_dir nothing is kept'}")
+                raise
             mirror.tell(
                 "on_optimization_end",
                 best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
@@ -191,6 +195,18 @@ class Launch:
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )
 
+    def _run_to_the_end(self) -> None:
+        """Raises: KeyboardInterrupt, SystemExit: at Ctrl-C, or as the adapter did."""
+        try:
+            if _in_event_loop():
+                self._run_beside()
+            else:
+                self._run_here()
+        except EndedInThreadError as error:  # of the reflection function
+            raise error.ended from None
+        if self.parts.adapter.ended is not None:
+            raise self.parts.adapter.ended
+
     def _run_here(self) -> None:
         """Run it on a loop in this thread.
 
@@ -200,7 +216,7 @@ class Launch:
         """
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
             clocks.run(self._run)
-        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT])):
+        elif not clocks.run(partial(until_interrupted, self._run, numbers=[signal.SIGINT], parting=self._parting)):
             raise KeyboardInterrupt
 
     def _run_beside(self) -> None:
@@ -208,11 +224,17 @@ class Launch:
         with collector.seldom(), start_blocking_portal() as portal:
             portal.call(self._run)
 
+    def _parting(self) -> str:
+        """What someone who has ended the run can do; empty where nothing of it is kept."""
+        if self.run_dir is None:
+            return ""
+        return f"what was done is in {self.run_dir}: to go on, call optimize with the same arguments again"
+
     def _advice(self) -> str:
         concurrency = self.parts.adapter.concurrency
         if concurrency > 1:
             flows = self.config.algorithm.max_in_flight
-            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"{flows} iterations in flight"
+            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"max_in_flight={flows}"
             return f"flowevolve: up to {concurrency} adapter calls at a time, {open_at_once}"
         return (
             "flowevolve: adapter calls are made one at a time, which is safe for every adapter; if yours may be called "
@@ -220,7 +242,12 @@ class Launch:
         )
 
     async def _run(self, _: SideTask | None = None) -> Literal[True]:
-        """True when it has ended."""
+        """True when it has ended, or the adapter has ended it."""
+        with self.parts.adapter.cutting_off():
+            await self._begin_or_go_on()
+        return True
+
+    async def _begin_or_go_on(self) -> None:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
             self.logger.log(
@@ -230,14 +257,13 @@ class Launch:
             await resume(
                 self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
             )
-            return True
+            return
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
         given = ProvidedObjects(self.task)
         keep = (
             None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
         )
         await run_plan(self._plan(self.config, given), keep, watchers, None)
-        return True
 
     def _plan(self, config: Config, given: ProvidedObjects) -> Plan:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:
@@ -246,11 +272,9 @@ class Launch:
         return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
-        """An event sink: how it begins, for callbacks, and what gepa's users look for in its log."""
+        """An event sink: what gepa's users look for in its log."""
         data = event.data
         match event.kind:
-            case "run.start" | "run.resumed":
-                self.parts.mirror.start(self.task.seed(), len(self.parts.train.loader), self.config.seed)
             case "pool.commit":
                 number, best = len(self.parts.mirror.state.program_candidates) - 1, data["best_score"]
                 self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
@@ -259,12 +283,23 @@ class Launch:
             case "gepa.merge_skipped":
                 self.logger.log(f"flowevolve: a merge was skipped, as gepa could not draw it: {data['reason']}")
             case "run.stopping":
-                rest = "; the rest of the limit does not hold another iteration" if data["reason"] == "rollouts" else ""
-                self.logger.log(
-                    f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far{rest}"
-                )
+                reason = str(data["reason"])
+                why = {
+                    "rollouts": "; the rest of the limit does not hold another iteration",
+                    "unproductive": f"; no proposal came of the last {self.config.stopping.unproductive} iterations",
+                }
+                calls = self.parts.mirror.calls
+                self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
             case _:
                 pass
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _in_main_thread() -> bool:

@@ -14,7 +14,7 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
 from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError, TaskFailedError
+from flowevolve._util.errors import EndedInThreadError, InputError, TaskFailedError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.compat.gepa.arguments import check_template, one_proposer
@@ -164,6 +164,8 @@ class CallableTransport:
             text: object = await in_thread(self._model, message.content, limiter=self._limiter)
             if not isinstance(text, str):
                 raise TypeError(f"it returned a {type(text).__name__}, and has to return a text")
+        except EndedInThreadError:
+            raise
         except Exception as error:
             self._failures += 1
             reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"

@@ -9,6 +9,7 @@ from functools import partial
 
 from gepa.core.adapter import EvaluationBatch
 
+from flowevolve._util.errors import InputError
 from flowevolve.compat.gepa.data import Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch
@@ -33,7 +34,8 @@ class AdapterRollout(Rollout):
 class AdapterRollouts(Rollouts):
     """As `Rollouts`, for an adapter. ``chunk`` bounds how many examples one call gets; None: all of them.
 
-    ``raising``: an exception of the adapter ends the run; else it ends the item.
+    ``raising``: an exception of the adapter ends the run; else it ends the item. A batch that does not fit what was
+    asked for always ends the run.
     """
 
     def __init__(
@@ -103,10 +105,13 @@ class AdapterRollouts(Rollouts):
         except Exception as error:
             if candidate.operator == "seed" and split == "val":
                 raise  # as gepa does: without the seed's scores there is nothing to go on from
-            self._mirror.failed(error, will_continue=not self._raising)
-            if self._raising:
+            # What does not fit its batch was paid for and can't be counted: going on would pass the limit.
+            ends_run = self._raising or isinstance(error, InputError)
+            self._mirror.failed(error, will_continue=not ends_run)
+            if ends_run:
                 raise
-            context.log("rollout.failed", example=example_ids[0], reason=f"{type(error).__name__}: {error}")
+            reason = f"adapter.evaluate failed with {type(error).__name__}: {error}"
+            context.log("rollout.failed", example=example_ids[0], reason=reason)
             raise Discard(f"the adapter failed with {type(error).__name__}") from error
         if not paid:  # it had come back before the run was interrupted
             pay(batch)

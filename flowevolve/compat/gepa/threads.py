@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import isnan
 from numbers import Real
 from typing import TypeVar, TypeVarTuple
@@ -12,7 +13,7 @@ import anyio
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import EndedInThreadError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.compat.signed_pickles import keep_signed
 
@@ -35,12 +36,28 @@ class AdapterThreads:
     def __init__(self, adapter: Adapter, concurrency: int) -> None:
         self.adapter = adapter
         self.concurrency = concurrency
+        self._cut_off: Callable[[], None] = lambda: None
+        self.ended: KeyboardInterrupt | SystemExit | None = None
+        """With what the adapter tried to end the process."""
         self._limiter = anyio.CapacityLimiter(concurrency)
         self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
 
+    @contextmanager
+    def cutting_off(self) -> Iterator[None]:
+        """Around a run, which is cut off if the adapter tries to end the process: then `ended` says how."""
+        with anyio.CancelScope() as scope:
+            self._cut_off = scope.cancel
+            yield
+
     async def run(self, function: Callable[[*Args], T], *args: *Args) -> T:
         """Run something that shares the adapter's turn."""
-        return await in_thread(function, *args, limiter=self._limiter)
+        try:
+            return await in_thread(function, *args, limiter=self._limiter)
+        except EndedInThreadError as error:
+            self.ended = error.ended
+            self._cut_off()
+            await anyio.sleep_forever()
+            raise
 
     async def evaluate(self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool) -> Batch:
         """Evaluate a candidate on the examples that ``fetch`` gets, which may take long itself.

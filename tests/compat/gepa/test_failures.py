@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,10 +131,11 @@ class Breaking(GEPAHashAdapter):
     """Somebody ends the run while it evaluates."""
 
     breaks_at: int | None = None
+    how: type[BaseException] = KeyboardInterrupt
 
     def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         if len(self.calls) == self.breaks_at:
-            raise KeyboardInterrupt
+            raise self.how
         return super().evaluate(batch, candidate, capture_traces)
 
 
@@ -154,6 +156,17 @@ def test_a_run_with_failures_goes_on(calls: int, tmp_path: Path) -> None:
     assert replace(go(second, tmp_path), run_dir=None) == expected
     assert errors(first) + errors(second) == errors(whole)
     assert len(errors(whole)) == 3
+
+
+@pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("forgiving", [False, True])
+def test_an_adapter_that_ends_the_process_leaves_no_thread_that_keeps_it(
+    how: type[BaseException], forgiving: bool
+) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(how):
+        compat.optimize(**arguments(adapter=Breaking(breaks_at=3, how=how), raise_on_exception=not forgiving))
+    assert [thread.name for thread in set(threading.enumerate()) - before if not thread.daemon] == []
 
 
 @dataclass
@@ -180,6 +193,41 @@ def test_a_reflection_model_that_returns_no_text_is_named() -> None:
 
     with pytest.raises(TaskFailedError, match=r"reflection_lm .* returned a NoneType, and has to return a text"):
         compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000))
+
+
+@dataclass
+class Shortened(GEPAHashAdapter):
+    """From its fourth call on it returns a score too few."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        return evaluated if len(self.calls) < 4 else replace(evaluated, scores=evaluated.scores[1:])
+
+
+def test_a_batch_that_does_not_fit_ends_the_run_where_failures_do_not() -> None:
+    """It was paid for and can't be counted, so the limit would not hold."""
+    adapter, recorder = Shortened(), Recorder()
+    with pytest.raises(InputError, match=r"adapter\.evaluate: returned \d+ scores for \d+ examples"):
+        compat.optimize(**arguments(adapter=adapter, callbacks=[recorder]), max_in_flight=1)
+    assert len(adapter.calls) == 4
+    assert [continues for _, _, continues in errors(recorder)] == [False]
+
+
+@dataclass
+class Gone(GEPAHashAdapter):
+    """Its model answers no more after the third call."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) >= 3:
+            raise ConnectionError("server went away")
+        return super().evaluate(batch, candidate, capture_traces)
+
+
+def test_an_adapter_that_fails_from_then_on_is_named_and_the_reason_to_stop_is_said() -> None:
+    logger = Silent()
+    compat.optimize(**arguments(adapter=Gone(), logger=logger), max_in_flight=1)
+    assert "flowevolve: adapter.evaluate failed with ConnectionError: server went away" in logger.lines
+    assert "no proposal came of the last 500 iterations" in logger.lines[-1]
 
 
 @dataclass

@@ -436,6 +436,13 @@ def test_a_second_interrupt_ends_a_process_whose_adapter_hangs() -> None:
     assert ended.startswith("ended at once, in the midst of Hanging.evaluate() at line 1")
 
 
+def test_and_says_that_its_run_goes_on(tmp_path: Path) -> None:
+    script = HUNG.replace("max_metric_calls", f"run_dir={str(tmp_path / 'run')!r}, max_metric_calls")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1].startswith(f"what was done is in {tmp_path / 'run'}: to go on, call optimize")
+
+
 def test_an_interrupt_ends_it() -> None:
     class Interrupting(HashAdapter):
         def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
@@ -443,10 +450,12 @@ def test_an_interrupt_ends_it() -> None:
                 signal.raise_signal(signal.SIGINT)
             return super().evaluate(batch, candidate, capture_traces)
 
-    adapter = Interrupting()
-    with pytest.raises(KeyboardInterrupt):
-        optimize(adapter, max_metric_calls=5000)
+    adapter, logger = Interrupting(), Silent()
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        optimize(adapter, max_metric_calls=5000, logger=logger)
     assert len(adapter.calls) < 10
+    assert logger.lines[-1] == "flowevolve: interrupted; without run_dir nothing is kept"
+    assert interrupt.value.__context__ is None
 
 
 def test_loaders_may_have_ids_of_any_kind() -> None:

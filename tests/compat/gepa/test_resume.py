@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gepa.api import optimize as gepas_optimize
 from gepa.core.adapter import EvaluationBatch
 from gepa.utils import NoImprovementStopper
 from structlog.testing import capture_logs
@@ -153,6 +155,45 @@ def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     assert optimize(again, tmp_path, logger=logger) == first
     assert again.calls == []
     assert any(f"going on with the run in {tmp_path}" in line for line in logger.lines)
+
+
+def test_each_start_is_told_as_gepa_tells_it(tmp_path: Path) -> None:
+    """Callbacks may begin something there that they need at the end."""
+
+    class Starts:
+        def __init__(self) -> None:
+            self.told: list[Any] = []
+
+        def on_optimization_start(self, event: Any) -> None:
+            self.told.append(dict(event))
+
+    theirs, ours = Starts(), Starts()
+    given: dict[str, Any] = {"reflection_lm": reflect, "seed": 3, "max_metric_calls": 20, "logger": Silent()}
+    given |= {"seed_candidate": dict(SEED), "trainset": list(TRAIN), "valset": list(VAL)}
+    given["adapter"] = GEPAHashAdapter()
+    gepas_optimize(**{**given, "callbacks": [theirs]})
+    for _ in range(2):
+        compat.optimize(**{**given, "callbacks": [ours], "run_dir": str(tmp_path)})
+    assert ours.told == theirs.told * 2
+
+
+def test_the_bar_of_a_run_that_has_ended_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = optimize(Fragile(), tmp_path).total_metric_calls
+    optimize(Fragile(), tmp_path, display_progress_bar=True)
+    assert f"{calls}/130" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    class Interrupting(Fragile):
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            if len(self.calls) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return super().evaluate(batch, candidate, capture_traces)
+
+    logger = Silent()
+    with pytest.raises(KeyboardInterrupt):
+        optimize(Interrupting(), tmp_path, logger=logger)
+    assert logger.lines[-1].startswith(f"flowevolve: interrupted; what was done is in {tmp_path}: to go on, call")
 
 
 @dataclass
