@@ -10,6 +10,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import structlog
@@ -34,6 +35,13 @@ def flowevolve(*arguments: str, cwd: Path) -> Done:
         patch.setattr(sys, "path", [*sys.path])
         with pytest.raises(SystemExit) as ended:
             main()
+    for name in [name for name, module in sys.modules.items() if _is_below(cwd, module)]:
+        del sys.modules[name]  # a process of its own would leave none of them behind
     structlog.reset_defaults()  # its records went to an output that is gone now
     assert isinstance(ended.value.code, int)
     return Done(ended.value.code, stdout.getvalue(), stderr.getvalue())
+
+
+def _is_below(folder: Path, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).is_relative_to(folder)
