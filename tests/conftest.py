@@ -52,10 +52,11 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ctrl_c_works() -> None:
-    """A shell that starts the tests in the background has them ignore it, and so all processes that they start."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def signals_as_in_a_terminal() -> None:
+    """Who starts the tests in the background, or by nohup, has them ignore these, and all processes that they start."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
