@@ -166,7 +166,10 @@ def test_an_adapter_that_ends_the_process_leaves_no_thread_that_keeps_it(
     before = set(threading.enumerate())
     with pytest.raises(how):
         compat.optimize(**arguments(adapter=Breaking(breaks_at=3, how=how), raise_on_exception=not forgiving))
-    assert [thread.name for thread in set(threading.enumerate()) - before if not thread.daemon] == []
+    left = [thread for thread in set(threading.enumerate()) - before if not thread.daemon]
+    for thread in left:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in left)
 
 
 @dataclass
