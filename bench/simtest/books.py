@@ -135,6 +135,8 @@ class Books:
         self.width = bounds.width
         self.call_limit = None
         self.stopping, self.held, self.ended = None, 0, False
+        self.closed = False
+        """Whether the process was killed: what it still does before it is gone is not told any more."""
         self.paused = self.paused_items = False
         for item in self.live.values():
             item.again = item.state == "taken"

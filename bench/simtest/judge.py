@@ -17,6 +17,8 @@ class Judge:
 
     def decide(self, facts: Staleness) -> Decision:
         decision, books = self._policy.decide(facts), self._books
+        if books.closed:
+            return decision
         names = [*facts.item.derives, *(candidate.id for candidate in carried(facts.item))]
         revoked = books.pool.descends_from_revoked(names)
         if facts.revoked != revoked:

@@ -175,6 +175,7 @@ class _Process:
                 self._cut_off = True
                 self._end()
                 if act.deed == "kill":
+                    self._books.closed = True
                     self._record.kill(act.size)
             case "disk full":
                 self._record.full = True
