@@ -19,6 +19,7 @@ import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.tasks import Pulse, as_completed
+from flowevolve.core.budget import OverBudgetError
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.scheduling.rate_limits import Limits
@@ -59,6 +60,8 @@ class Hedgeable:
     backend: str
     request: ChatRequest
     send: Callable[[], Awaitable[ChatReply]]
+    check: Callable[[], None]
+    """Raises OverBudgetError where there is nothing left to pay a second request with."""
     own: Scheduler | None = None
     """The concurrency limit of the call's role, if it has one of its own."""
 
@@ -110,6 +113,9 @@ class Hedging:
                 self._granted += 1
                 try:
                     return await self._send_second(call, sent)
+                except OverBudgetError:
+                    await anyio.sleep_forever()  # the first is all there is
+                    raise
                 except Exception as error:  # noqa: BLE001 - the first request may still be answered
                     return error
 
@@ -136,6 +142,7 @@ class Hedging:
         # A group of its own, as the size of the item's group says how many calls the item still waits for.
         ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
         async with self._limits.permit(ask, call.backend, call.request, call.own) as permit:
+            call.check()
             self.stats.sent += 1
             sent.set()
             return permit.answered(await call.send())

@@ -135,7 +135,15 @@ class PendingChat(PendingCall[ChatReply]):
         if hedging is None:
             return await self._send()
         return await hedging.first_reply(
-            Hedgeable(self.call_kind, ask, self.backend.where, self.request, self._send, settings.scheduler)
+            Hedgeable(
+                self.call_kind,
+                ask,
+                self.backend.where,
+                self.request,
+                self._send,
+                self.payer.check,
+                settings.scheduler,
+            )
         )
 
     def cut_while_thinking(self, reply: ChatReply) -> CutWhileThinkingError | None:

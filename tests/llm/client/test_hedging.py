@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from flowevolve._util.errors import BackendUnreachableError
-from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.budget import OverBudgetError
+from flowevolve.core.calls import CallRecord, CallScope, Payer
 from flowevolve.core.model import ChatReply, Message, RejectedError, ServerError, UnreachableError, Usage
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.hedging import MIN_SAMPLES, Hedging, Latencies
@@ -234,6 +235,30 @@ async def test_a_second_request_waits_for_a_slot_like_any_other() -> None:
     assert rig.scheduler.stats().peak == 2
     assert rig.figures == (1, 1)
     assert rig.server.sent[2] - rig.server.sent[1] == 5
+
+
+class Purse(Payer):
+    """Pays for one request."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def check(self) -> None:
+        if not self.left:
+            raise OverBudgetError("tokens", 1)
+        self.left -= 1
+
+
+async def test_a_second_request_that_nothing_is_left_for_is_not_sent() -> None:
+    rig = Rig()
+    await rig.learn()
+    rig.server.plan = [100.0, 1.0]
+    scope, began = CallScope("evaluate", "1/x", None, 0, 0), anyio.current_time()
+    await rig.client.chat("r", [Message("user", "hello")], scope=scope, payer=Purse())
+    assert anyio.current_time() - began == pytest.approx(100)
+    assert rig.figures == (0, 0)
+    assert len(rig.server.sent) == 1
+    assert rig.scheduler.stats().in_flight == 0
 
 
 async def test_nothing_is_hedged_where_requests_wait_for_a_rate_limit() -> None:
