@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -235,16 +236,20 @@ def test_a_repair_that_was_cut_off_is_finished_by_the_next(ground: Ground, monke
     assert repair(path) is None
 
 
+def assert_refused_and_left_alone(path: Path, uses: Sequence[Callable[[Path], object]], says: str) -> None:
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    for use in uses:
+        with pytest.raises(DamagedError, match=says):
+            use(path)
+    assert {name: (path / name).read_bytes() for name in before} == before
+
+
 def test_a_damaged_journal_is_neither_gone_on_with_nor_compacted_nor_written_over(ground: Ground) -> None:
     path = ground.copy("closed")
     with closing(sqlite3.connect(path / "journal.sqlite")) as database:
         database.execute("UPDATE calls SET reply = 'another' WHERE id = 7")
         database.commit()
-    before = {file.name: file.read_bytes() for file in path.iterdir()}
-    for use in (resume, compact):
-        with pytest.raises(DamagedError, match="call 7 is not as it was written"):
-            use(path)
-    assert {name: (path / name).read_bytes() for name in before} == before
+    assert_refused_and_left_alone(path, (resume, compact), "call 7 is not as it was written")
 
 
 def test_a_run_whose_beginning_is_damaged_is_not_taken_for_one_that_never_began(ground: Ground) -> None:
@@ -252,11 +257,7 @@ def test_a_run_whose_beginning_is_damaged_is_not_taken_for_one_that_never_began(
     with closing(sqlite3.connect(path / "journal.sqlite")) as database:
         database.execute("UPDATE events SET kind = 'other' WHERE kind = 'run.start'")
         database.commit()
-    before = {file.name: file.read_bytes() for file in path.iterdir()}
-    for use in (resume, partial(RunDirectory, config={})):
-        with pytest.raises(DamagedError, match="event 0 is not as it was written"):
-            use(path)
-    assert {name: (path / name).read_bytes() for name in before} == before
+    assert_refused_and_left_alone(path, (resume, partial(RunDirectory, config={})), "event 0 is not as it was written")
 
 
 def test_a_journal_of_an_earlier_version_is_repaired_as_far_as_it_can_be_read(ground: Ground) -> None:

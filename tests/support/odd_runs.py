@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from bench._lib.house_style import make_rows
+from bench.simtest.tasks import SOURCE as PLAIN_SOURCE
 from flowevolve._util import clock
 from flowevolve._util.thinking import split_thinking
 from flowevolve.config.run import parse_config
@@ -36,27 +37,8 @@ from flowevolve.tasks.house_style import house_style_task
 from tests.support.odd_forms import FIELD, Form, Kind, Reply
 from tests.support.problems import Nearest
 
-SOURCE = """\
-import math
-
-# EVOLVE-BLOCK-START
-POINT = [9.0, -7.5, 4.0, 20.0]
-SCALE = 3.0
-
-
-def scaled(x):
-    if x > 100.0:
-        return 100.0
-    return SCALE * x
-
-
-def guess(shift):
-    point = []
-    for x in POINT:
-        point.append(scaled(x))
-    return [math.floor(8 * x) / 8 + shift for x in point]
-# EVOLVE-BLOCK-END
-
+SOURCE = f"""\
+{PLAIN_SOURCE}
 
 def ask(shift):
     return guess(shift)
