@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import ClassVar
 
 
@@ -58,3 +59,24 @@ class StorageError(FlowevolveError):
 
 class EngineError(FlowevolveError):
     """The engine was used in a way that its contract forbids: an algorithm or a plug-in has a bug."""
+
+
+def for_a_script(error: FlowevolveError) -> FlowevolveError:
+    """The error as Python is to print it where a script does not catch it: without our own frames, as its message says
+    what is wrong. What caused it keeps the frames of the user's code.
+    """
+    if isinstance(error, EngineError):
+        return error
+    if error.__cause__ is not None:
+        error.__cause__.with_traceback(_below_ours(error.__cause__.__traceback__))
+    return error.with_traceback(None)
+
+
+def _below_ours(trace: TracebackType | None) -> TracebackType | None:
+    """What comes after the last of our own frames, or all of it if nothing does."""
+    below, frame = trace, trace
+    while frame is not None:
+        if str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "flowevolve":
+            below = frame.tb_next
+        frame = frame.tb_next
+    return below or trace

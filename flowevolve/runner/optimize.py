@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
 from flowevolve._util.console import PlainConsole
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FlowevolveError, InputError, for_a_script
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
@@ -111,7 +111,10 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
             "optimize: blocks, and an event loop runs here, as in a notebook: "
             "result = await flowevolve.optimize_async(...)"
         )
-    result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=arguments.get("clock", "real"))
+    try:
+        result = clocks.run(_until_interrupted, task, algorithm, arguments, clock=arguments.get("clock", "real"))
+    except FlowevolveError as error:
+        raise for_a_script(error) from error.__cause__
     if result is None:
         raise KeyboardInterrupt
     return result
@@ -131,7 +134,10 @@ async def optimize_async(
     """As `optimize`, for notebooks and for whoever has an event loop already."""
     if arguments.get("clock", "real") == "virtual":
         raise InputError("optimize_async: clock 'virtual' needs an event loop of its own: use flowevolve.optimize")
-    return await _evolve(task, algorithm, arguments)
+    try:
+        return await _evolve(task, algorithm, arguments)
+    except FlowevolveError as error:
+        raise for_a_script(error) from error.__cause__
 
 
 async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments) -> Result | None:
@@ -225,7 +231,7 @@ def _progress(config: Config, *, shown: bool) -> Progress:
 
 def _check_names(arguments: Arguments) -> None:
     """Raises: InputError if an argument has a name that is not known, or the budget or the model is missing."""
-    known = [*Arguments.__annotations__]
+    known = ["task", "algorithm", *Arguments.__annotations__]
     for name in arguments:
         if name not in known:
             raise InputError(f"optimize: takes no {name!r}; {did_you_mean(name, known)}")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,18 @@ def test_in_a_loop_it_is_awaited() -> None:
         )
 
     assert asyncio.run(notebook()).report.spent.rollouts <= 2
+
+
+def test_an_error_shows_the_frames_of_the_script_and_of_its_functions_only() -> None:
+    broken: Metric = lambda row, output: 1 / 0  # noqa: E731
+    with pytest.raises(fe.TaskFailedError) as caught:
+        fe.optimize(
+            prompt="p", train=ROWS, metric=broken, llm="simulated", budget=fe.Budget(proposals=4), clock="virtual"
+        )
+    assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["optimize"]
+    cause = caught.value.__cause__
+    assert isinstance(cause, ZeroDivisionError)
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["<lambda>"]
 
 
 def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
@@ -115,6 +128,7 @@ class Unfinished:
         ({"budget": None}, "optimize: budget is None; give one, such as flowevolve.Budget(minutes=10)"),
         ({"budget": 10}, "optimize: budget is 10; give one"),
         ({"promt": "p"}, "optimize: takes no 'promt'; did you mean 'prompt'?"),
+        ({"algoritm": "gepa"}, "optimize: takes no 'algoritm'; did you mean 'algorithm'?"),
         ({"prompt": "p"}, "optimize: train is missing: prompt=, train= and metric= go together"),
         ({"prompt": "p", "train": ROWS}, "optimize: metric is missing"),
         ({"prompt": "p", "train": ROWS, "metric": length}, "optimize: llm is missing; give flowevolve.LLM("),
