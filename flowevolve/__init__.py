@@ -3,6 +3,7 @@
 A name is imported when it is used for the first time, so that importing the package takes next to no time.
 """
 
+from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,8 @@ else:
             if name in names.split():
                 globals()[name] = found = resolve_name(f"flowevolve.{module}.{name}")
                 return found
-        hint = resolve_name("flowevolve._util.renamed.renamed")(name)
+        is_module = not name.startswith("_") and find_spec(f"flowevolve.{name}") is not None
+        hint = f"import flowevolve.{name}" if is_module else resolve_name("flowevolve._util.renamed.renamed")(name)
         raise AttributeError(f"module 'flowevolve' has no attribute {name!r}" + (f": {hint}" if hint else ""))
 
     def __dir__() -> list[str]:

@@ -26,3 +26,9 @@ def test_dir_shows_public_names_alone_whatever_was_imported() -> None:
 
 def test_the_version_has_three_numbers() -> None:
     assert [number.isdigit() for number in fe.__version__.split(".")] == [True] * 3
+
+
+def test_a_module_that_was_not_imported_is_named() -> None:
+    code = "import flowevolve\ntry:\n    flowevolve.compat\nexcept AttributeError as error:\n    print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "module 'flowevolve' has no attribute 'compat': import flowevolve.compat\n"

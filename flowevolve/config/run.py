@@ -315,7 +315,7 @@ def _suit_world(config: Config) -> Config:
 
 
 def override(table: dict[str, object], said: str) -> None:
-    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text.
+    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text. ``null`` takes the key out.
 
     Raises:
         InputError: if it has not this form, or a value stands where a section is meant.
@@ -334,7 +334,10 @@ def override(table: dict[str, object], said: str) -> None:
         if not isinstance(following, dict):
             raise InputError(f"--set {said}: {name!r} is a value, not a section")
         inner = following
-    inner[path[-1]] = value
+    if text.strip() == "null":
+        inner.pop(path[-1], None)
+    else:
+        inner[path[-1]] = value
 
 
 def misplaced_key(error: ValidationError) -> str | None:

@@ -75,3 +75,10 @@ def test_a_decided_configuration_can_be_written_down_and_read_again() -> None:
     config = parsed(preset="flashevolve")
     table = config.model_dump(mode="json", exclude_none=True)
     assert parse_recorded(table, "config.toml") == config == parse_config(table, "config.toml")
+
+
+def test_a_limit_can_be_taken_away() -> None:
+    config = parse_config({"budget": {"minutes": 1, "proposals": 5}}, "run.toml")
+    assert with_overrides(config, ["budget.minutes=null"]).budget.limits() == {"proposals": 5}
+    with pytest.raises(InputError, match="budget: give at least one limit"):
+        with_overrides(config, ["budget.minutes=null", "budget.proposals=null"])
