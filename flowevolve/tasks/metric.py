@@ -7,6 +7,7 @@ import random
 import re
 import reprlib
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from typing import Literal
 from flowevolve._util.clock import in_thread
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
@@ -80,6 +82,7 @@ class MetricTask:
         if test is not None:
             splits["test"] = given_rows(test, "test")
         self.data = Dataset(**{split: self._examples(split, rows) for split, rows in splits.items()})
+        self._warn_of_blank_answers()
         self._input = None if program is not None else _template(input, splits["train"][0])
         if program is not None:
             _check_program(program, input)
@@ -154,6 +157,15 @@ class MetricTask:
         self._rows |= dict(zip(names, rows, strict=True))
         return [Example(name, plain_row(row, name)) for name, row in zip(names, rows, strict=True)]
 
+    def _warn_of_blank_answers(self) -> None:
+        """A metric often takes such a row for solved, as ``"" in output`` is true of any output."""
+        rows = list(self.data)
+        for name in sorted({name for row in rows for name in row.data if name.lower() in ANSWERS}):
+            blank = [row.id for row in rows if _blank(row.data.get(name))]
+            if 0 < len(blank) < len(rows):
+                said = f"column {name!r} is blank in {len(blank)} of {len(rows)} rows (the first is {blank[0]})"
+                warnings.warn(f"{said}; see that the metric can do with that", stacklevel=4)
+
     def _check_columns(self) -> None:
         """Raises: InputError if a row lacks a column of the input, or has nothing but blanks in all of them."""
         names = _FIELD.findall(self._input or "")
@@ -169,6 +181,10 @@ class MetricTask:
                     f"{example.id}: the model would be shown nothing, for all that input= names is empty; "
                     f"{_row_said(example)}; leave it out, or let input= name more columns"
                 )
+
+
+def _blank(value: JSON) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _components(prompt: object) -> Mapping[str, str]:

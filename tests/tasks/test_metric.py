@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -200,3 +201,16 @@ def test_misuse_is_told_in_a_line(arguments: Mapping[str, object], problem: str)
         MetricTask(**given)  # type: ignore[arg-type]  # wrong on purpose
     assert str(raised.value).startswith(problem)
     assert "\n" not in str(raised.value)
+
+
+def test_a_row_without_an_answer_is_named() -> None:
+    rows: list[GivenRow] = [
+        {"question": "a", "label": "x"},
+        {"question": "b", "label": " "},
+        {"question": "c", "label": 0},
+    ]
+    with pytest.warns(UserWarning, match=re.escape("column 'label' is blank in 1 of 3 rows")):
+        MetricTask("p", rows, exact)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MetricTask("p", [{"question": "a"}, {"question": "b", "label": None}], exact)
