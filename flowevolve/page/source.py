@@ -112,7 +112,7 @@ class RunSource:
         seconds = max(figures.seconds, self.projection.spent.last) if ended is None else ended.seconds
         low, high = (ended.interval if ended is not None else None) or (None, None)
         set_limits = {"seconds": config.budget.time_limit(), "target_score": config.budget.target_score}
-        limits: dict[str, JSON] = {**config.budget.limits()}
+        limits: dict[str, JSON] = dict(config.budget.limits().items())
         limits |= {name: limit for name, limit in set_limits.items() if limit is not None}
         trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         proposals = figures.proposals if ended is None else ended.proposals
