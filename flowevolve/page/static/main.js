@@ -15,6 +15,8 @@ import * as log from "./views/log.js";
 
 const VIEWS = { timeline, score: scores, queues, lineage, candidate, heat, programs, staleness, log };
 const store = new Store();
+// For those who look at the page with the tools of their browser: flowevolve.table("calls").rows()
+globalThis.flowevolve = store;
 const page = document.getElementById("page");
 let shown = null;
 
