@@ -19,7 +19,10 @@ FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
 
 
 def watch_command(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories, or folders of them")],
+    places: Annotated[
+        list[str],
+        typer.Argument(metavar="DIR|URL...", help="run directories, folders of them, or addresses of live pages"),
+    ],
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="where it listens; other than on loopback only with a token")
     ] = "127.0.0.1",
@@ -35,7 +38,7 @@ def watch_command(
     from flowevolve.page.server import serve_page
     from flowevolve.runner.watching import ANSWER
 
-    runs = [run for directory in directories for run in _runs_in(directory)]
+    runs = list(dict.fromkeys(run for place in places for run in _runs_at(place)))
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
 
@@ -55,14 +58,16 @@ def watch_command(
         raise InputError(f"watch: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
-def _runs_in(directory: Path) -> list[Path]:
-    """A run directory itself, or the run directories in a folder."""
+def _runs_at(place: str) -> list[str]:
+    """A run directory itself, the run directories in a folder, or an address."""
     from flowevolve.journal.opening import JOURNAL
+    from flowevolve.page.following import is_address
     from flowevolve.runner.overview import run_directories
 
-    if (directory / JOURNAL).is_file():
-        return [directory]
+    directory = Path(place)
+    if is_address(place) or (directory / JOURNAL).is_file():
+        return [place]
     found = run_directories(directory)
     if not found:
-        raise InputError(f"{directory}: holds no run, and there is none in its folders; give the directory of a run")
-    return found
+        raise InputError(f"{place}: holds no run, and there is none in its folders; give the directory of a run")
+    return list(map(str, found))
