@@ -1,4 +1,6 @@
-"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. They write nothing."""
+"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. Only ``report`` writes:
+its page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from flowevolve.cli.terminal import aligned, console, print_error, print_json, p
 
 if TYPE_CHECKING:
     from flowevolve._util.intervals import Interval
-    from flowevolve.runner.overview import BestFound, Overview, State
+    from flowevolve.journal.run_directory import State
+    from flowevolve.runner.overview import BestFound, Overview
 
 RUNS = Path("runs")
 _UNFINISHED: Mapping[State, str] = {
@@ -30,9 +33,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing els
 
 
 def report_command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")], as_json: AsJson = False
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")],
+    compared: Annotated[
+        list[Path] | None, typer.Option("--compare", metavar="DIR", help="another run in the page; may be repeated")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the page; by default report.html in the run directory")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print what a run came to, or how far it is."""
+    """Print what a run came to, or how far it is, and write its page: one file of HTML that needs no network."""
     from flowevolve.journal.run_directory import RESULT, read_result
     from flowevolve.runner.overview import find_best, read_overview
     from flowevolve.telemetry.summary import summarize
@@ -46,12 +56,20 @@ def report_command(
             console.print(summarize(result))
             if overview.hint:
                 print_plain(f"to go on: {overview.hint}")
+            _write_page([directory, *(compared or ())], out)
         return
     best = find_best(overview)
     if as_json:
         print_json(_unfinished_json(overview, best))
     else:
         _print_unfinished(overview, best)
+        _write_page([directory, *(compared or ())], out)
+
+
+def _write_page(directories: Sequence[Path], out: Path | None) -> None:
+    from flowevolve.page.report import REPORT, write_report
+
+    print_plain(f"its page: {write_report(directories, out or directories[0] / REPORT)}")
 
 
 def status_command(
