@@ -24,6 +24,7 @@ from flowevolve.cli.reports import compare_command, report_command, status_comma
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
 from flowevolve.cli.terminal import console, print_error, print_plain, show_logs
+from flowevolve.cli.watch import watch_command
 from flowevolve.core.stop_reasons import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -317,6 +318,7 @@ app.command("run")(run_command)
 app.command("resume")(resume_command)
 app.command("status")(status_command)
 app.command("report")(report_command)
+app.command("watch")(watch_command)
 app.command("compare")(compare_command)
 app.command("export")(export_command)
 app.command("compact")(compact_command)

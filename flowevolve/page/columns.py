@@ -27,6 +27,11 @@ def in_rows(rows: Sequence[Row]) -> list[JSON]:
     return [[plain(value) for value in row.values()] for row in rows]
 
 
+def in_object(row: Row) -> dict[str, JSON]:
+    """A row as a table from the names of its columns to their values."""
+    return {name: plain(value) for name, value in zip(row.columns(), row.values(), strict=True)}
+
+
 def plain(value: Value) -> JSON:
     """A value as JSON can hold it: numbers that are none become null."""
     if isinstance(value, float):
