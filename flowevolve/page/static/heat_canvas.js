@@ -2,6 +2,7 @@
 
 import { colour, score } from "./common.js";
 import { sequential, sequentialPixels } from "./palette.js";
+import { tame } from "./tame.js";
 
 const FONT = "11px system-ui, sans-serif";
 /** Pixels of the strip above the cells that shows the best value on each example. */
@@ -181,7 +182,7 @@ export class HeatCanvas {
       context.translate(x + right * size.cell + size.cell / 2, top - 4);
       context.rotate(-Math.PI / 2);
       context.fillStyle = place === pointed?.column || place === chosen?.column ? ink.text : ink.faint;
-      context.fillText(fitted(context, plain(matrix.examples[columns[place]]), top - 8), 0, 0);
+      context.fillText(fitted(context, tame(matrix.examples[columns[place]]), top - 8), 0, 0);
       context.restore();
     }
   }
@@ -201,7 +202,7 @@ export class HeatCanvas {
       const room = size.left - context.measureText(said).width - 26;
       context.textAlign = "left";
       if (front.has(rows[place]) && step === 1) context.fillRect(3, middle - 2, 4, 4);
-      context.fillText(fitted(context, plain(matrix.candidates[rows[place]]), room), 11, middle);
+      context.fillText(fitted(context, tame(matrix.candidates[rows[place]]), room), 11, middle);
       context.textAlign = "right";
       context.fillText(said, size.left - 8, middle);
     }
@@ -217,11 +218,6 @@ export class HeatCanvas {
     context.fillText("best of each", size.left - 8, size.above - 3 - STRIP / 2);
     context.textAlign = "left";
   }
-}
-
-/** A name without control characters, which a canvas would draw as boxes. */
-export function plain(name) {
-  return name.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }
 
 function fitted(context, text, room) {

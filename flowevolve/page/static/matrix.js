@@ -154,9 +154,9 @@ export function orderedColumns(matrix, how, { best, mean }, leader) {
   return order.sort((one, other) => low(first, one, other) || low(mean, one, other) || byName(one, other));
 }
 
-/** A value that is not measured comes before all others. */
+/** A value that is not measured comes after all others. */
 function sortable(value) {
-  return Number.isNaN(value) ? -1e300 : value;
+  return Number.isNaN(value) ? 1e300 : value;
 }
 
 /** Rows in an order: by "score", the best first; "newest" or "oldest" first. `ages` are places by row. */

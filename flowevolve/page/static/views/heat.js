@@ -2,9 +2,10 @@
 
 import { html, render } from "../vendor/htm-preact.standalone.umd.js";
 import { number, score, seconds } from "../common.js";
-import { HeatCanvas, SIZES, hatch, inks, measures, plain } from "../heat_canvas.js";
+import { HeatCanvas, SIZES, hatch, inks, measures } from "../heat_canvas.js";
 import { Matrix, orderedColumns, orderedRows } from "../matrix.js";
 import { sequential } from "../palette.js";
+import { tame } from "../tame.js";
 
 export const title = "Heat map";
 export const keys = [
@@ -276,9 +277,9 @@ class HeatView {
       html`<a href=${`#/candidate?candidate=${encodeURIComponent(candidate)}`} onClick=${(event) => {
           event.preventDefault();
           this.store.go("candidate", { candidate });
-        }}>${plain(candidate)}</a>
+        }}>${tame(candidate)}</a>
         ${about && html`<span>${about.kind}, ${about.status}, made after ${seconds(about.created)}, mean ${score(means[row])}</span>`}
-        <span>example <b>${plain(example)}</b></span>
+        <span>example <b>${tame(example)}</b></span>
         ${Number.isNaN(value) ? html`<b>not measured</b>` : html`<span><b>${score(value)}</b> (${times})</span>`}
         <span>best ${Number.isNaN(best[column]) ? "not known" : score(best[column])}${
           value === best[column] && front.has(row) ? ", reached here, on the Pareto front" : ""
@@ -302,7 +303,7 @@ function summary({ matrix, leader, best, scale, front }) {
   const alone = matrix.examples.filter((_, column) => matrix.at(leader, column) < high).length;
   const said = [
     `${number(full)} of ${many} examples are solved by a candidate, and ${number(none)} by none even in part.`,
-    `The best candidate, ${plain(matrix.candidates[leader])}, does not solve ${number(alone)} of them.`,
+    `The best candidate, ${tame(matrix.candidates[leader])}, does not solve ${number(alone)} of them.`,
   ];
   if (front.size) said.push(`${front.size === 1 ? "One candidate is" : `${number(front.size)} candidates are`} on the Pareto front.`);
   return said.join(" ");
