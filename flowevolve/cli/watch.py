@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from pathlib import Path
 from typing import Annotated
 
+import anyio.to_thread
 import typer
 
 from flowevolve._util import clock
@@ -26,10 +28,14 @@ def watch_command(
         str | None,
         typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),
     ] = None,
+    until_closed: Annotated[
+        bool, typer.Option("--until-closed", hidden=True, help="end when standard input does, too")
+    ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
     from flowevolve.page.access import is_loopback
     from flowevolve.page.server import serve_page
+    from flowevolve.runner.watching import ANSWER
 
     runs = [run for directory in directories for run in _runs_in(directory)]
     if token is None and not is_loopback(host):
@@ -37,7 +43,10 @@ def watch_command(
 
     async def go() -> None:
         async with serve_page(runs, host, port, token) as address:
-            print_plain(f"the page: {address}")
+            print_plain(f"{ANSWER}{address}")
+            if until_closed:
+                await anyio.to_thread.run_sync(sys.stdin.read)
+                return
             with ending_signals() as signals:
                 async for _ in signals:
                     return

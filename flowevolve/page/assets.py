@@ -15,6 +15,8 @@ MAIN = "main.js"
 VENDOR = "vendor/"
 _IMPORT = re.compile(r'^import (?:(\w+)|\{([^}]*)\}|\* as (\w+)) from "(\.[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (async function|function\*?|class|const) (\w+)", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*[\s\S]*?\*/)\n", re.MULTILINE)
+"""A comment on lines of its own."""
 _FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
 _VENDORED = {"vendor/uPlot.iife.min.js": "exports.uPlot = uPlot;"}
 """Vendored scripts that define a global name, and what exports it; the others know ``exports``."""
@@ -80,10 +82,11 @@ def _as_function(path: str, source: str) -> str:
         return f"const {names} = {module};"
 
     exported = [found[2] for found in _EXPORT.finditer(source)]
-    plain = _EXPORT.sub(r"\1 \2", _IMPORT.sub(imported, source))
+    plain = _EXPORT.sub(r"\1 \2", _IMPORT.sub(imported, _COMMENT.sub("", source)))
     if wrong := _FORBIDDEN.search(plain):
-        line = plain[: wrong.start()].count("\n") + 1
-        raise ValueError(f"{path}:{line}: {wrong[0].strip()}: see static/README.md for the forms of import and export")
+        raise ValueError(
+            f"{path}: {plain[wrong.start() :].splitlines()[0]}: see static/README.md for the forms of import and export"
+        )
     return f'"use strict";\n{plain}\nObject.assign(exports, {{ {", ".join(exported)} }});'
 
 

@@ -79,6 +79,7 @@ function joined(key) {
 function unpacked(column, length) {
   if (column == null) return new Array(length).fill(null);
   if (Array.isArray(column)) return column;
+  if (column.first != null) return Array.from({ length }, (_, place) => column.first + place);
   return column.places.map((place) => column.values[place]);
 }
 
