@@ -15,7 +15,7 @@ export const SIZES = { small: [4, 3], medium: [14, 6], large: [22, 18] };
 export function measures(size, rows, columns, width, labels) {
   const [height, least] = SIZES[size];
   const left = width < 520 ? 112 : 140;
-  const cell = Math.max(least, Math.min(36, Math.floor((width - left) / Math.max(columns, 1))));
+  const cell = Math.max(least, Math.min(48, Math.floor((width - left) / Math.max(columns, 1))));
   const above = (cell >= 11 ? Math.min(90, 18 + labels * 7) : 6) + STRIP + 4;
   return { left, above, cell, height, width: left + cell * columns, total: above + height * rows };
 }

@@ -114,10 +114,10 @@ class HeatView {
         </div>
         <p class="summary">${summary(this.picture)}</p>
         <div class="said" aria-live="polite"></div>
-        <div class="map" tabindex="0" role="application" aria-roledescription="heat map"
+        <div class="place"><div class="map" tabindex="0" role="application" aria-roledescription="heat map"
           aria-label="Scores by candidate and example. Arrow keys go from cell to cell, Enter opens the candidate.">
           <div class="sizer"><canvas></canvas></div>
-        </div>
+        </div></div>
         <div class="legend"></div>`,
       this.element,
     );
@@ -132,7 +132,7 @@ class HeatView {
   begin(map) {
     this.drawn = { map, canvas: new HeatCanvas(map.querySelector("canvas")), sizer: map.querySelector(".sizer") };
     this.observer.disconnect();
-    this.observer.observe(map);
+    this.observer.observe(map.parentElement);
     map.addEventListener("scroll", () => this.draw(), { passive: true });
     map.addEventListener("mousemove", (event) => this.point(this.cellAt(event)));
     map.addEventListener("mouseleave", () => this.point(null));
@@ -156,8 +156,10 @@ class HeatView {
     if (!map?.clientWidth) return;
     const { rows, columns, matrix } = this.picture;
     const labels = Math.max(...matrix.examples.map((name) => name.length));
-    const size = measures(this.choice.size, rows.length, columns.length, map.clientWidth, labels);
+    const room = map.parentElement.clientWidth - 16; // without a scroll bar
+    const size = measures(this.choice.size, rows.length, columns.length, room, labels);
     this.picture.size = size;
+    map.style.width = size.width <= room ? `${size.width + 16}px` : "";
     sizer.style.width = `${size.width}px`;
     sizer.style.height = `${size.total}px`;
     map.style.height = `${Math.min(size.total + 14, Math.max(260, innerHeight - 300))}px`;

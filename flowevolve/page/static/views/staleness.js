@@ -1,7 +1,7 @@
 // The staleness ledger: each item that had missed changes of the pool, and what was made of it.
 
 import { html, render } from "../vendor/htm-preact.standalone.umd.js";
-import { colour, number, seconds } from "../common.js";
+import { colour, number, score, seconds } from "../common.js";
 import { RowList } from "../row_list.js";
 import { tame } from "../tame.js";
 import { WordDiff } from "../word_diff.js";
@@ -228,15 +228,25 @@ function Details({ store, judgement, outcome }) {
       store.go(view, params);
     }}>${text}</a>`;
   const named = (id) => link("candidate", { candidate: id }, tame(id));
+  const made = repairOf(store, item);
   const changes = gap === 1 ? "one change" : `${number(gap)} changes`;
   return html`<p>When ${tame(stage)} took item ${tame(item)} at ${seconds(time)}, it had missed ${changes} of the pool.
       The policy said <b>${policy}</b>. <b>${tame(word)}</b>: ${meaning}.</p>
     ${reason && html`<p>The judge's reason: ${tame(reason)}</p>`}
     ${error && html`<p>The judge's reply could not be read: ${tame(error)}</p>`}
     <p class="links">${candidate && html`<span>candidate ${named(candidate)}</span>`}
+      ${made && html`<span>made again as ${named(made.id)}, ${made.status}${made.score == null ? "" : `, score ${score(made.score)}`}</span>`}
       ${parent && html`<span>made from ${named(parent)}</span>`} ${head && html`<span>newer candidate ${named(head)}</span>`}
       ${link("timeline", { item }, "in the timeline")} ${link("log", { item }, "its events")}</p>
     ${candidate && parent && html`<${Edits} store=${store} candidate=${candidate} parent=${parent} head=${head} patch=${patch} />`}`;
+}
+
+/** The candidate that an item's repair made, or null. */
+function repairOf(store, item) {
+  const candidates = store.table("candidates");
+  const kinds = candidates.column("kind");
+  const place = candidates.column("item").findIndex((each, at) => each === `${item}.r` && kinds[at] === "repair");
+  return place < 0 ? null : candidates.row(place);
 }
 
 /** The edit as it was made and, if it was repaired, as it was applied to the newer candidate. */
