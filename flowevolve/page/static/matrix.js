@@ -104,7 +104,7 @@ export class Matrix {
   }
 
   /**
-   * The rows on the Pareto front of those that are given, oldest first, `best` being their best values by column.
+   * Which of the rows, given the oldest first, are on their Pareto front, `best` being their best values by column.
    *
    * An example's front is made of the rows that reach its best value. From the lowest mean up, a row is dropped if
    * each front that it is on holds another row that is left: so a row stays only if it is the last of some front.
