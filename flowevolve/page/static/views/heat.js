@@ -7,7 +7,7 @@ import { Matrix, orderedColumns, orderedRows } from "../matrix.js";
 import { sequential } from "../palette.js";
 import { tame } from "../tame.js";
 
-export const title = "Heat map";
+export const title = "Examples";
 export const keys = [
   ["arrows, Page Up, Page Down, Home, End", "go from cell to cell, when the map has the focus"],
   ["Enter", "open the candidate of the chosen cell"],
@@ -19,7 +19,7 @@ const COLUMNS = { failed: "failed by all first", leader: "failed by the best fir
 
 export function mount(element, store) {
   const view = new HeatView(element, store);
-  view.update(new Set(["scores"]));
+  view.take();
   return view;
 }
 
@@ -33,11 +33,15 @@ class HeatView {
     this.chosen = { candidate: store.params.candidate ?? null, example: store.params.example ?? null };
     this.pointed = null;
     this.drawn = { map: null };
+    /** When more may be taken in, and the timer until then. */
+    this.ready = 0;
+    this.later = null;
     this.observer = new ResizeObserver(() => this.layOut());
   }
 
   unmount() {
     this.observer.disconnect();
+    clearTimeout(this.later);
     cancelAnimationFrame(this.frame);
     render(null, this.element);
   }
@@ -49,9 +53,18 @@ class HeatView {
       return;
     }
     if (!changed.has("scores") && !changed.has("candidates")) return;
+    this.later ??= setTimeout(() => this.take(), Math.max(0, this.ready - performance.now()));
+  }
+
+  /** Take in what is new; where there is much, that is done more seldom, so that the page stays quick. */
+  take() {
+    const began = performance.now();
+    clearTimeout(this.later);
+    this.later = null;
     const table = this.store.table("scores");
     for (const matrix of Object.values(this.matrices)) matrix.take(table);
     this.arrange();
+    this.ready = performance.now() + 20 * (performance.now() - began);
   }
 
   /** Put rows and columns in their order, and show all anew. */
