@@ -132,4 +132,9 @@ async def test_the_ledger_and_the_log_count_what_the_tables_hold(report: Path, t
         kind, count = Counter(row.kind for row in events).most_common(1)[0]
         await choose(tab, "kind", kind)
         await tab.until(f"document.querySelector('.summary').innerText === '{count} of {len(events):,} events'")
+        await choose(tab, "kind", "")
+        await choose(tab, "level", "info")
+        notable = sum(row.level != "debug" for row in events)
+        assert 0 < notable < len(events)
+        await tab.until(f"document.querySelector('.summary').innerText === '{notable} of {len(events):,} events'")
     assert tab.problems == []
