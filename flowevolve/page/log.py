@@ -7,6 +7,7 @@ import json
 from flowevolve._util.json_types import JSON
 from flowevolve.core.events import Event
 from flowevolve.page.tables import LogRow
+from flowevolve.telemetry.logs import level_name
 
 LONGEST = 600
 """Characters of what is said of an event."""
@@ -20,7 +21,9 @@ def log_row(event: Event) -> LogRow:
     rest = {name: _short(value) for name, value in data.items() if name not in ("stage", "item", "candidate")}
     said = json.dumps(rest, ensure_ascii=False) if rest else ""
     stage, item, candidate = (_text(data.get(name)) for name in ("stage", "item", "candidate"))
-    return LogRow(event.seq, event.time, event.kind, stage, item, candidate, _cut(said, LONGEST))
+    return LogRow(
+        event.seq, event.time, event.kind, stage, item, candidate, _cut(said, LONGEST), level_name(event.kind)
+    )
 
 
 def _text(value: JSON) -> str | None:

@@ -431,3 +431,5 @@ class LogRow(Row, table="log", key=("seq",)):
     candidate: str | None
     said: str
     """Its other fields as JSON, cut to 600 characters."""
+    level: str
+    """warning or info, as in the logs; debug where the event is in the journal only."""

@@ -61,3 +61,8 @@ def log_event(event: Event) -> None:
     level = _LEVELS.get(event.kind)
     if level is not None:
         logger().log(level, event.kind, run_seconds=round(event.time, 3), **event.data)
+
+
+def level_name(kind: str) -> str:
+    """The level of the events of a kind: warning, info, or debug if they are in the journal only."""
+    return logging.getLevelName(_LEVELS.get(kind, logging.DEBUG)).lower()

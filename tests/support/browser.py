@@ -65,8 +65,10 @@ class Tab:
             await anyio.sleep(0.02)
 
     async def press(self, key: str) -> None:
+        """Press a key, which is a character or has a name such as ArrowDown."""
+        text = key if len(key) == 1 else ""
         for kind in ("keyDown", "keyUp"):
-            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "")
 
     async def picture(self, path: Path) -> None:
         """Write a picture of what is seen, as PNG."""

@@ -1,7 +1,8 @@
 // The shell: opens the data, shows the head of the page, and changes between views.
 
 import { html, render } from "./vendor/htm-preact.standalone.umd.js";
-import { score, seconds } from "./common.js";
+import { Head } from "./head.js";
+import { toggleHelp } from "./help.js";
 import { Store, embedded, follow } from "./store.js";
 import * as timeline from "./views/timeline.js";
 import * as scores from "./views/score.js";
@@ -30,37 +31,15 @@ function route() {
 }
 
 function showHead(view) {
-  const about = store.about();
-  const best = about.best == null ? "nothing is scored yet" : `${score(about.seed_score)} → ${score(about.best_score)}`;
-  render(
-    html`<div class="head">
-        <h1>${about.name}</h1>
-        <span class="state ${about.state.replace(" ", "-")}">${about.state}</span>
-        ${store.runs.size > 1 &&
-        html`<select aria-label="run" onChange=${(event) => {
-          store.run = event.target.value;
-          store.go(view);
-        }}>
-          ${[...store.runs.keys()].map((name) => html`<option value=${name} selected=${name === store.run}>${name}</option>`)}
-        </select>`}
-        <span class="fact">${about.algorithm} (${about.mode}) on ${about.task}${about.simulated ? ", simulated" : ""}</span>
-        <span class="fact">best ${best}</span>
-        <span class="fact">${seconds(about.seconds)}</span>
-        ${store.notice && html`<span class="notice" role="status">${store.notice}</span>`}
-        <button class="theme" onClick=${changeTheme} title="dark or light">◐</button>
-      </div>
-      <nav aria-label="views">
-        ${Object.entries(VIEWS).map(
-          ([name, { title }], place) =>
-            html`<a href="#/${name}" class=${name === view ? "here" : ""} aria-current=${name === view ? "page" : null}
-              title="key ${place + 1}" onClick=${(event) => {
-                event.preventDefault();
-                store.go(name);
-              }}>${title}</a>`,
-        )}
-      </nav>`,
-    page.querySelector("header"),
-  );
+  const act = { go: (name) => store.go(name), run: (name) => lookAt(name, view), theme: changeTheme, help: () => toggleHelp(VIEWS, view) };
+  const header = page.querySelector("header");
+  render(html`<${Head} store=${store} views=${VIEWS} view=${view} act=${act} />`, header);
+}
+
+/** Look at another run, in the same view. */
+function lookAt(name, view) {
+  store.run = name;
+  store.go(view);
 }
 
 function showFoot() {
@@ -85,21 +64,48 @@ function show(changed) {
   const main = page.querySelector("main");
   main.replaceChildren();
   main.className = `view-${view}`;
+  main.tabIndex = -1;
   shown = { place, view: VIEWS[view].mount(main, store) };
+  scrollTo(0, 0);
+  page.querySelector("nav .here").scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function changeTheme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  setTheme(dark ? "light" : "dark");
+}
+
+/** Draw all in a theme; canvases have its colours only when their view is mounted anew. */
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
   shown = (shown?.view.unmount(), null);
   show(new Set());
 }
 
+/** Paper is white. */
+function printLight() {
+  const before = document.documentElement.dataset.theme;
+  setTheme("light");
+  addEventListener("afterprint", () => setTheme(before), { once: true });
+}
+
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(input|textarea|select)$/i.test(event.target.tagName)) return;
-  const view = Object.keys(VIEWS)[Number(event.key) - 1];
-  if (view) store.go(view);
+  const names = Object.keys(VIEWS);
+  const view = route();
+  const beside = (list, name, by) => list[(list.indexOf(name) + by + list.length) % list.length];
+  const acts = {
+    n: () => store.go(beside(names, view, 1)),
+    p: () => store.go(beside(names, view, -1)),
+    r: () => store.runs.size > 1 && lookAt(beside([...store.runs.keys()], store.run, 1), view),
+    t: changeTheme,
+    "?": () => toggleHelp(VIEWS, view),
+  };
+  if (document.querySelector("dialog[open]") && event.key !== "?") return;
+  if (names[Number(event.key) - 1]) store.go(names[Number(event.key) - 1]);
+  else acts[event.key]?.();
 }
 
 async function open() {
@@ -109,6 +115,8 @@ async function open() {
   store.subscribe(show);
   addEventListener("hashchange", () => show(new Set()));
   addEventListener("keydown", onKey);
+  addEventListener("beforeprint", printLight);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(document.documentElement.dataset.theme));
   show(new Set());
 }
 
