@@ -5,7 +5,7 @@ import { inOrder, union, lengthWithin } from "./steps.js";
 /** Ways to arrange lanes, and what each is called. */
 export const ARRANGEMENTS = { stage: "stage", worker: "worker", slot: "request slot" };
 /** A stage without requests whose work takes less than this share of the run has no lane. */
-const NOTHING = 0.001;
+const NOTHING = 0.01;
 
 /** Stretches of one row, in the order of their beginnings. A reference is the place of a call, or -1 less that of work. */
 export class Row {

@@ -12,9 +12,9 @@ const NARROW = 640;
 
 /** The colours of the present theme. */
 export function theme(context) {
-  const names = ["back", "panel", "text", "faint", "line", "accent", "good", "bad", "blue", "orange", "green", "purple", "sky", "grey"];
+  const names = ["back", "red", "yellow", "panel", "text", "faint", "line", "accent", "good", "bad", "blue", "orange", "green", "purple", "sky", "grey"];
   const colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
-  return { ...colours, hatched: hatch(context, colours.line), font: "12px system-ui, -apple-system, sans-serif" };
+  return { ...colours, hatched: hatch(context, colours.faint), font: "12px system-ui, -apple-system, sans-serif" };
 }
 
 /** The colour of each call and of each span of work, by place. */
@@ -42,7 +42,7 @@ export function layout(lanes, strips, width) {
   const right = narrow ? 8 : 14;
   const label = narrow ? 16 : 0;
   const rows = lanes.reduce((sum, lane) => sum + lane.rows.length, 0);
-  const row = Math.min(15, (narrow ? 260 : 400) / Math.max(1, rows));
+  const row = Math.min(15, (narrow ? 260 : 320) / Math.max(1, rows));
   let y = OVERVIEW + 14;
   const placed = lanes.map((lane) => {
     y += label;
@@ -85,7 +85,7 @@ export function paint(context, scene) {
     });
   }
   found.fill(context);
-  paintNone(context, scene);
+  paintStill(context, scene);
   for (const strip of at.strips) paintStrip(context, scene, strip);
   context.restore();
   paintLabels(context, scene);
@@ -131,6 +131,7 @@ function paintIdle(context, scene, { lane, y, height }) {
   context.fillStyle = colours.panel;
   context.fillRect(at.left, y, at.plot, height);
   context.fillStyle = colours.hatched;
+  context.globalAlpha = 0.45;
   const { joined } = lane;
   let since = Math.max(0, view.from);
   const gap = (to) => {
@@ -142,6 +143,7 @@ function paintIdle(context, scene, { lane, y, height }) {
     since = Math.max(since, joined[place + 1]);
   }
   gap(end);
+  context.globalAlpha = 1;
 }
 
 function paintGrid(context, scene, ticks) {
@@ -152,25 +154,32 @@ function paintGrid(context, scene, ticks) {
   context.globalAlpha = 1;
 }
 
-/** Bands over everything where no request was in flight. */
-function paintNone(context, scene) {
-  const { layout: at, view, colours, none } = scene;
+/** A bar above the lanes where few requests were in flight, and bands over everything where none was. */
+function paintStill(context, scene) {
+  const { layout: at, colours, none, few } = scene;
+  context.fillStyle = colours.orange;
+  eachWide(scene, few, (left, wide) => context.fillRect(left, OVERVIEW + 6, wide, 4));
   context.fillStyle = colours.bad;
-  let last = -1;
-  for (const [from, to] of none) {
+  eachWide(scene, none, (left, wide) => {
+    context.fillRect(left, OVERVIEW + 6, wide, 4);
+    context.globalAlpha = 0.22;
+    context.fillRect(left, OVERVIEW + 12, wide, at.bottom - OVERVIEW - 12);
+    context.globalAlpha = 1;
+  });
+}
+
+/** Each stretch in view, those that are narrower than a pixel joined to the one before. */
+function eachWide(scene, stretches, draw) {
+  const { view } = scene;
+  let last = -Infinity;
+  for (const [from, to] of stretches) {
     if (to < view.from || from > view.to) continue;
     const left = across(scene, from);
-    const wide = across(scene, to) - left;
-    if (wide < 1 && left - last < 2) continue;
-    last = left + wide;
-    if (wide >= 1) {
-      context.globalAlpha = 0.22;
-      context.fillRect(left, OVERVIEW + 12, wide, at.bottom - OVERVIEW - 12);
-    }
-    context.globalAlpha = wide >= 1 ? 1 : 0.5;
-    context.fillRect(left, OVERVIEW + 7, Math.max(1, wide), 3);
+    const right = across(scene, to);
+    if (right - left < 1 && left - last < 1) continue;
+    last = right;
+    draw(left, Math.max(1, right - left));
   }
-  context.globalAlpha = 1;
 }
 
 /** The whole run, small, with the part that is in view. */
@@ -178,7 +187,8 @@ function paintOverview(context, scene) {
   const { layout: at, view, end, steps, colours, none } = scene;
   context.fillStyle = colours.panel;
   context.fillRect(at.left, 0, at.plot, OVERVIEW);
-  const { means } = steps.columns(0, end, Math.max(1, Math.floor(at.plot)));
+  scene.overview ??= steps.columns(0, end, Math.max(1, Math.floor(at.plot)));
+  const { means } = scene.overview;
   const most = Math.max(1, ...means);
   context.fillStyle = colours.grey;
   means.forEach((mean, column) => {
@@ -229,7 +239,7 @@ function topOf(strip, means, highest) {
 function paintLine(context, scene, { times, values, colour: named, stepped }, height) {
   const { view, colours } = scene;
   context.strokeStyle = colours[named];
-  context.lineWidth = 1.5;
+  context.lineWidth = 1.25;
   context.beginPath();
   const first = Math.max(0, firstAbove(times, view.from) - 1);
   let before = null;
@@ -295,9 +305,9 @@ function fitted(context, text, width) {
 
 /** A share from 0 to 1 as "41 %"; a small one is not called none. */
 export function percent(share) {
-  if (share > 0 && share < 0.005) return "under 1 %";
-  if (share < 1 && share > 0.995) return "over 99 %";
-  return `${Math.round(share * 100)} %`;
+  if (share > 0 && share < 0.005) return "under 1\u00a0%";
+  if (share < 1 && share > 0.995) return "over 99\u00a0%";
+  return `${Math.round(share * 100)}\u00a0%`;
 }
 
 /** The frame around the chosen stretch, and the line at the pointer. */

@@ -18,22 +18,27 @@ export function Summary({ about, data, steps, still, written, live }) {
     ${" "}${number(steps.most)}; ${number(Math.round(rate), true)} tokens/s were written. ${stillSaid(still, data.end)}${ended}${coming}</p>`;
 }
 
-function stillSaid({ none, nothing, few, limit }, end) {
-  if (!none) return "";
-  const nothingSaid = nothing > 0 ? `Nothing was in flight for ${seconds(nothing)} (${percent(nothing / end)})` : "There was always something in flight";
-  return limit > 1 && few > nothing ? `${nothingSaid}, and fewer than ${limit} requests for ${seconds(few)} (${percent(few / end)}) of the run.` : `${nothingSaid}.`;
+function stillSaid({ secondsNone, secondsFew, limit }, end) {
+  const none = secondsNone > 0 ? `Nothing was in flight for ${seconds(secondsNone)} (${percent(secondsNone / end)})` : "There was always something in flight";
+  if (limit <= 1 || secondsFew <= secondsNone) return `${none}.`;
+  return html`${none}, and fewer than ${limit} requests for <strong>${seconds(secondsFew)} (${percent(secondsFew / end)})</strong> of the run.`;
 }
 
 /** Which colour is what. */
-export function Legend({ data, colouring, strips }) {
+export function Legend({ data, colouring, strips, lanes, limit }) {
   const column = data.calls.column(colouring === "stage" ? "stage" : "role");
-  const names = colouring === "stage" ? data.stages : [...new Set(column)];
-  const entries = names.map((name, place) => [name, colouring === "stage" ? stageColour(place) : roleColour(name)]);
+  const shown = new Set([...column, ...(colouring === "stage" ? lanes.map((lane) => lane.name) : [])]);
+  const entries =
+    colouring === "stage"
+      ? data.stages.map((name, place) => [name, stageColour(place)]).filter(([name]) => shown.has(name))
+      : [...shown].map((name) => [name, roleColour(name)]);
   if (data.calls.column("outcome").includes("failed")) entries.push(["failed", colour("bad")]);
+  if (colouring === "role" && lanes.some((lane) => lane.what === "work")) entries.push(["work on items", colour("grey")]);
   const lines = strips.flatMap(({ strip }) => strip.lines).map((line) => [line.name, colour(line.colour)]);
   const mark = (kind) => ([name, value]) => html`<li><i class=${kind} style=${{ background: value }}></i>${name}</li>`;
   return html`<ul class="legend" aria-label="colours">${entries.map(mark("box"))}${lines.map(mark("line"))}
-    <li><i class="hatch"></i>idle</li><li><i class="none"></i>nothing in flight</li></ul>`;
+    <li><i class="hatch"></i>idle</li><li><i class="none"></i>nothing in flight</li>
+    ${limit > 1 && html`<li><i class="few"></i>fewer than ${limit} in flight</li>`}</ul>`;
 }
 
 /** The stretch that is chosen, and where one can go from it. */
@@ -50,15 +55,19 @@ export function Chosen({ found, store }) {
 }
 
 /** The longest stretches in which the run stood still or nearly so. */
-export function StillTable({ still, end, look }) {
-  const { stretches, limit } = still;
-  if (!stretches.length) return null;
-  return html`<section><h2>What stood still</h2><table><thead><tr><th class="number">lasted</th><th class="number">from</th><th>in flight</th><th>why</th></tr></thead>
-    <tbody>${stretches.map(
-      ({ from, to, nothing, why }) => html`<tr class=${nothing ? "nothing" : ""}><td class="number"><button onClick=${() => look(from, to)}
-        title="show it in the timeline">${seconds(to - from)}</button></td><td class="number">${seconds(from)}</td>
-        <td>${nothing ? "nothing" : limit > 2 ? `fewer than ${limit}` : "one"}</td><td>${why}</td></tr>`,
+export function StillTable({ still, look }) {
+  if (!still.stretches.length) return null;
+  return html`<section><h2>What stood still</h2><table><thead><tr><th class="number">lasted</th><th class="number">from</th>
+    <th class="number">in flight</th><th>why</th></tr></thead><tbody>${still.stretches.map(
+      ({ from, to, nothing, inFlight, why }) => html`<tr class=${nothing ? "nothing" : ""}><td class="number"><button onClick=${() => look(from, to)}
+        title="show it in the timeline">${seconds(to - from)}</button></td><td class="number">${moment(from)}</td>
+        <td class="number">${nothing ? "nothing" : inFlight.toFixed(1)}</td><td>${why}</td></tr>`,
     )}</tbody></table></section>`;
+}
+
+/** A time since the run began. */
+export function moment(time) {
+  return time > 0 ? seconds(time) : "0 s";
 }
 
 /** The lanes as a table. */
@@ -71,5 +80,5 @@ export function LaneTable({ lanes, arrangement }) {
         <td class="number">${seconds(lane.busy)}</td><td class="number">${percent(lane.idle)}</td></tr>`,
     )}</tbody></table>
     <p class="hint">Busy is the time in which at least one of the lane's rows was at work.${lanes.slight.length
-      ? ` No lane is shown for ${lanes.slight.join(", ")}: without requests, and at work for less than 0.1 % of the run.` : ""}</p></section>`;
+      ? ` No lane is shown for ${lanes.slight.join(", ")}: without requests, and at work for less than 1 % of the run.` : ""}</p></section>`;
 }

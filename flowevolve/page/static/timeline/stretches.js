@@ -5,11 +5,11 @@ const FEW = 0.1;
 
 /**
  * The stretches in which no request was in flight, and those in which there were few, the longest first:
- * {from, to, nothing (whether none was in flight), why}.
+ * {from, to, nothing (whether none was in flight), inFlight (the mean), why}; and all of them as `none` and `few`.
  * `steps` are all requests in flight, `byStage` those of each stage by its name, `data` what `collected` returns.
  */
 export function stillStretches(store, data, steps, byStage, most = 12) {
-  if (!steps.times.length) return { stretches: [], nothing: 0, few: 0, limit: 0 };
+  if (!steps.times.length) return { stretches: [], none: [], few: [], limit: 0, secondsNone: 0, secondsFew: 0 };
   const none = steps.below(0.5, 0, data.end);
   const limit = Math.max(1, Math.ceil(FEW * steps.most));
   const few = steps.below(limit, 0, data.end);
@@ -20,8 +20,12 @@ export function stillStretches(store, data, steps, byStage, most = 12) {
   ];
   longest.sort((a, b) => b.to - b.from - (a.to - a.from));
   const known = facts(store);
-  const shown = longest.slice(0, most).map((each) => ({ ...each, why: why(each, data, known, byStage, steps) }));
-  return { stretches: shown, none, nothing: sum(none), few: sum(few), limit, count: none.length };
+  const shown = longest.slice(0, most).map((each) => ({
+    ...each,
+    inFlight: each.nothing ? 0 : steps.mean(each.from, each.to),
+    why: why(each, data, known, byStage, steps),
+  }));
+  return { stretches: shown, none, few, limit, secondsNone: sum(none), secondsFew: sum(few) };
 }
 
 /** Whether a stretch is hardly more than one in which nothing was in flight, which is told of already. */
@@ -47,21 +51,29 @@ function facts(store) {
     paused,
     moves,
     refused: when("budget.refused"),
+    begun: begun(store.table("spans")),
     stopping: when("run.stopping")[0] ?? Infinity,
     stopped: when("run.stop")[0] ?? Infinity,
   };
 }
 
+/** When the work before the first flow had ended. */
+function begun(spans) {
+  const place = spans.column("stage").indexOf("init");
+  return place < 0 ? 0 : (spans.column("done")[place] ?? Infinity);
+}
+
 function why(stretch, data, known, byStage, steps) {
-  const { from, to } = stretch;
+  const { from, to, nothing } = stretch;
   const near = (time) => time >= from - 0.001 && time < to;
   if (known.paused.some(([begin, end]) => begin < to && end > from)) return "The run was paused.";
   const told = known.moves.findLast((move) => ["limits", "server", "endpoint"].includes(move.kind) && near(move.seconds));
   if (told) return `${{ limits: "Rate limit", server: "Server", endpoint: "Endpoint" }[told.kind]}: ${told.reason || told.subject}.`;
-  const doing = stretch.nothing ? quietly(stretch, data) : few(stretch, data, known, byStage, steps);
+  const doing = nothing ? quietly(stretch, data) : few(stretch, data, known, byStage, steps);
+  if (known.begun >= (from + to) / 2) return `Before the first flow, while the seed was measured. ${doing}`;
   if (from >= known.stopped) return `After the run's end. ${doing}`;
   if (known.stopping <= (from + to) / 2) return `The run was ending: nothing new was begun. ${doing}`;
-  if (stretch.nothing && known.refused.some(near)) return "There was no room in the budget for more work.";
+  if (nothing && known.refused.some(near)) return "There was no room in the budget for more work.";
   return doing;
 }
 
@@ -71,9 +83,10 @@ function few({ from, to }, data, known, byStage, steps) {
   shares.sort((a, b) => b[1] - a[1]);
   const all = steps.mean(from, to);
   const main = shares.filter(([, mean]) => mean > 0.2 * all).map(([stage]) => stage);
-  const said = `Only ${main.join(" and ")} had requests, ${all.toFixed(1)} in flight on average`;
   const waiting = waitingItems(data, (from + to) / 2);
-  if (known.mode === "sync") return `Lockstep: everything else waited for ${main.join(" and ")} (${all.toFixed(1)} in flight on average).`;
+  if (known.mode === "sync" && main.length === 1) return `Lockstep: everything else waited for ${main[0]}.`;
+  if (known.mode === "sync") return `Lockstep: ${main.join(", ")}, one after the other, each for itself.`;
+  const said = `Only ${main.join(" and ")} had requests`;
   return waiting ? `${said}; ${waiting}.` : `${said}.`;
 }
 

@@ -1,11 +1,10 @@
 // Timeline: when which stage, worker or request was at work, how much was in flight, and what stood still and why.
 
 import { html, render } from "../vendor/htm-preact.standalone.umd.js";
-import { number, seconds } from "../common.js";
 import { Chart } from "../timeline/chart.js";
 import { ARRANGEMENTS, arranged, collected } from "../timeline/lanes.js";
 import { coloured, layout, theme } from "../timeline/paint.js";
-import { Legend, LaneTable, StillTable, Summary, Chosen } from "../timeline/panels.js";
+import { Chosen, LaneTable, Legend, StillTable, Summary, moment } from "../timeline/panels.js";
 import { Steps } from "../timeline/steps.js";
 import { stillStretches } from "../timeline/stretches.js";
 import { told } from "../timeline/told.js";
@@ -110,7 +109,8 @@ class Timeline {
       this.chart.show({
         data,
         steps,
-        none: still.none ?? [],
+        none: still.none,
+        few: still.few,
         end: data.end,
         view: this.chart.scene?.view ?? { from: 0, to: data.end },
         colours: this.colours,
@@ -196,8 +196,9 @@ class Timeline {
         <span class="zoom"><button aria-label="zoom out" disabled=${whole} onClick=${() => this.chart.zoom(2)}>−</button>
         <button aria-label="zoom in" onClick=${() => this.chart.zoom(0.5)}>+</button>
         <button disabled=${whole} onClick=${() => this.chart.look(0, scene.end)}>whole run</button></span>
-        <span class="window">${seconds(scene.view.from)} to ${seconds(scene.view.to)}</span>
-        <${Legend} data=${this.data} colouring=${this.colouring} strips=${scene.layout.strips} />`,
+        <span class="window">${moment(scene.view.from)} to ${moment(scene.view.to)}</span>
+        <${Legend} data=${this.data} colouring=${this.colouring} strips=${scene.layout.strips}
+          lanes=${this.lanes.lanes} limit=${this.still.limit} />`,
       this.parts.tools,
     );
   }
@@ -218,7 +219,7 @@ class Timeline {
       this.parts.chart.focus({ preventScroll: true });
     };
     render(
-      html`<${StillTable} still=${still} end=${data.end} look=${look} /><${LaneTable} lanes=${this.lanes} arrangement=${this.arrangement} />`,
+      html`<${StillTable} still=${still} look=${look} /><${LaneTable} lanes=${this.lanes} arrangement=${this.arrangement} />`,
       this.parts.panels,
     );
   }
