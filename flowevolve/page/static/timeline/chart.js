@@ -1,7 +1,7 @@
 // The timeline's canvas and what one does on it: zooming, moving, pointing, and going from stretch to stretch by keys.
 
 import { Surface } from "../canvas.js";
-import { OVERVIEW_HEIGHT, across, paint, paintOver } from "./paint.js";
+import { OVERVIEW, across, paint, paintOver } from "./paint.js";
 import { firstAbove } from "./steps.js";
 
 const SLIP = 4;
@@ -126,7 +126,7 @@ export class Chart {
     const [a, b] = [across(this.scene, this.drag.time), this.drag.x].sort((one, other) => one - other);
     context.fillStyle = this.scene.colours.accent;
     context.globalAlpha = 0.2;
-    context.fillRect(a, OVERVIEW_HEIGHT + 4, b - a, layout.bottom - OVERVIEW_HEIGHT - 4);
+    context.fillRect(a, OVERVIEW + 4, b - a, layout.bottom - OVERVIEW - 4);
     context.globalAlpha = 1;
   }
 
@@ -151,7 +151,7 @@ export class Chart {
   dragAt(x, y, shift) {
     const { view, end } = this.scene;
     const whole = { from: 0, to: end };
-    if (y > OVERVIEW_HEIGHT) return shift ? { kind: "brush", time: this.timeAt(x) } : { kind: "move" };
+    if (y > OVERVIEW) return shift ? { kind: "brush", time: this.timeAt(x) } : { kind: "move" };
     const { left, plot } = this.scene.layout;
     const [begin, stop] = [view.from, view.to].map((time) => left + (time / end) * plot);
     if (Math.abs(x - begin) <= EDGE) return { kind: "brush", overview: true, time: view.to };
@@ -168,10 +168,10 @@ export class Chart {
       return;
     }
     if (!this.drag) {
-      this.pointer = event.pointerType === "mouse" && y > OVERVIEW_HEIGHT ? x : null;
+      this.pointer = event.pointerType === "mouse" && y > OVERVIEW ? x : null;
       this.over.redraw();
-      this.parent.style.cursor = y <= OVERVIEW_HEIGHT ? "col-resize" : "";
-      this.events.point(y > OVERVIEW_HEIGHT ? this.hit(x, y) : null, x, y);
+      this.parent.style.cursor = y <= OVERVIEW ? "col-resize" : "";
+      this.events.point(y > OVERVIEW ? this.hit(x, y) : null, x, y);
       return;
     }
     const { drag, scene } = this;
@@ -211,7 +211,7 @@ export class Chart {
     this.drag = null;
     if (!drag || event.type === "pointercancel" || drag.kind === "pinch") return;
     if (drag.kind === "brush" && !drag.overview && drag.moved) this.between(drag.time, this.timeAt(drag.x));
-    else if (!drag.moved && drag.y > OVERVIEW_HEIGHT) this.choose(this.hit(drag.x, drag.y));
+    else if (!drag.moved && drag.y > OVERVIEW) this.choose(this.hit(drag.x, drag.y));
     this.over.redraw();
   }
 

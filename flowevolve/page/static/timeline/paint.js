@@ -4,7 +4,8 @@ import { colour, number, roleColour, seconds, stageColour } from "../common.js";
 import { Rectangles, hatch, niceStep, timeTicks } from "../canvas.js";
 import { firstAbove } from "./steps.js";
 
-const OVERVIEW = 34;
+/** How high the overview is, which shows the whole run. */
+export const OVERVIEW = 34;
 const AXIS = 34;
 const STRIP = 58;
 const BETWEEN = 7;
@@ -52,7 +53,7 @@ export function layout(lanes, strips, width) {
     return found;
   });
   const lanesEnd = y - BETWEEN;
-  y += 8;
+  y += lanes.length ? 8 : 0;
   const drawn = strips.map((strip) => {
     y += label;
     const found = { strip, y, height: STRIP };
@@ -336,6 +337,3 @@ export function paintOver(context, scene, chosen, pointer) {
   context.lineWidth = 2;
   context.strokeRect(left - 1, chosen.y - 1, Math.max(3, right - left + 2), chosen.height + 2);
 }
-
-/** What lies where in the overview: its height, for those who drag in it. */
-export const OVERVIEW_HEIGHT = OVERVIEW;

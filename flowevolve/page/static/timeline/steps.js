@@ -22,9 +22,9 @@ export function firstAbove(sorted, limit) {
 /** A level over time that goes up where a stretch begins and down where it ends, by the stretch's weight (1 if not given). */
 export class Steps {
   constructor(begins, ends, weights = null) {
-    const count = begins.length;
-    const up = inOrder(begins);
-    const down = inOrder(ends);
+    const lasts = (place) => ends[place] > begins[place];
+    const [up, down] = [inOrder(begins).filter(lasts), inOrder(ends).filter(lasts)];
+    const count = up.length;
     /** When the level changes, and what it is from then on. */
     this.times = new Float64Array(2 * count);
     this.levels = new Float64Array(2 * count);

@@ -51,16 +51,17 @@ function facts(store) {
     paused,
     moves,
     refused: when("budget.refused"),
-    begun: begun(store.table("spans")),
+    firstFlow: firstFlow(store.table("spans")),
     stopping: when("run.stopping")[0] ?? Infinity,
     stopped: when("run.stop")[0] ?? Infinity,
   };
 }
 
-/** When the work before the first flow had ended. */
-function begun(spans) {
-  const place = spans.column("stage").indexOf("init");
-  return place < 0 ? 0 : (spans.column("done")[place] ?? Infinity);
+/** When the first flow was opened; what came before it was the measuring of the seed. */
+function firstFlow(spans) {
+  const [sources, stages, sent] = ["source", "stage", "sent"].map((name) => spans.column(name));
+  const place = sources.findIndex((source, at) => source === null && stages[at] !== "init");
+  return place < 0 ? Infinity : sent[place];
 }
 
 function why(stretch, data, known, byStage, steps) {
@@ -70,7 +71,7 @@ function why(stretch, data, known, byStage, steps) {
   const told = known.moves.findLast((move) => ["limits", "server", "endpoint"].includes(move.kind) && near(move.seconds));
   if (told) return `${{ limits: "Rate limit", server: "Server", endpoint: "Endpoint" }[told.kind]}: ${told.reason || told.subject}.`;
   const doing = nothing ? quietly(stretch, data) : few(stretch, data, known, byStage, steps);
-  if (known.begun >= (from + to) / 2) return `Before the first flow, while the seed was measured. ${doing}`;
+  if (known.firstFlow >= (from + to) / 2) return `Before the first flow, while the seed was measured. ${doing}`;
   if (from >= known.stopped) return `After the run's end. ${doing}`;
   if (known.stopping <= (from + to) / 2) return `The run was ending: nothing new was begun. ${doing}`;
   if (nothing && known.refused.some(near)) return "There was no room in the budget for more work.";

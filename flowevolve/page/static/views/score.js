@@ -82,7 +82,7 @@ class Score {
 
   /** Where values are on the canvas: x of the axis, y of the score. */
   scales(width, height) {
-    const box = { left: 54, right: width - 14, top: 12, bottom: height - 44 };
+    const box = { left: 54, right: width - 14, top: 28, bottom: height - 44 };
     const every = this.curves.flatMap((each) => [...each.steps, ...each.marks]);
     const most = Math.max(...this.curves.map((each) => each.last[this.axis]), 1e-9);
     const low = Math.min(...every.map((each) => each.low ?? each.score));
@@ -128,7 +128,7 @@ class Score {
     context.textAlign = "right";
     context.fillText(unit ? `${AXES[this.axis].unit}, ${unit}` : AXES[this.axis].unit, box.right, box.bottom + 33);
     context.textAlign = "left";
-    context.fillText("↑ best mean score", box.left, box.bottom + 33);
+    context.fillText("best mean score so far", 0, 8);
   }
 
   drawBand(context, { x, y }, { steps, last, colour: name }) {
