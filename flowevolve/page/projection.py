@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flowevolve.core.event_kinds import PoolCommitted, RunStarted
+from flowevolve.core.calls import HELD_OUT
+from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
 from flowevolve.page.candidates import Candidates
+from flowevolve.page.cells import Cells
 from flowevolve.page.curve import Curve
 from flowevolve.page.decisions import decisions
 from flowevolve.page.judgements import Judgements
@@ -33,9 +35,9 @@ class Projection:
         self._spans = Spans()
         self.candidates = Candidates()
         self.curve = Curve(self.candidates, self.spent)
+        self._cells = Cells(self.candidates)
         self._judgements = Judgements(self._spans)
         self.start: RunStarted | None = None
-        self.version = 0
 
     def event(self, event: Event) -> Iterator[Row]:
         """The rows that an event changes."""
@@ -46,8 +48,7 @@ class Projection:
         yield log_row(event)
         yield from self._spans.event(event)
         yield from self.candidates.event(event)
-        if isinstance(body, PoolCommitted):
-            self.version = body.version
+        yield from self._cells.event(event)
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)
@@ -57,7 +58,7 @@ class Projection:
     def call(self, call: RecordedCall) -> Iterator[Row]:
         """The rows that a finished call changes."""
         row = self._call_row(call)
-        if not call.cached:
+        if not call.cached and call.stage != HELD_OUT:
             self.spent.take(row)
         yield row
         yield from self._spans.call(row)

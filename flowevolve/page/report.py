@@ -6,19 +6,24 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from flowevolve._util.json_types import JSON
-from flowevolve.journal.files import write_whole, writing
+from flowevolve.journal.files import PART, write_whole, writing
 from flowevolve.page.assets import page
 from flowevolve.page.blame import blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource
-from flowevolve.page.tables import RunRow
+from flowevolve.page.source import RunSource, distinct, run_name
+from flowevolve.page.tables import CandidateRow, ComponentRow, RunRow, ScoreRow
 from flowevolve.page.texts import embedded_texts
 
 REPORT = "report.html"
+ROOM_OF_COMPONENTS = 12_000_000
+"""Characters of candidates' texts in a report, before they are compressed."""
+BLAMED = 12
+"""Of how many candidates it is said where their sentences came from."""
 
 
 def write_report(directories: Sequence[Path], out: Path) -> Path:
@@ -28,20 +33,49 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
         DamagedError: if a journal is damaged.
         InputError: if there is no run in a directory, or the file can't be written.
     """
-    data = [_packed(_run(path)) for path in directories]
+    names = distinct([run_name(path) for path in directories])
+    data = [_packed(_run(path, name)) for path, name in zip(directories, names, strict=True)]
     with writing(out):
-        write_whole(out, [page(data)])
+        out.with_name(out.name + PART).unlink(
+            missing_ok=True
+        )  # it may be a link: somebody else may have made the folder
+        write_whole(out, [page(data).html])
     return out
 
 
-def _run(path: Path) -> dict[str, JSON]:
-    with RunSource(path) as source:
+def _run(path: Path, name: str) -> dict[str, JSON]:
+    with RunSource(path, name) as source:
         tables = Tables(source.changes())
-        run = next(tables.of(RunRow))
-        if run.best is not None:
-            tables.update(blame(tables, run.best))
+        for candidate in _best_and_front(tables)[:BLAMED]:
+            tables.update(blame(tables, candidate))
         texts = embedded_texts(source.recorded, tables)
-        return {"name": run.name, "tables": in_columns(tables), "texts": texts.texts, "left_out": texts.left_out}
+    left_out: list[JSON] = [*_bound_components(tables), *texts.left_out]
+    return {"name": name, "tables": in_columns(tables), "texts": texts.texts, "left_out": left_out}
+
+
+def _best_and_front(tables: Tables) -> list[str]:
+    """The best candidate, and then those that nobody is better than on some example."""
+    best: dict[str, ScoreRow] = {}
+    confirmed = {each.id for each in tables.of(CandidateRow) if each.status == "confirmed"}
+    for row in tables.of(ScoreRow):
+        known = best.get(row.example)
+        if row.source == "validation" and row.candidate in confirmed and (known is None or row.value > known.value):
+            best[row.example] = row
+    first = next(tables.of(RunRow)).best
+    return list(dict.fromkeys([*([] if first is None else [first]), *(each.candidate for each in best.values())]))
+
+
+def _bound_components(tables: Tables) -> list[str]:
+    """Leave out texts of candidates for which there is no room, rejected ones first; says so in sentences."""
+    status = {each.id: each.status for each in tables.of(CandidateRow)}
+    rows = sorted(tables.of(ComponentRow), key=lambda each: status.get(each.candidate) != "confirmed")
+    room, left_out = ROOM_OF_COMPONENTS, 0
+    for row in rows:
+        room -= row.characters
+        if room < 0:
+            tables.update([replace(row, text=None)])
+            left_out += 1
+    return [f"{left_out:,} of {len(rows):,} texts of candidates are not in this file."] if left_out else []
 
 
 def _packed(data: JSON) -> str:

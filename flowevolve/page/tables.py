@@ -198,8 +198,9 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     place: int
     """From 0, in the order of proposals."""
     kind: str
-    """seed, edit (of one parent), merge (of two or more), group (edits validated together), prune, repair (made again
-    on a newer parent), injected or adopted (from another run)."""
+    """seed, new (written without a parent), edit (of one parent), merge (of two or more), group (edits validated
+    together), prune, repair (made again on a newer parent), copy (of a program on another island), injected, or adopted
+    (from another run)."""
     operator: str
     """What made it, as the algorithm calls it."""
     parents: tuple[str, ...]
@@ -239,6 +240,10 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     idea: str
     metrics: Mapping[str, JSON]
     """Other measured numbers, by name."""
+    failure: str | None
+    """Of a program: why it does not work; null if it does. This and feedback are cut to 2,000 characters."""
+    feedback: str | None
+    """Of a program: what its evaluation said of it."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +272,9 @@ class ScoreRow(Row, table="scores", key=("candidate", "source", "example")):
 
 @dataclass(frozen=True)
 class CurveRow(Row, table="curve", key=("series", "version")):
-    """The best score, at each change of it and at the last event. The steps are flat between two rows."""
+    """The best score, at each change of it and at the last event; flat between two rows. Sort the rows by seconds, as
+    the last event's need not come last.
+    """
 
     series: str
     """validation; held_out (the test examples, for the seed and the best at the end); fresh (final selection)."""
@@ -275,7 +282,8 @@ class CurveRow(Row, table="curve", key=("series", "version")):
     """The pool's version; -1 at the last event."""
     seconds: Seconds
     calls: int
-    """How many requests had ended, those answered by the response cache not among them. The same of tokens, cost."""
+    """How many requests had ended; not those answered by the response cache, nor those of held_out. The same of tokens
+    and cost."""
     tokens: Tokens
     cost: Dollars
     candidate: str
@@ -374,10 +382,11 @@ class CellRow(Row, table="cells", key=("archive", "cell")):
     """A cell of an archive, or a place on an island, and the candidate in it."""
 
     archive: str
-    """The archive's or island's name."""
+    """map (the archive of a MAP-Elites, such as LEVI's), or the island: island 0, island 1, …"""
     cell: str
+    """The number of the cell; on islands the id of the candidate."""
     place: tuple[float, ...]
-    """The cell's coordinates, or the programs' features; empty on islands."""
+    """Where the candidate lies, from 0 to 1 in each feature; empty on islands."""
     candidate: str
     score: float | None
     seconds: Seconds

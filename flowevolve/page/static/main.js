@@ -2,7 +2,7 @@
 
 import { html, render } from "./vendor/htm-preact.standalone.umd.js";
 import { score, seconds } from "./common.js";
-import { Store, embedded } from "./store.js";
+import { Store, embedded, follow } from "./store.js";
 import * as timeline from "./views/timeline.js";
 import * as scores from "./views/score.js";
 import * as queues from "./views/queues.js";
@@ -15,6 +15,8 @@ import * as log from "./views/log.js";
 
 const VIEWS = { timeline, score: scores, queues, lineage, candidate, heat, programs, staleness, log };
 const store = new Store();
+// For those who look at the page with the tools of their browser: flowevolve.table("calls").rows()
+globalThis.flowevolve = store;
 const page = document.getElementById("page");
 let shown = null;
 
@@ -44,6 +46,7 @@ function showHead(view) {
         <span class="fact">${about.algorithm} (${about.mode}) on ${about.task}${about.simulated ? ", simulated" : ""}</span>
         <span class="fact">best ${best}</span>
         <span class="fact">${seconds(about.seconds)}</span>
+        ${store.notice && html`<span class="notice" role="status">${store.notice}</span>`}
         <button class="theme" onClick=${changeTheme} title="dark or light">◐</button>
       </div>
       <nav aria-label="views">
@@ -60,10 +63,19 @@ function showHead(view) {
   );
 }
 
+function showFoot() {
+  const said = store.leftOut();
+  render(
+    said.length ? html`<p>${said.join(" ")} <code>flowevolve watch</code> shows them all.</p>` : null,
+    page.querySelector("footer"),
+  );
+}
+
 function show(changed) {
   const view = route();
   const place = `${store.run}/${view}`;
   showHead(view);
+  showFoot();
   document.title = `${VIEWS[view].title} – ${store.run} – flowevolve`;
   if (shown?.place === place) {
     shown.view.update(changed);
@@ -91,9 +103,9 @@ function onKey(event) {
 }
 
 async function open() {
-  page.replaceChildren(document.createElement("header"), document.createElement("main"));
+  page.replaceChildren(...["header", "main", "footer"].map((name) => document.createElement(name)));
   for (const run of await embedded()) store.addRun(run);
-  if (!store.runs.size) throw new Error("there is no run in this page");
+  if (!store.runs.size) await follow(store);
   store.subscribe(show);
   addEventListener("hashchange", () => show(new Set()));
   addEventListener("keydown", onKey);
