@@ -85,10 +85,15 @@ function few({ from, to }, data, known, byStage, steps) {
   const all = steps.mean(from, to);
   const main = shares.filter(([, mean]) => mean > 0.2 * all).map(([stage]) => stage);
   const waiting = waitingItems(data, (from + to) / 2);
-  if (known.mode === "sync" && main.length === 1) return `Lockstep: everything else waited for ${main[0]}.`;
-  if (known.mode === "sync") return `Lockstep: ${main.join(", ")}, one after the other, each for itself.`;
-  const said = `Only ${main.join(" and ")} had requests`;
+  const order = (one, other) => data.stages.indexOf(one) - data.stages.indexOf(other);
+  if (known.mode === "sync" && main.length === 1) return `Lockstep: everything else waited for the last requests of ${main[0]}.`;
+  if (known.mode === "sync") return `Lockstep: ${listed(main.sort(order))} took turns; each waited for the last request of the one before.`;
+  const said = `Only ${listed(main)} had requests`;
   return waiting ? `${said}; ${waiting}.` : `${said}.`;
+}
+
+function listed(names) {
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
 }
 
 /** No request was in flight: who was at work without any, or what was waited for. */

@@ -100,7 +100,7 @@ class Queues {
     const { data, parts } = this;
     const empty = !data.spans.length;
     for (const name of ["tools", "chart"]) parts[name].hidden = empty;
-    const width = parts.chart.clientWidth;
+    const width = parts.summary.clientWidth;
     if (!width || empty) return;
     const colours = (this.colours ??= theme(document.createElement("canvas").getContext("2d")));
     const view = whole ? null : this.chart.scene?.view;

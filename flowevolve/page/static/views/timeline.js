@@ -46,6 +46,7 @@ class Timeline {
     this.took = 0;
     this.resized = new ResizeObserver(() => this.place());
     this.resized.observe(chart);
+    this.showChosen(null);
     this.read();
     this.apply();
   }
@@ -83,6 +84,8 @@ class Timeline {
     this.arrange();
     if (view) this.follow(view, end);
     this.place();
+    const { chosen } = this.chart;
+    if (chosen) this.chart.choose(this.chart.find(chosen.reference));
     this.took = performance.now() - before;
   }
 
@@ -94,16 +97,15 @@ class Timeline {
 
   arrange() {
     this.lanes = arranged(this.data, this.arrangement);
-    this.chart.choose(null);
   }
 
   /** Draw with the present width and theme. */
   place() {
     const { data, steps, still } = this;
-    const width = this.parts.chart.clientWidth;
+    const width = this.parts.summary.clientWidth;
     if (!width) return;
     const empty = !this.lanes.lanes.length;
-    this.parts.chart.hidden = this.parts.tools.hidden = empty;
+    for (const name of ["chart", "tools", "chosen"]) this.parts[name].hidden = empty;
     if (!empty) {
       this.colours ??= theme(document.createElement("canvas").getContext("2d"));
       this.chart.show({
@@ -164,7 +166,10 @@ class Timeline {
 
   change(name, value) {
     this[name] = value;
-    if (name === "arrangement") this.arrange();
+    if (name === "arrangement") {
+      this.chart.choose(null);
+      this.arrange();
+    }
     this.place();
   }
 
