@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.signals import ending_signals
 from flowevolve.cli.terminal import print_plain
 
+POLITENESS = 5
+"""By how much the process of a run's page stands back behind the run."""
 FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
 
 
@@ -31,7 +34,13 @@ def watch_command(
         str | None,
         typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),
     ] = None,
-    until_closed: Annotated[bool, typer.Option("--until-closed", help="end when standard input does, too")] = False,
+    until_closed: Annotated[
+        bool,
+        typer.Option(
+            "--until-closed",
+            help="end with standard input, and stand back behind other work",
+        ),
+    ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
     from flowevolve.page.access import is_loopback
@@ -41,6 +50,9 @@ def watch_command(
     runs = list(dict.fromkeys(run for place in places for run in _runs_at(place)))
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
+
+    if until_closed and hasattr(os, "nice"):  # which there is not on Windows
+        os.nice(POLITENESS)
 
     async def go() -> None:
         async with serve_page(runs, host, port, token) as address:
