@@ -71,8 +71,8 @@ async def test_the_views_of_a_run_say_what_its_tables_say(directory: Path, resul
         await tab.run("document.querySelector('.chart').focus()")
         await tab.press("ArrowRight")
         await tab.until("document.querySelector('.chosen strong')")
-        first = min((each for each in calls if each.stage == "evaluate"), key=lambda each: each.begun)
-        assert "evaluate: task request" in await text(tab, ".chosen")
+        first = min((each for each in calls if each.stage == "generate"), key=lambda each: each.begun)
+        assert "generate: task request" in await text(tab, ".chosen")
         await tab.press("Enter")
         await tab.until(f"location.hash === '#/candidate?candidate={first.candidate}'")
 
