@@ -14,7 +14,7 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.page.memory import Tables
 from flowevolve.page.report import write_report
 from flowevolve.page.source import RunSource
-from flowevolve.page.tables import CallRow, CurveRow, MoveRow, Row, RunRow, SpanRow
+from flowevolve.page.tables import CallRow, CurveRow, MoveRow, Row, SpanRow
 from flowevolve.runner.result import Result
 from tests.support.browser import PATH, Tab, browser
 
@@ -91,7 +91,38 @@ async def test_the_views_of_a_run_say_what_its_tables_say(directory: Path, resul
         assert {(stage, role): int(count.replace(",", "")) for stage, role, count, *_ in sums} == {
             pair: sum((each.stage, each.role) == pair for each in calls) for pair in stages
         }
+
+        both = write_report([directory, directory], tmp_path / "both.html")
+        await tab.open(f"{both.as_uri()}#/score")
+        compared = await text(tab, ".view-score section")
+        assert result.best is not None
+        assert compared.count(f"{result.best.score:.4f}") >= await tab.run("flowevolve.runs.size")
     assert tab.problems == []
+
+
+async def check_levels(tab: Tab) -> None:
+    """Levels over time add up."""
+    steps = "new modules['timeline/steps.js'].Steps"
+    found: dict[str, Any] = await tab.run(
+        f"""(() => {{
+            const steps = {steps}([0, 1, 6, 3], [2, 4, 8, 3]);
+            const weighted = {steps}([0, 1], [2, 3], [10, 5]);
+            return {{
+                most: steps.most, at: [-1, 0, 1.5, 3, 5, 9].map((time) => steps.at(time)), mean: steps.mean(0, 8),
+                below: steps.below(1, 0, 10), weighted: weighted.mean(0, 4),
+                means: [...steps.columns(0, 8, 4).means], highest: [...steps.columns(0, 8, 4).highest],
+            }};
+        }})()"""
+    )
+    assert found == {
+        "most": 2,
+        "at": [0, 1, 2, 1, 0, 0],
+        "mean": 7 / 8,
+        "below": [[4, 6], [8, 10]],
+        "weighted": 7.5,
+        "means": [1.5, 1, 0, 1],
+        "highest": [2, 1, 1, 1],
+    }
 
 
 @pytest.fixture
@@ -109,6 +140,7 @@ async def test_the_timeline_says_what_stood_still_and_why(empty: Path) -> None:
     async with browser() as tab:
         await tab.open(f"{empty.as_uri()}#/timeline")
         assert "no request" in await text(tab, ".empty")
+        await check_levels(tab)
         await put(
             tab,
             [
@@ -131,43 +163,4 @@ async def test_the_timeline_says_what_stood_still_and_why(empty: Path) -> None:
     assert why["34 s"] == "The run was paused."
     assert why["44 s"] == "A request waited to be sent (again)."
     assert why["54 s"] == "No work was open."
-    assert tab.problems == []
-
-
-async def test_levels_over_time_add_up(empty: Path) -> None:
-    steps = "new modules['timeline/steps.js'].Steps"
-    async with browser() as tab:
-        await tab.open(empty.as_uri())
-        found: dict[str, Any] = await tab.run(
-            f"""(() => {{
-                const steps = {steps}([0, 1, 6, 3], [2, 4, 8, 3]);
-                const weighted = {steps}([0, 1], [2, 3], [10, 5]);
-                return {{
-                    most: steps.most, at: [-1, 0, 1.5, 3, 5, 9].map((time) => steps.at(time)), mean: steps.mean(0, 8),
-                    below: steps.below(1, 0, 10), weighted: weighted.mean(0, 4),
-                    means: [...steps.columns(0, 8, 4).means], highest: [...steps.columns(0, 8, 4).highest],
-                }};
-            }})()"""
-        )
-    assert found == {
-        "most": 2,
-        "at": [0, 1, 2, 1, 0, 0],
-        "mean": 7 / 8,
-        "below": [[4, 6], [8, 10]],
-        "weighted": 7.5,
-        "means": [1.5, 1, 0, 1],
-        "highest": [2, 1, 1, 1],
-    }
-
-
-async def test_several_runs_are_compared(directory: Path, result: Result, tmp_path: Path) -> None:
-    with RunSource(directory, "one") as source:
-        (row,) = Tables(source.changes()).of(RunRow)
-    report = write_report([directory, directory], tmp_path / "report.html")
-    async with browser() as tab:
-        await tab.open(f"{report.as_uri()}#/score")
-        await tab.until("document.querySelector('.view-score tbody')")
-        runs = await tab.run("document.querySelectorAll('.view-score section:first-child tbody tr').length")
-        assert runs == await tab.run("flowevolve.runs.size")
-        assert f"{row.best_score:.4f}" in await text(tab, ".view-score section")
     assert tab.problems == []
