@@ -15,6 +15,7 @@ TIERS: list[set[str]] = [
     {"prompts", "policies"},
     {"stages", "archives", "engine", "sim", "problems"},
     {"config", "algorithms", "journal", "telemetry"},
+    {"page"},
     {"runner"},
     {"cli", "compat"},
 ]

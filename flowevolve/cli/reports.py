@@ -1,4 +1,6 @@
-"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. They write nothing."""
+"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. Only ``report`` writes:
+its page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from flowevolve.cli.terminal import aligned, console, print_error, print_json, p
 
 if TYPE_CHECKING:
     from flowevolve._util.intervals import Interval
-    from flowevolve.runner.overview import BestFound, Overview, State
+    from flowevolve.journal.run_directory import State
+    from flowevolve.runner.overview import BestFound, Overview
 
 RUNS = Path("runs")
 _UNFINISHED: Mapping[State, str] = {
@@ -32,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing els
 def report_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")], as_json: AsJson = False
 ) -> None:
-    """Print what a run came to, or how far it is."""
+    """Print what a run came to, or how far it is, and write report.html into its directory."""
     from flowevolve.journal.run_directory import RESULT, read_result
     from flowevolve.runner.overview import find_best, read_overview
     from flowevolve.telemetry.summary import summarize
@@ -46,12 +49,20 @@ def report_command(
             console.print(summarize(result))
             if overview.hint:
                 print_plain(f"to go on: {overview.hint}")
+            _write_page(directory)
         return
     best = find_best(overview)
     if as_json:
         print_json(_unfinished_json(overview, best))
     else:
         _print_unfinished(overview, best)
+        _write_page(directory)
+
+
+def _write_page(directory: Path) -> None:
+    from flowevolve.page.report import REPORT, write_report
+
+    print_plain(f"page: {write_report([directory], directory / REPORT)}")
 
 
 def status_command(

@@ -42,6 +42,12 @@ SELECT seq, t, kind, data FROM events WHERE kind = 'candidate.proposed' AND seq 
 """
 _OF_KIND = "SELECT seq, t, kind, data FROM events WHERE seq > ? AND kind = ? ORDER BY seq LIMIT ?"
 _CALLS = "SELECT * FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?"
+_CALLS_WITHOUT_TEXTS = """
+SELECT id, seq, role, model, stage, item, idx, candidate, NULL AS messages, temperature, max_tokens, seed,
+    NULL AS reply, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens, attempts, queued, started,
+    finished, cached, NULL AS thinking, template, NULL AS checksum
+FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?
+"""
 _HEADS = """
 SELECT id, seq, role, model, stage, item, idx, candidate, error, prompt_tokens, completion_tokens, cached_tokens, cached
 FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?
@@ -239,9 +245,18 @@ class RecordedRun:
         rows = self._journal.rows("SELECT item, data FROM payloads") if self.schema > 2 else []
         return {str(item): bytes(data) for item, data in rows}
 
-    def calls(self) -> Iterator[RecordedCall]:
-        """All calls, in the order in which they ended."""
-        return map(self._call, self._pages(_CALLS, 0))
+    def calls(self, after: int = 0, *, texts: bool = True) -> Iterator[RecordedCall]:
+        """The calls after this number, in the order in which they ended.
+
+        Without ``texts`` they have no messages, replies and thoughts, as if `flowevolve.journal.compact` had dropped
+        them.
+        """
+        return map(self._call, self._pages(_CALLS if texts else _CALLS_WITHOUT_TEXTS, after))
+
+    def call(self, number: int) -> RecordedCall | None:
+        """The call with this number; None if there is none."""
+        row = self._one("SELECT * FROM recorded_calls WHERE id = ?", number)
+        return None if row is None else self._call(row)
 
     def call_heads(self) -> Iterator[CallHead]:
         """All calls without their texts, in the order in which they ended."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 import tomli_w
 
@@ -20,13 +20,17 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
+from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.end_mark import END_MARK
 from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync
-from flowevolve.journal.lock import Lock
+from flowevolve.journal.lock import Lock, is_held
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
 from flowevolve.journal.reading import CONFIG, RecordedRun
 from flowevolve.journal.tables import find_schema
+
+State = Literal["running", "finished", "interrupted", "failed", "not begun"]
+"""``interrupted``: it was stopped or killed, and can be gone on with; so can one that failed."""
 
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
@@ -185,6 +189,17 @@ def has_begun(path: Path) -> bool:
         with RecordedRun(path) as recorded:
             recorded.check()
     return begun or (path / RESULT).exists()
+
+
+def find_state(path: Path, ended_by: StopReason | None) -> State:
+    """What has become of the run in a directory. ``ended_by`` is why it ended, if its result is there."""
+    if is_held(path):
+        return "running"
+    if ended_by is None:
+        return "interrupted" if has_begun(path) else "not begun"
+    if ended_by == FAILED:
+        return "failed"
+    return "interrupted" if ended_by.leaves_work else "finished"
 
 
 def _make_way(path: Path) -> None:

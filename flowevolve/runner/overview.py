@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
@@ -19,18 +19,15 @@ from flowevolve.config.run import Config, parse_recorded
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.score_trust import ScoreTrust
-from flowevolve.core.stop_reasons import FAILED, StopReason
+from flowevolve.core.stop_reasons import StopReason
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.lock import is_held
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
-from flowevolve.journal.run_directory import RESULT, has_begun, read_result
+from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
 from flowevolve.llm.client.accounting import Account, Price, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.progress import ProgressFigures, used
-
-State = Literal["running", "finished", "interrupted", "failed", "not begun"]
-"""``interrupted``: it was stopped or killed, and can be gone on with; so can one that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +156,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:
     reason, best, llm = StopReason(result["stop_reason"]), result["best"] or {}, result["llm"]
     return Overview(
         path,
-        _state(path, reason),
+        find_state(path, reason),
         config,
         result["task"],
         reason,
@@ -187,7 +184,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
     account.restore(recorded.totals())
     return Overview(
         path,
-        _state(path, None),
+        find_state(path, None),
         config,
         _task(recorded, config),
         None,
@@ -204,16 +201,6 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         account.totals(),
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
     )
-
-
-def _state(path: Path, ended_by: StopReason | None) -> State:
-    if is_held(path):
-        return "running"
-    if ended_by is None:
-        return "interrupted" if has_begun(path) else "not begun"
-    if ended_by == FAILED:
-        return "failed"
-    return "interrupted" if ended_by.leaves_work else "finished"
 
 
 def _prices(config: Config) -> Mapping[str, Price]:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.page.blame import Blame, Blamed, Part, Step
+from flowevolve.page.origins import Origin, Origins, Part, Step
 from tests.support.depth import LONG
 from tests.support.planted import Planted, plant_programs, plant_prompts
 
@@ -16,15 +16,15 @@ ENOUGH = 0.95
 Plant = Callable[[Random, int], Planted]
 
 
-def origins(blame: Blame, candidate: str) -> list[str]:
-    return [sentence.origin for sentence in blame.of(candidate, "prompt")]
+def origins(lineage: Origins, candidate: str) -> list[str]:
+    return [sentence.origin for sentence in lineage.of(candidate, "prompt")]
 
 
 def prompt(candidate: str, text: str, *sources: str, parts: tuple[Part, ...] = ()) -> Step:
     return Step(candidate, {"prompt": text}, sources, parts)
 
 
-def only(sentences: tuple[Blamed, ...]) -> Blamed:
+def only(sentences: tuple[Origin, ...]) -> Origin:
     (sentence,) = sentences
     return sentence
 
@@ -34,9 +34,9 @@ def test_at_least_95_percent_of_the_sentences_of_planted_lineages_are_followed_t
     right = sentences = calls_right = calls = 0
     for seed in LINEAGES:
         planted = plant(Random(seed), 60)
-        blame = Blame(planted.steps)
+        lineage = Origins(planted.steps)
         for name, truth in planted.truth.items():
-            found = blame.of(name, "prompt")
+            found = lineage.of(name, "prompt")
             assert len(found) == len(truth)
             for got, said in zip(found, truth, strict=True):
                 sentences += 1
@@ -63,10 +63,10 @@ def test_every_sentence_has_one_origin_that_is_the_candidate_or_an_ancestor(
         names = tuple(f"c{source % number}" for source in sources) if number else ()
         steps.append(Step(f"c{number}", {"prompt": "\n".join(lines)}, names, by_line=by_line))
         ancestors[f"c{number}"] = {f"c{number}"}.union(*(ancestors[name] for name in names))
-    blame = Blame(steps)
+    lineage = Origins(steps)
     for step in steps:
         text, end = step.texts["prompt"], 0
-        for sentence in blame.of(step.candidate, "prompt"):
+        for sentence in lineage.of(step.candidate, "prompt"):
             assert sentence.origin in ancestors[step.candidate]
             assert sentence.path[0] == sentence.origin
             assert sentence.path[-1] == step.candidate
@@ -77,7 +77,7 @@ def test_every_sentence_has_one_origin_that_is_the_candidate_or_an_ancestor(
 
 
 def test_a_sentence_of_a_group_comes_from_the_edit_that_brought_it() -> None:
-    blame = Blame(
+    lineage = Origins(
         [
             prompt("c0", "Answer in German."),
             prompt("c1", "Answer in German.\nQuote the invoice.", "c0"),
@@ -88,25 +88,25 @@ def test_a_sentence_of_a_group_comes_from_the_edit_that_brought_it() -> None:
             ),
         ]
     )
-    assert origins(blame, "c4") == ["c0", "c3", "c1", "c2"]
+    assert origins(lineage, "c4") == ["c0", "c3", "c1", "c2"]
 
 
 def test_a_reworded_sentence_keeps_its_origin_and_says_so() -> None:
-    blame = Blame(
+    lineage = Origins(
         [
             prompt("c0", "Be brief.\nQuote the number of the invoice in the first line."),
             prompt("c1", "Be brief.\nAlways quote the number of the invoice in the very first line.", "c0"),
             prompt("c2", "be brief!\n1. Always quote the number of the invoice in the very first line.", "c1"),
         ]
     )
-    same, reworded = blame.of("c2", "prompt")
+    same, reworded = lineage.of("c2", "prompt")
     assert (same.origin, same.how, same.similarity) == ("c0", "seed", 1.0)
     assert (reworded.origin, reworded.how, reworded.path) == ("c0", "reworded", ("c0", "c1", "c2"))
     assert 0.5 < reworded.similarity < 1
 
 
 def test_sentences_of_one_form_are_different_ones() -> None:
-    blame = Blame(
+    lineage = Origins(
         [
             prompt("c0", "Use the word invoice.\nUse the word budget.\nUse the word team.\nUse the word customer."),
             prompt(
@@ -114,13 +114,13 @@ def test_sentences_of_one_form_are_different_ones() -> None:
             ),
         ]
     )
-    assert origins(blame, "c1") == ["c0", "c1", "c0", "c0"]
+    assert origins(lineage, "c1") == ["c0", "c1", "c0", "c0"]
 
 
 def test_a_sentence_that_was_taken_out_and_written_again_comes_from_where_it_was_written_again() -> None:
     text = "Answer in German.\nNever apologise."
-    blame = Blame([prompt("c0", text), prompt("c1", "Answer in German.", "c0"), prompt("c2", text, "c1")])
-    assert origins(blame, "c2") == ["c0", "c2"]
+    lineage = Origins([prompt("c0", text), prompt("c1", "Answer in German.", "c0"), prompt("c2", text, "c1")])
+    assert origins(lineage, "c2") == ["c0", "c2"]
 
 
 def test_of_several_calls_of_a_step_the_one_that_wrote_a_sentence_is_named() -> None:
@@ -129,21 +129,21 @@ def test_of_several_calls_of_a_step_the_one_that_wrote_a_sentence_is_named() -> 
         Part((9,), "Quote the invoice.", ("c",)),
         Part((11,), "Never apologise.\nQuote the invoice."),
     )
-    blame = Blame([prompt("c0", "Hello."), prompt("c1", "Quote the invoice.\nNever apologise.", "c0", parts=parts)])
-    assert [(each.calls, each.examples) for each in blame.of("c1", "prompt")] == [((9,), ("c",)), ((7,), ("a", "b"))]
+    lineage = Origins([prompt("c0", "Hello."), prompt("c1", "Quote the invoice.\nNever apologise.", "c0", parts=parts)])
+    assert [(each.calls, each.examples) for each in lineage.of("c1", "prompt")] == [((9,), ("c",)), ((7,), ("a", "b"))]
 
 
 def test_a_changed_line_of_a_program_is_a_new_one_and_one_that_was_only_indented_is_not() -> None:
     before = "x = 1\ny = 2\n"
     after = "if True:\n    x = 1\n    y = 3\n"
-    blame = Blame([Step("c0", {"prompt": before}, by_line=True), Step("c1", {"prompt": after}, ("c0",), by_line=True)])
-    assert origins(blame, "c1") == ["c1", "c0", "c1"]
+    lineage = Origins([Step("c0", {"prompt": before}, by_line=True), Step("c1", {"prompt": after}, ("c0",), by_line=True)])
+    assert origins(lineage, "c1") == ["c1", "c0", "c1"]
 
 
 def test_components_are_followed_apart_and_one_that_no_source_has_is_new() -> None:
-    blame = Blame([Step("c0", {"a": "Same text."}), Step("c1", {"a": "Same text.", "b": "Same text."}, ("c0",))])
-    assert only(blame.of("c1", "a")).origin == "c0"
-    assert only(blame.of("c1", "b")).origin == "c1"
+    lineage = Origins([Step("c0", {"a": "Same text."}), Step("c1", {"a": "Same text.", "b": "Same text."}, ("c0",))])
+    assert only(lineage.of("c1", "a")).origin == "c0"
+    assert only(lineage.of("c1", "b")).origin == "c1"
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_components_are_followed_apart_and_one_that_no_source_has_is_new() -> No
     ],
 )
 def test_sentences(text: str, sentences: list[str]) -> None:
-    found = Blame([prompt("c0", text)]).of("c0", "prompt")
+    found = Origins([prompt("c0", text)]).of("c0", "prompt")
     assert [text[sentence.start : sentence.end] for sentence in found] == sentences
 
 
 def test_a_source_has_to_come_before() -> None:
     with pytest.raises(ValueError, match="'c1': comes twice, or before its sources \\['c2'\\]"):
-        Blame([prompt("c0", "a"), prompt("c1", "b", "c2")])
+        Origins([prompt("c0", "a"), prompt("c1", "b", "c2")])

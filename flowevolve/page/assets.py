@@ -1,0 +1,93 @@
+"""The page itself: its modules joined into one script, its styles, and the policy that lets nothing else in."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from posixpath import dirname, join, normpath
+
+_STATIC = files("flowevolve.page").joinpath("static")
+MAIN = "main.js"
+VENDOR = "vendor/"
+_IMPORT = re.compile(r'^import (?:(\w+)|\{([^}]*)\}|\* as (\w+)) from "(\.[^"]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (async function|function\*?|class|const) (\w+)", re.MULTILINE)
+_FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
+_VENDORED = {"vendor/uPlot.iife.min.js": "exports.uPlot = uPlot;"}
+"""Vendored scripts that define a global name, and what exports it; the others know ``exports``."""
+
+
+def page(data: Sequence[str], connect: str = "'none'") -> str:
+    """The page as HTML. ``data`` are texts in base64 that it reads; ``connect`` says where it may connect to."""
+    script, style = joined_script(), joined_style()
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+    )
+    blocks = "\n".join(f'<script type="application/gzip" class="data">{each}</script>' for each in data)
+    parts = {"POLICY": policy, "STYLE": style, "DATA": blocks, "SCRIPT": script}
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _read("index.html"))
+
+
+def joined_style() -> str:
+    """The page's own styles and those of a library, and then those of the views."""
+    views = sorted(each.name for each in _STATIC.joinpath("views").iterdir() if each.name.endswith(".css"))
+    return "\n".join(map(_read, ["vendor/uPlot.min.css", "style.css", *(f"views/{name}" for name in views)]))
+
+
+def joined_script() -> str:
+    """All modules that the main one imports, each before those that import it, each in a function of its own."""
+    order: dict[str, str] = {}
+    _visit(MAIN, order, ())
+    script = "\n".join(["const modules = {};", *order.values()])
+    if "</script" in script.lower() or "<!--" in script:
+        raise ValueError("a module holds </script or <!--, which would end the script; write it in two parts")
+    return script
+
+
+def _visit(path: str, order: dict[str, str], above: tuple[str, ...]) -> None:
+    if path in order:
+        return
+    if path in above:
+        raise ValueError(f"{path}: imports itself, by way of {', '.join(above)}")
+    source = _read(path)
+    if path.startswith(VENDOR):
+        order[path] = _wrapped(path, f"const module = {{exports}};\n{source}\n{_VENDORED.get(path, '')}")
+        return
+    for found in _IMPORT.finditer(source):
+        _visit(_target(path, found[4]), order, (*above, path))
+    order[path] = _wrapped(path, _as_function(path, source))
+
+
+def _as_function(path: str, source: str) -> str:
+    """A module's source with its imports and exports written as plain statements."""
+
+    def imported(found: re.Match[str]) -> str:
+        module = f'modules["{_target(path, found[4])}"]'
+        names = found[3] or f"{{ {(found[2] or '').replace(' as ', ': ').strip()} }}"
+        return f"const {names} = {module};"
+
+    exported = [found[2] for found in _EXPORT.finditer(source)]
+    plain = _EXPORT.sub(r"\1 \2", _IMPORT.sub(imported, source))
+    if wrong := _FORBIDDEN.search(plain):
+        line = plain[: wrong.start()].count("\n") + 1
+        raise ValueError(f"{path}:{line}: {wrong[0].strip()}: see static/README.md for the forms of import and export")
+    return f'"use strict";\n{plain}\nObject.assign(exports, {{ {", ".join(exported)} }});'
+
+
+def _wrapped(path: str, body: str) -> str:
+    return f'modules["{path}"] = {{}};\n(function (exports) {{\n{body}\n}}).call(globalThis, modules["{path}"]);'
+
+
+def _target(path: str, imported: str) -> str:
+    return normpath(join(dirname(path), imported))
+
+
+def _read(path: str) -> str:
+    return _STATIC.joinpath(path).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

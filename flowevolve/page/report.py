@@ -1,0 +1,49 @@
+"""The report of a run: one file of HTML that has everything in it and needs no network."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+
+from flowevolve._util.json_types import JSON
+from flowevolve.journal.files import write_whole, writing
+from flowevolve.page.assets import page
+from flowevolve.page.blame import blame
+from flowevolve.page.columns import in_columns
+from flowevolve.page.memory import Tables
+from flowevolve.page.source import RunSource
+from flowevolve.page.tables import RunRow
+from flowevolve.page.texts import embedded_texts
+
+REPORT = "report.html"
+
+
+def write_report(directories: Sequence[Path], out: Path) -> Path:
+    """Write the report of one run, or of several to be compared, and return its path.
+
+    Raises:
+        DamagedError: if a journal is damaged.
+        InputError: if there is no run in a directory, or the file can't be written.
+    """
+    data = [_packed(_run(path)) for path in directories]
+    with writing(out):
+        write_whole(out, [page(data)])
+    return out
+
+
+def _run(path: Path) -> dict[str, JSON]:
+    with RunSource(path) as source:
+        tables = Tables(source.changes())
+        run = next(tables.of(RunRow))
+        if run.best is not None:
+            tables.update(blame(tables, run.best))
+        texts = embedded_texts(source.recorded, tables)
+        return {"name": run.name, "tables": in_columns(tables), "texts": texts.texts, "left_out": texts.left_out}
+
+
+def _packed(data: JSON) -> str:
+    written = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return b64encode(gzip.compress(written.encode(), mtime=0)).decode()

@@ -1,0 +1,12 @@
+// Log: not drawn yet.
+
+export const title = "Log";
+
+export function mount(element, store) {
+  function update() {
+    element.textContent = `Log of ${store.run}`;
+  }
+
+  update();
+  return { update, unmount() {} };
+}
