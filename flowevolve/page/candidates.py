@@ -11,6 +11,7 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, It
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.page.sources import Sources
 from flowevolve.page.tables import CandidateRow, ComponentRow, Row, ScoreRow
 
 _KINDS = {"seed": "seed", "prune": "prune", "rebase": "repair", "repair": "repair", "injected": "injected"}
@@ -29,6 +30,7 @@ class Candidates:
         self._scores: dict[str, Mapping[str, float]] = {}
         self._batches: dict[int, list[str]] = {}
         """The examples that a flow's edit is written and screened on."""
+        self._sources = Sources()
         self._stages: dict[str, str] = {}
         """The stages of the items that are worked on."""
 
@@ -37,6 +39,7 @@ class Candidates:
         return self._scores.get(candidate, {})
 
     def event(self, event: Event) -> Iterator[Row]:
+        yield from self._sources.event(event)
         match event.body:
             case CandidateProposed() as proposed:
                 yield from self._propose(proposed, event.time)
@@ -91,6 +94,9 @@ class Candidates:
             name="",
             idea="",
             metrics={},
+            feedback="",
+            failure=None,
+            sources=self._sources.take(proposed),
         )
         yield self._keep(_described(row, proposed.attributes))
         for component, text in proposed.components.items():
@@ -146,11 +152,14 @@ def _kind(proposed: CandidateProposed) -> str:
 def _described(row: CandidateRow, attributes: Mapping[str, JSON]) -> CandidateRow:
     """A row with what its attributes say."""
     name, idea, metrics = (attributes.get(each) for each in ("edit.name", "edit.idea", "metrics"))
+    feedback, failure = attributes.get("feedback"), attributes.get("failure")
     return replace(
         row,
         name=name if isinstance(name, str) else row.name,
         idea=idea if isinstance(idea, str) else row.idea,
         metrics=metrics if isinstance(metrics, dict) else row.metrics,
+        feedback=feedback if isinstance(feedback, str) else row.feedback,
+        failure=failure if isinstance(failure, str) else row.failure,
     )
 
 

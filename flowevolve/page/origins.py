@@ -229,10 +229,17 @@ class Origins:
         return self._text(self._steps[place.candidate], component).sentences[place.number]
 
     def _part(self, step: Step, key: str) -> Part | None:
-        """The part of a step whose reply has most of a sentence, the first of those that have as much."""
-        return max(
-            step.parts, key=lambda part: self._weights.shared(key, self._words_of_reply(part.reply)), default=None
-        )
+        """The part of a step whose reply has most of a sentence, the first of those that have as much; None where no
+        reply has half of it.
+        """
+        if len(step.parts) == 1:
+            return step.parts[0]
+        most, found = self._weights.total(key) / 2, None
+        for part in step.parts:
+            has = self._weights.shared(key, self._words_of_reply(part.reply))
+            if has > most or (found is None and has == most > 0):
+                most, found = has, part
+        return found
 
     def _words_of_reply(self, reply: str) -> frozenset[str]:
         found = self._replies.get(reply)

@@ -15,10 +15,12 @@ from flowevolve.page.blame import blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
 from flowevolve.page.source import RunSource
-from flowevolve.page.tables import RunRow
+from flowevolve.page.tables import CandidateRow, RunRow
 from flowevolve.page.texts import embedded_texts
 
 REPORT = "report.html"
+ROOM_FOR_BLAME = 200_000
+"""Characters of texts whose sentences are blamed in a report."""
 
 
 def write_report(directories: Sequence[Path], out: Path) -> Path:
@@ -38,10 +40,22 @@ def _run(path: Path) -> dict[str, JSON]:
     with RunSource(path) as source:
         tables = Tables(source.changes())
         run = next(tables.of(RunRow))
-        if run.best is not None:
-            tables.update(blame(tables, run.best))
+        tables.update(blame(tables, _blamed(tables, run.best), source.reply))
         texts = embedded_texts(source.recorded, tables)
         return {"name": run.name, "tables": in_columns(tables), "texts": texts.texts, "left_out": texts.left_out}
+
+
+def _blamed(tables: Tables, best: str | None) -> list[str]:
+    """The candidates whose blame a report has in it: the best one and the others that were accepted, as many as there
+    is room for, those with the highest scores first.
+    """
+    accepted = [row for row in tables.of(CandidateRow) if row.status in ("confirmed", "speculative")]
+    chosen, room = list[str](), ROOM_FOR_BLAME
+    for row in sorted(accepted, key=lambda row: (row.id != best, -(row.score or 0.0), row.place)):
+        room -= row.length
+        if room > 0 or row.id == best:
+            chosen.append(row.id)
+    return chosen
 
 
 def _packed(data: JSON) -> str:

@@ -239,6 +239,22 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     idea: str
     metrics: Mapping[str, JSON]
     """Other measured numbers, by name."""
+    feedback: str
+    """What its last run said, where it is a program; empty if it said nothing."""
+    failure: str | None
+    """Why it does not work; null if it does, or was not run."""
+    sources: tuple[str, ...]
+    """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
+    repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
+
+
+@dataclass(frozen=True)
+class BatchRow(Row, table="batches", key=("item",)):
+    """The examples that were selected for an item: a minibatch, or those of the lessons that a curator is given."""
+
+    item: str
+    """The item that the selection was made for; items that were made of it go by the same examples."""
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True)
