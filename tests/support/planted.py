@@ -168,7 +168,7 @@ class _Garden:
     def merge(self) -> None:
         """Two candidates in one, without a model."""
         first, second = self.parent(), self.parent()
-        self.add(self.joined(self.truth[first], (), self.truth[second]), dict.fromkeys([first, second]))
+        self.add(self.joined(self.truth[first], (), self.truth[second]), list(dict.fromkeys([first, second])))
 
     def group(self) -> None:
         """Edits of one candidate or of several, worked into the newest or another head, by a model now and then."""

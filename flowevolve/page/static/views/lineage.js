@@ -1,12 +1,264 @@
-// Lineage: not drawn yet.
+// Lineage: what was made of what, and where each sentence of a text came from.
+
+import { html, render, Component } from "../vendor/htm-preact.standalone.umd.js";
+import { colour, score } from "../common.js";
+import { Drawing, KINDS, shape } from "../drawing.js";
+import { choose, layOut, readLineage } from "../graph.js";
+import { Blame, CandidateLink, Difference, describe, joinedWith } from "../texts.js";
 
 export const title = "Lineage";
 
+const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged yet", rejected: "rejected", revoked: "taken back" };
+const KEYS = "arrow keys: to parents, children and neighbours; Enter: its page; Home: the best; + and −: zoom";
+
 export function mount(element, store) {
-  function update() {
-    element.textContent = `Lineage of ${store.run}`;
+  let page = null;
+  let seen = "";
+  const draw = () => render(html`<${Lineage} store=${store} ref=${(found) => (page = found)} />`, element);
+  draw();
+  return {
+    update(changed) {
+      const now = [store.params.candidate, ...["candidates", "runs"].map((name) => store.table(name).version)].join();
+      if (changed.size && now === seen) return;
+      seen = now;
+      page?.refresh();
+      draw();
+    },
+    unmount() {
+      render(null, element);
+    },
+  };
+}
+
+class Lineage extends Component {
+  constructor(props) {
+    super(props);
+    this.opened = new Set();
+    this.state = { all: false, hover: null, at: [0, 0] };
+    this.read();
   }
 
-  update();
-  return { update, unmount() {} };
+  read() {
+    this.lineage = readLineage(this.props.store);
+    const wanted = this.props.store.params.candidate;
+    this.chosen = this.lineage.nodes.has(wanted) ? wanted : this.lineage.best ?? [...this.lineage.nodes.keys()][0] ?? null;
+  }
+
+  componentDidMount() {
+    if (!this.canvas) return;
+    this.drawing = new Drawing(
+      this.canvas,
+      (id) => this.props.store.go("lineage", { candidate: id }),
+      (id) => this.unfold(id),
+      (hover, at) => (hover?.id !== this.state.hover?.id || hover) && this.setState({ hover, at: at ?? this.state.at }),
+    );
+    this.arrange();
+    this.drawing.begin();
+  }
+
+  componentWillUnmount() {
+    this.drawing?.end();
+  }
+
+  refresh() {
+    const before = this.chosen;
+    this.read();
+    if (!this.drawing) {
+      this.forceUpdate(() => this.canvas && this.componentDidMount());
+      return;
+    }
+    this.arrange();
+    if (this.chosen !== before) this.drawing.reveal(this.chosen);
+    this.forceUpdate();
+  }
+
+  arrange() {
+    const { shown, hidden } = choose(this.lineage, this.state.all, this.opened, this.chosen);
+    this.drawing.chosen = this.chosen;
+    this.drawing.path = new Set();
+    this.drawing.show(layOut(shown), hidden, this.lineage.best);
+  }
+
+  showAll(all) {
+    this.opened.clear();
+    this.setState({ all }, () => {
+      this.arrange();
+      this.drawing.reveal(this.chosen);
+    });
+  }
+
+  unfold(id) {
+    this.opened.add(id);
+    this.arrange();
+  }
+
+  key(event) {
+    const { store } = this.props;
+    if (event.key.startsWith("Arrow")) {
+      const next = this.drawing.beside(this.chosen, event.key);
+      if (next !== null) store.go("lineage", { candidate: next });
+    } else if (event.key === "Enter") store.go("candidate", { candidate: this.chosen });
+    else if (event.key === "Home") store.go("lineage", { candidate: this.lineage.best });
+    else if (event.key === "+") this.drawing.zoomBy(1.25);
+    else if (event.key === "-") this.drawing.zoomBy(0.8);
+    else return;
+    event.preventDefault();
+  }
+
+  render({ store }, { all, hover, at }) {
+    const { nodes } = this.lineage;
+    if (!nodes.size) return html`<p class="empty">No candidate was proposed yet.</p>`;
+    const kinds = [...new Set([...nodes.values()].map((node) => node.kind))];
+    return html`<div class="graph">
+        <div class="tools">
+          <label><input type="checkbox" checked=${all} onChange=${(event) => this.showAll(event.target.checked)} /> show what came to nothing</label>
+          <span class="buttons">
+            <button aria-label="zoom in" onClick=${() => this.drawing.zoomBy(1.25)}>+</button>
+            <button aria-label="zoom out" onClick=${() => this.drawing.zoomBy(0.8)}>−</button>
+            <button onClick=${() => this.drawing.fit()}>all</button>
+            <button onClick=${() => store.go("lineage", { candidate: this.lineage.best })} disabled=${this.lineage.best === null}>best</button>
+          </span>
+          <label class="find">candidate <input type="text" size="8" list="lineage-candidates" value=${this.chosen} onChange=${(event) => nodes.has(event.target.value) && store.go("lineage", { candidate: event.target.value })} /></label>
+          <datalist id="lineage-candidates">${[...nodes.keys()].slice(-500).map((id) => html`<option value=${id} />`)}</datalist>
+        </div>
+        <div class="field">
+          <canvas tabindex="0" role="application" ref=${(canvas) => (this.canvas = canvas)} onKeyDown=${(event) => this.key(event)}
+            aria-label=${`the lineage: ${nodes.size} candidates; ${KEYS}`}></canvas>
+          ${hover && html`<${Tip} node=${hover} at=${at} width=${this.canvas?.clientWidth} />`}
+        </div>
+        <${Legend} kinds=${kinds} />
+        <p class="hidden" aria-live="polite">${this.chosen === null ? "" : saidOf(nodes.get(this.chosen))}</p>
+      </div>
+      <${Chosen} store=${store} id=${this.chosen} onPath=${(path) => this.drawing && ((this.drawing.path = new Set(path)), this.drawing.draw())} />`;
+  }
+}
+
+function saidOf(node) {
+  const scored = node.score == null ? "" : `, score ${score(node.score)}`;
+  return `${node.id}: ${node.kind}, ${STATUSES[node.status]}${scored}`;
+}
+
+function Tip({ node, at, width }) {
+  const left = Math.min(at[0] + 12, Math.max(0, (width ?? 400) - 190));
+  return html`<div class="tip panel" aria-hidden="true" style=${{ left: `${left}px`, top: `${at[1] + 14}px` }}>${saidOf(node)}</div>`;
+}
+
+function Legend({ kinds }) {
+  return html`<ul class="legend" aria-label="legend">
+    ${kinds.map((kind) => html`<li><${Swatch} kind=${kind} filled=${true} />${kind}</li>`)}
+    <li><${Swatch} kind="edit" filled=${false} />rejected</li>
+    <li><span class="stroke winning"></span>way to the best ★</li>
+    <li><span class="stroke side"></span>merged in</li>
+    <li><span class="count">+3</span>folded; a click shows them</li>
+  </ul>`;
+}
+
+class Swatch extends Component {
+  componentDidMount() {
+    const ratio = devicePixelRatio || 1;
+    const canvas = this.base;
+    canvas.width = canvas.height = 18 * ratio;
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    shape(context, this.props.kind, 9, 9, 5.5);
+    context.fillStyle = context.strokeStyle = colour(KINDS[this.props.kind] ?? "blue");
+    context.lineWidth = 1.6;
+    if (this.props.filled) context.fill();
+    context.stroke();
+  }
+
+  render() {
+    return html`<canvas class="swatch" aria-hidden="true"></canvas>`;
+  }
+}
+
+class Chosen extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { tab: "blame", blame: null, of: null, against: null };
+  }
+
+  componentDidMount() {
+    this.load();
+  }
+
+  componentDidUpdate(before) {
+    if (before.id !== this.props.id) this.load();
+  }
+
+  async load() {
+    const { id, store } = this.props;
+    if (id === null) return;
+    const blame = await store.blame(id).catch(() => []);
+    if (id === this.props.id) this.setState({ blame, of: id, against: null });
+  }
+
+  render({ store, id, onPath }, { tab, blame, of, against }) {
+    if (id === null) return null;
+    const row = store.table("candidates").get(id);
+    const sources = [...new Set([...row.parents, ...row.edits, ...row.sources])].filter((name) => store.table("candidates").find(name) >= 0);
+    const ready = of === id;
+    const shown = ready && !blame.length && sources.length && tab === "blame" ? "changes" : tab;
+    const pick = (name) => () => {
+      this.setState({ tab: name });
+      onPath([]);
+    };
+    return html`<section class="chosen" aria-label=${`candidate ${id}`}>
+      <h2>${id} <span class=${`status ${row.status}`}>${STATUSES[row.status] ?? row.status}</span></h2>
+      <p class="facts">${capital(describe(row))}${row.score == null ? "" : `; score ${score(row.score)} over ${row.examples} examples`}${row.reason ? `; ${row.reason}` : ""}.
+        ${" "}<${CandidateLink} store=${store} id=${id} view="candidate" label="all about it" /></p>
+      ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
+      ${(row.parents.length > 0 || row.edits.length > 0) &&
+      html`<p class="facts">Made from ${joinedWith([...row.parents, ...row.edits].map((name) => html`<${CandidateLink} store=${store} id=${name} />`), " ")}</p>`}
+      <div class="tabs" role="tablist">
+        ${[["blame", "Where it came from"], ["changes", "Changes"]].map(
+          ([name, label]) => html`<button role="tab" aria-selected=${shown === name ? "true" : "false"} class=${shown === name ? "here" : ""} onClick=${pick(name)}>${label}</button>`,
+        )}
+      </div>
+      ${!ready ? html`<p class="empty">Following its sentences …</p>` : shown === "blame" ? this.blame(store, id, blame, onPath) : this.changes(store, id, sources, against ?? sources[0])}
+    </section>`;
+  }
+
+  blame(store, id, blame, onPath) {
+    if (!blame.length) {
+      return html`<p class="empty">This report tells where the sentences of the best candidate and of others that were accepted came from. For this one, open the run with flowevolve watch.</p>`;
+    }
+    const components = [...new Set(blame.map((row) => row.component))];
+    return html`<p class="faint">Click a sentence, or move with the arrow keys: it tells the candidate, the request and the examples that it came from.</p>
+      ${components.map((component) => {
+        const rows = blame.filter((row) => row.component === component);
+        const text = store.table("components").get(id, component)?.text;
+        if (text == null) return html`<p class="empty">The report has left this text out, being too long.</p>`;
+        return html`${components.length > 1 && html`<h3>${component}</h3>`}
+          <${Blame} key=${`${id}/${component}`} store=${store} candidate=${id} text=${text} rows=${rows} onPath=${onPath} />`;
+      })}`;
+  }
+
+  changes(store, id, sources, against) {
+    if (!against) return html`<p class="empty">It was made from nothing: there is nothing to compare it with.</p>`;
+    const byLine = ["program", "harness"].includes(store.about().kind);
+    const components = componentsOf(store, id);
+    const before = componentsOf(store, against);
+    return html`<p class="facts"><label>compared with <select value=${against} onChange=${(event) => this.setState({ against: event.target.value })}>
+        ${sources.map((name) => html`<option value=${name} selected=${name === against}>${name}</option>`)}
+      </select></label></p>
+      ${[...components].map(
+        ([name, text]) => html`${components.size > 1 && html`<h3>${name}</h3>`}
+          ${text === null || before.get(name) === null
+            ? html`<p class="empty">The report has left this text out, being too long.</p>`
+            : html`<${Difference} before=${before.get(name) ?? ""} after=${text} byLine=${byLine} />`}`,
+      )}`;
+  }
+}
+
+function componentsOf(store, id) {
+  const table = store.table("components");
+  const [owners, names, texts] = ["candidate", "component", "text"].map((name) => table.column(name));
+  const found = new Map();
+  for (let place = 0; place < table.length; place++) if (owners[place] === id) found.set(names[place], texts[place]);
+  return found;
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
 }

@@ -1,0 +1,110 @@
+// The lineage as a graph: which candidates are drawn, and where. Nothing here touches the page.
+
+/** The size of a place in the drawing, in pixels at a zoom of 1. */
+export const COLUMN = 92;
+export const ROW = 50;
+
+const LIVING = ["confirmed", "speculative"];
+
+/**
+ * The candidates of a run by id, in the order of proposals: {id, place, kind, operator, status, score, screen, parent,
+ * others, winning}. `parent` is what it was made from first, `others` are a merge's other parents and a group's edits.
+ */
+export function readLineage(store) {
+  const table = store.table("candidates");
+  const [ids, kinds, operators, statuses, scores, screens, parents, edits, sources] = [
+    "id", "kind", "operator", "status", "score", "screen", "parents", "edits", "sources",
+  ].map((name) => table.column(name));
+  const nodes = new Map();
+  for (let place = 0; place < table.length; place++) {
+    const known = (names) => (names ?? []).filter((name) => nodes.has(name));
+    const made = known(parents[place]);
+    const from = made.length ? made : known(sources[place]).slice(0, 1);
+    nodes.set(ids[place], {
+      id: ids[place],
+      place,
+      kind: kinds[place],
+      operator: operators[place],
+      status: statuses[place],
+      score: scores[place],
+      screen: screens[place],
+      parent: from[0] ?? null,
+      others: [...new Set([...from.slice(1), ...known(edits[place])])].filter((name) => name !== from[0]),
+      winning: false,
+    });
+  }
+  const about = store.about();
+  for (let id = about.best; nodes.has(id); id = nodes.get(id).parent) nodes.get(id).winning = true;
+  return { nodes, best: nodes.has(about.best) ? about.best : null, running: about.state === "running" };
+}
+
+/**
+ * The candidates to be drawn, in their order. Those that came to nothing, and are in nothing that lives, are left out
+ * unless `all` is set or one of them is chosen; `hidden` counts them by the candidate that they are folded into.
+ */
+export function choose({ nodes, running }, all, opened, chosen) {
+  const kept = new Set();
+  const keep = (id) => {
+    const open = [id];
+    while (open.length) {
+      const node = nodes.get(open.pop());
+      if (!node || kept.has(node.id)) continue;
+      kept.add(node.id);
+      open.push(node.parent, ...node.others);
+    }
+  };
+  for (const node of nodes.values()) {
+    const lives = LIVING.includes(node.status) || node.winning || node.parent === null || (running && node.status === "proposed");
+    if (all || lives || opened.has(node.parent)) keep(node.id);
+  }
+  keep(chosen);
+  const hidden = new Map();
+  for (const node of nodes.values()) {
+    if (kept.has(node.id)) continue;
+    let above = node.parent;
+    while (above !== null && !kept.has(above)) above = nodes.get(above).parent;
+    hidden.set(above, (hidden.get(above) ?? 0) + 1);
+  }
+  return { shown: [...nodes.values()].filter((node) => kept.has(node.id)), hidden };
+}
+
+/**
+ * Places for candidates: `column` is the length of the longest way from a first one, `row` is that of the parent for
+ * the child that leads to the winner, or else to most others, and a free one below for each other child.
+ */
+export function layOut(shown) {
+  const places = new Map();
+  const children = new Map();
+  const weights = new Map();
+  for (const node of shown) {
+    const above = [node.parent, ...node.others].map((id) => places.get(id)?.column ?? -1);
+    places.set(node.id, { node, column: 1 + Math.max(...above), row: 0 });
+    if (!children.has(node.parent)) children.set(node.parent, []);
+    children.get(node.parent).push(node);
+  }
+  for (const node of [...shown].reverse()) {
+    const below = children.get(node.id) ?? [];
+    weights.set(node.id, 1 + below.reduce((sum, child) => sum + weights.get(child.id), 0));
+  }
+  for (const below of children.values()) {
+    below.sort((a, b) => b.winning - a.winning || weights.get(b.id) - weights.get(a.id) || a.place - b.place);
+  }
+  const used = [];
+  const open = [...(children.get(null) ?? [])].reverse().map((node) => [node, 0]);
+  while (open.length) {
+    const [first, least] = open.pop();
+    const line = [];
+    for (let node = first; node; node = children.get(node.id)?.[0]) line.push(node);
+    const from = Math.max(0, places.get(first.id).column - 1);
+    const to = places.get(line[line.length - 1].id).column;
+    let row = least;
+    for (let column = from; column <= to; column++) row = Math.max(row, used[column] ?? 0);
+    for (let column = from; column <= to; column++) used[column] = row + 1;
+    for (const node of line) {
+      places.get(node.id).row = row;
+      for (const child of (children.get(node.id) ?? []).slice(1).reverse()) open.push([child, row + 1]);
+    }
+  }
+  const rows = used.reduce((most, row) => Math.max(most, row), 0);
+  return { places, children, columns: used.length, rows };
+}
