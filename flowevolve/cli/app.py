@@ -24,6 +24,7 @@ from flowevolve.cli.reports import compare_command, report_command, status_comma
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
 from flowevolve.cli.terminal import console, print_error, print_plain, show_logs
+from flowevolve.cli.watch import watch_command
 from flowevolve.core.stop_reasons import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ MetricsPort = Annotated[
     int | None,
     typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="serve Prometheus metrics on this loopback port"),
 ]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="serve the run's live page while it goes on; the same as watch = true")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log what happens on standard error")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="print one JSON object at the end and nothing else; progress goes to stderr")
@@ -91,6 +95,7 @@ def run_command(
     ] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
     metrics_port: MetricsPort = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -101,7 +106,7 @@ def run_command(
     show_logs(verbose=verbose)
     told = output(as_json=as_json)
     with failure_as_json(told, out):
-        settings = load(config, [*(overrides or ()), *_start(start)], told.say)
+        settings = load(config, [*(overrides or ()), *_start(start), *_watched(watch)], told.say)
     with fresh_directory(config) if out is None else nullcontext(out) as directory, failure_as_json(told, directory):
         told.say(title(settings))
 
@@ -109,6 +114,11 @@ def run_command(
             return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
         show(go, settings, directory, metrics_port, told)
+
+
+def _watched(wanted: bool) -> list[str]:
+    """``--watch`` as overrides."""
+    return ["watch=true"] if wanted else []
 
 
 def _start(named: str | None) -> list[str]:
@@ -125,6 +135,7 @@ def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a killed or stopped run")],
     overrides: Overrides = None,
     metrics_port: MetricsPort = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -136,6 +147,7 @@ def resume_command(
 
     show_logs(verbose=verbose)
     told = output(as_json=as_json)
+    changes = [*(overrides or ()), *_watched(watch)]
     with failure_as_json(told, directory):
         with RecordedRun(directory) as recorded:
             settings = parse_recorded(recorded.config, f"{directory}/config.toml")
@@ -146,11 +158,10 @@ def resume_command(
             def note(said: str) -> None:
                 told.say(f"note: {said}")
 
-            changes = overrides or ()
             return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
-        changed = with_overrides(settings, overrides or ())
-        for said in added_times(changed, overrides or ()):
+        changed = with_overrides(settings, changes)
+        for said in added_times(changed, changes):
             told.say(f"note: {said}")
         show(go, changed, directory, metrics_port, told)
 
@@ -317,6 +328,7 @@ app.command("run")(run_command)
 app.command("resume")(resume_command)
 app.command("status")(status_command)
 app.command("report")(report_command)
+app.command("watch")(watch_command)
 app.command("compare")(compare_command)
 app.command("export")(export_command)
 app.command("compact")(compact_command)

@@ -116,8 +116,15 @@ def show(
     def tell_server(change: ServerChange) -> None:
         told.say(f"{change.url}: {change.detail}")
 
+    def tell_page(address: str) -> None:
+        told.say(f"the live page: {address}")
+
     watchers = Watchers(
-        (progress.event, log_event, metrics.event), (metrics.call, progress.call), (tell_server,), (traffic.watch,)
+        (progress.event, log_event, metrics.event),
+        (metrics.call, progress.call),
+        (tell_server,),
+        (traffic.watch,),
+        (tell_page,),
     )
     with progress:
         interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))

@@ -193,6 +193,8 @@ class Config(Settings):
     """How long open work may go on after a stop before it is cut off."""
     held_out: bool = False
     """Score seed and best on the task's test split at the end."""
+    watch: bool = False
+    """Serve the run's live page while it goes on, at an address that is told as it begins."""
     _place: _Place = PrivateAttr(default=_Place())
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from posixpath import dirname, join, normpath
@@ -14,21 +15,32 @@ MAIN = "main.js"
 VENDOR = "vendor/"
 _IMPORT = re.compile(r'^import (?:(\w+)|\{([^}]*)\}|\* as (\w+)) from "(\.[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (async function|function\*?|class|const) (\w+)", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*[\s\S]*?\*/)\n", re.MULTILINE)
+"""A comment on lines of its own."""
 _FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
 _VENDORED = {"vendor/uPlot.iife.min.js": "exports.uPlot = uPlot;"}
 """Vendored scripts that define a global name, and what exports it; the others know ``exports``."""
 
 
-def page(data: Sequence[str], connect: str = "'none'") -> str:
-    """The page as HTML. ``data`` are texts in base64 that it reads; ``connect`` says where it may connect to."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page as HTML, and the policy (CSP) that it has in it."""
+
+    html: str
+    policy: str
+
+
+def page(data: Sequence[str] = (), *, connect: bool = False) -> Page:
+    """The page with data in base64 that it reads, or one that may ``connect`` to where it came from."""
     script, style = joined_script(), joined_style()
+    allowed = "'self'" if connect else "'none'"
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+        f"connect-src {allowed}; base-uri 'none'; form-action 'none'"
     )
     blocks = "\n".join(f'<script type="application/gzip" class="data">{each}</script>' for each in data)
     parts = {"POLICY": policy, "STYLE": style, "DATA": blocks, "SCRIPT": script}
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _read("index.html"))
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _read("index.html")), policy)
 
 
 def joined_style() -> str:
@@ -70,10 +82,11 @@ def _as_function(path: str, source: str) -> str:
         return f"const {names} = {module};"
 
     exported = [found[2] for found in _EXPORT.finditer(source)]
-    plain = _EXPORT.sub(r"\1 \2", _IMPORT.sub(imported, source))
+    plain = _EXPORT.sub(r"\1 \2", _IMPORT.sub(imported, _COMMENT.sub("", source)))
     if wrong := _FORBIDDEN.search(plain):
-        line = plain[: wrong.start()].count("\n") + 1
-        raise ValueError(f"{path}:{line}: {wrong[0].strip()}: see static/README.md for the forms of import and export")
+        raise ValueError(
+            f"{path}: {plain[wrong.start() :].splitlines()[0]}: see static/README.md for the forms of import and export"
+        )
     return f'"use strict";\n{plain}\nObject.assign(exports, {{ {", ".join(exported)} }});'
 
 

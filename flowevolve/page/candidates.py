@@ -14,9 +14,20 @@ from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChan
 from flowevolve.page.sources import Sources
 from flowevolve.page.tables import CandidateRow, ComponentRow, Row, ScoreRow
 
-_KINDS = {"seed": "seed", "prune": "prune", "rebase": "repair", "repair": "repair", "injected": "injected"}
+_KINDS = {
+    "seed": "seed",
+    "prune": "prune",
+    "rebase": "repair",
+    "repair": "repair",
+    "injected": "injected",
+    "migrate": "copy",
+}
 """The kinds of candidates by what made them; those of others depend on what they are made from."""
 _GROUPS = ("group", "group_lines", "aggregate")
+
+
+LONGEST = 2000
+"""Characters of what is said of a program."""
 
 
 class Candidates:
@@ -94,8 +105,8 @@ class Candidates:
             name="",
             idea="",
             metrics={},
-            feedback="",
             failure=None,
+            feedback=None,
             sources=self._sources.take(proposed),
         )
         yield self._keep(_described(row, proposed.attributes))
@@ -146,20 +157,20 @@ def _kind(proposed: CandidateProposed) -> str:
         return _KINDS[proposed.operator]
     if proposed.operator in _GROUPS:
         return "group"
-    return "merge" if len(proposed.parents) > 1 else "edit"
+    return ("new", "edit", "merge")[min(len(proposed.parents), 2)]
 
 
 def _described(row: CandidateRow, attributes: Mapping[str, JSON]) -> CandidateRow:
     """A row with what its attributes say."""
     name, idea, metrics = (attributes.get(each) for each in ("edit.name", "edit.idea", "metrics"))
-    feedback, failure = attributes.get("feedback"), attributes.get("failure")
+    failure, feedback = (attributes.get(each) for each in ("failure", "feedback"))
     return replace(
         row,
         name=name if isinstance(name, str) else row.name,
         idea=idea if isinstance(idea, str) else row.idea,
         metrics=metrics if isinstance(metrics, dict) else row.metrics,
-        feedback=feedback if isinstance(feedback, str) else row.feedback,
-        failure=failure if isinstance(failure, str) else row.failure,
+        failure=failure[:LONGEST] if isinstance(failure, str) else row.failure,
+        feedback=feedback[:LONGEST] if isinstance(feedback, str) else row.feedback,
     )
 
 

@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import get_args, get_type_hints
 
 from flowevolve._util.json_types import JSON
 from flowevolve.page.memory import Tables
-from flowevolve.page.tables import TABLES, Row, Value
+from flowevolve.page.tables import TABLES, Row, Seconds, Value
 
-MICROSECONDS = 6
-"""Digits that numbers are rounded to; the event loop's own resolution."""
+DIGITS, DIGITS_OF_SECONDS = 6, 4
+"""What numbers are rounded to; times are half of what a report holds."""
 
 
 def in_columns(tables: Tables) -> dict[str, JSON]:
     """Each table with its key, the names of its columns, and their values.
 
-    A column is a list of values; null if it has none; or a table with its distinct ``values`` and, for each row, the
-    place of its value among these in ``places``.
+    A column is a list of values; null if it has none; a table with its distinct ``values`` and, for each row, the place
+    of its value among these in ``places``; or a table with the whole number ``first``, from which it counts up.
     """
-    return {name: _table(table, list(tables.of(table))) for name, table in TABLES.items() if name}
+    return {name: _table(table, list(tables.of(table))) for name, table in TABLES.items()}
 
 
 def in_rows(rows: Sequence[Row]) -> list[JSON]:
     """Rows of one table, each as a list of the values of its columns."""
-    return [[plain(value) for value in row.values()] for row in rows]
+    return [list(in_object(row).values()) for row in rows]
 
 
-def plain(value: Value) -> JSON:
+def in_object(row: Row) -> dict[str, JSON]:
+    """A row as a table from the names of its columns to their values."""
+    digits = _DIGITS[row.table]
+    return {name: _plain(value, digits[name]) for name, value in zip(row.columns(), row.values(), strict=True)}
+
+
+def _plain(value: Value, digits: int) -> JSON:
     """A value as JSON can hold it: numbers that are none become null."""
     if isinstance(value, float):
-        return round(value, MICROSECONDS) if isfinite(value) else None
+        return round(value, digits) if isfinite(value) else None
     if isinstance(value, tuple):
-        return [plain(each) for each in value]
+        return [_plain(each, digits) for each in value]
     if isinstance(value, Mapping):
         return {name: _plain_json(each) for name, each in value.items()}
     return value
@@ -43,24 +50,48 @@ def _plain_json(value: JSON) -> JSON:
         return [_plain_json(each) for each in value]
     if isinstance(value, dict):
         return {name: _plain_json(each) for name, each in value.items()}
-    return plain(value)
+    return _plain(value, DIGITS)
 
 
 def _table(table: type[Row], rows: list[Row]) -> JSON:
     columns = zip(*(row.values() for row in rows), strict=True) if rows else [()] * len(table.columns())
+    digits = _DIGITS[table.table]
     return {
         "key": list(table.key),
         "rows": len(rows),
-        "columns": {name: _column(values) for name, values in zip(table.columns(), columns, strict=True)},
+        "columns": {name: _column(values, digits[name]) for name, values in zip(table.columns(), columns, strict=True)},
     }
 
 
-def _column(values: Sequence[Value]) -> JSON:
+def _column(values: Sequence[Value], digits: int) -> JSON:
     if all(value is None for value in values):
         return None
+    first = values[0]
+    if (
+        isinstance(first, int)
+        and not isinstance(first, bool)
+        and list(values) == list(range(first, first + len(values)))
+    ):
+        return {"first": first}
     if all(value is None or isinstance(value, str) for value in values):
         distinct = list(dict.fromkeys(values))
         if len(distinct) * 2 < len(values):
             places = {value: place for place, value in enumerate(distinct)}
-            return {"values": [plain(each) for each in distinct], "places": [places[value] for value in values]}
-    return [plain(value) for value in values]
+            return {
+                "values": [_plain(each, digits) for each in distinct],
+                "places": [places[value] for value in values],
+            }
+    return [_plain(value, digits) for value in values]
+
+
+def _digits(table: type[Row]) -> Mapping[str, int]:
+    """How many digits the numbers in each column are rounded to."""
+    hints = get_type_hints(table, include_extras=True)
+    return {
+        name: DIGITS_OF_SECONDS if Seconds in (hints[name], *get_args(hints[name])) else DIGITS
+        for name in table.columns()
+    }
+
+
+_DIGITS = {name: _digits(table) for name, table in TABLES.items()}
+"""By table."""

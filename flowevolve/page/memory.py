@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from flowevolve.page.tables import TABLES, Row, Value
@@ -22,6 +22,12 @@ class Tables:
         for row in rows:
             self._rows[row.table][row.identity()] = row
 
+    def copy(self) -> Tables:
+        """The rows as they are now, for another thread."""
+        copied = Tables()
+        copied._rows = {name: dict(rows) for name, rows in self._rows.items()}
+        return copied
+
     def of(self, table: type[AnyRow]) -> Iterator[AnyRow]:
         """The rows of a table, in the order in which their keys first came."""
         for row in self._rows[table.table].values():
@@ -34,6 +40,6 @@ class Tables:
         assert row is None or isinstance(row, table)
         return row
 
-    def sizes(self) -> Mapping[str, int]:
-        """How many rows each table has."""
-        return {name: len(rows) for name, rows in self._rows.items()}
+    def row(self, table: str, key: tuple[Value, ...]) -> Row:
+        """The row of a table with this key, which must be there."""
+        return self._rows[table][key]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flowevolve.core.event_kinds import PoolCommitted, RunStarted
+from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
 from flowevolve.page.candidates import Candidates
+from flowevolve.page.cells import Cells
 from flowevolve.page.curve import Curve
 from flowevolve.page.decisions import decisions
 from flowevolve.page.judgements import Judgements
@@ -33,9 +34,9 @@ class Projection:
         self._spans = Spans()
         self.candidates = Candidates()
         self.curve = Curve(self.candidates, self.spent)
+        self._cells = Cells(self.candidates)
         self._judgements = Judgements(self._spans)
         self.start: RunStarted | None = None
-        self.version = 0
 
     def event(self, event: Event) -> Iterator[Row]:
         """The rows that an event changes."""
@@ -46,8 +47,7 @@ class Projection:
         yield log_row(event)
         yield from self._spans.event(event)
         yield from self.candidates.event(event)
-        if isinstance(body, PoolCommitted):
-            self.version = body.version
+        yield from self._cells.event(event)
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)

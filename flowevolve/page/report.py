@@ -14,7 +14,7 @@ from flowevolve.page.assets import page
 from flowevolve.page.blame import blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource
+from flowevolve.page.source import RunSource, distinct_names
 from flowevolve.page.tables import CandidateRow, RunRow
 from flowevolve.page.texts import embedded_texts
 
@@ -30,14 +30,14 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
         DamagedError: if a journal is damaged.
         InputError: if there is no run in a directory, or the file can't be written.
     """
-    data = [_packed(_run(path)) for path in directories]
+    data = [_packed(_run(path, name)) for name, path in distinct_names(directories).items()]
     with writing(out):
-        write_whole(out, [page(data)])
+        write_whole(out, [page(data).html])
     return out
 
 
-def _run(path: Path) -> dict[str, JSON]:
-    with RunSource(path) as source:
+def _run(path: Path, name: str) -> dict[str, JSON]:
+    with RunSource(path, name) as source:
         tables = Tables(source.changes())
         run = next(tables.of(RunRow))
         tables.update(blame(tables, _blamed(tables, run.best), source.reply))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -29,15 +29,15 @@ from flowevolve.telemetry.progress import ProgressFigures, used
 
 
 class RunSource:
-    """The journal of a run, followed. A context manager; or `close` it.
+    """The journal of a run, followed. A context manager; or `close` it. ``name`` is what the page calls the run.
 
     Raises:
         InputError: if there is no run in the directory, or it can't be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str) -> None:
         self.path = path
-        self.name = path.resolve().name
+        self.name = name
         self.recorded = RecordedRun(path)
         try:
             table = self.recorded.config
@@ -117,7 +117,7 @@ class RunSource:
         seconds = max(figures.seconds, self.projection.spent.last) if ended is None else ended.seconds
         low, high = (ended.interval if ended is not None else None) or (None, None)
         set_limits = {"seconds": config.budget.time_limit(), "target_score": config.budget.target_score}
-        limits: dict[str, JSON] = {**config.budget.limits()}
+        limits: dict[str, JSON] = dict(config.budget.limits().items())
         limits |= {name: limit for name, limit in set_limits.items() if limit is not None}
         trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         proposals = figures.proposals if ended is None else ended.proposals
@@ -155,3 +155,15 @@ def _prices(config: Config) -> Mapping[str, Price]:
     with suppress(InputError):  # a file of prices may have gone meanwhile
         return price_table(config, ())
     return {}
+
+
+def distinct_names(directories: Sequence[Path]) -> dict[str, Path]:
+    """What to call the runs in these directories: by the directories' names, numbered where two have the same."""
+    names: dict[str, Path] = {}
+    for path in dict.fromkeys(each.resolve() for each in directories):
+        name, number = path.name, 1
+        while name in names:
+            number += 1
+            name = f"{path.name} ({number})"
+        names[name] = path
+    return names

@@ -198,8 +198,9 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     place: int
     """From 0, in the order of proposals."""
     kind: str
-    """seed, edit (of one parent), merge (of two or more), group (edits validated together), prune, repair (made again
-    on a newer parent), injected or adopted (from another run)."""
+    """seed, new (written without a parent), edit (of one parent), merge (of two or more), group (edits validated
+    together), prune, repair (made again on a newer parent), copy (of a program on another island), injected, or adopted
+    (from another run)."""
     operator: str
     """What made it, as the algorithm calls it."""
     parents: tuple[str, ...]
@@ -239,10 +240,10 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     idea: str
     metrics: Mapping[str, JSON]
     """Other measured numbers, by name."""
-    feedback: str
-    """What its last run said, where it is a program; empty if it said nothing."""
     failure: str | None
-    """Why it does not work; null if it does, or was not run."""
+    """Of a program: why it does not work; null if it does. This and feedback are cut to 2,000 characters."""
+    feedback: str | None
+    """Of a program: what its evaluation said of it."""
     sources: tuple[str, ...]
     """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
     repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
@@ -390,10 +391,11 @@ class CellRow(Row, table="cells", key=("archive", "cell")):
     """A cell of an archive, or a place on an island, and the candidate in it."""
 
     archive: str
-    """The archive's or island's name."""
+    """map (the archive of a MAP-Elites, such as LEVI's), or the island: island 0, island 1, …"""
     cell: str
+    """The number of the cell; on islands the id of the candidate."""
     place: tuple[float, ...]
-    """The cell's coordinates, or the programs' features; empty on islands."""
+    """Where the candidate lies, from 0 to 1 in each feature; empty on islands."""
     candidate: str
     score: float | None
     seconds: Seconds

@@ -5,53 +5,74 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flowevolve._util.json_types import JSON
-from flowevolve.journal.reading import RecordedRun
+from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.page.memory import Tables
 from flowevolve.page.tables import CallRow, RunRow
 
-ROOM = 6_000_000
-"""Characters of prompts and replies in a report, before they are compressed."""
+ROOM, ROOM_OF_A_CALL = 1_200_000, 120
+"""Characters of prompts and replies in a report, before they are compressed: of any, and more for each of its calls."""
 
 
 @dataclass(slots=True)
 class EmbeddedTexts:
-    """``texts`` has the distinct texts and, by call, which of them are its messages, thoughts and reply."""
+    """``texts`` has the distinct texts and, by call, which of them are its messages, thoughts and reply.
+
+    ``left_out`` says what was left out, in sentences.
+    """
 
     texts: dict[str, JSON] = field(default_factory=dict)
     left_out: list[JSON] = field(default_factory=list)
-    """What was left out, in words."""
 
 
 def embedded_texts(recorded: RecordedRun, tables: Tables) -> EmbeddedTexts:
     """The texts of calls: first those of calls that write candidates, then those about the best one, then the rest."""
+    rows = _by_worth(tables)
+    chosen = _chosen(recorded, rows)
     strings: dict[str, int] = {}
-    calls: dict[str, JSON] = {}
-    room, total = ROOM, 0
 
     def place(text: str | None) -> int | None:
         return None if text is None else strings.setdefault(text, len(strings))
 
-    for number in _by_worth(tables):
-        total += 1
-        call = recorded.call(number) if room > 0 else None
-        if call is None or call.messages is None:
-            continue
-        known = len(strings)
-        messages: list[JSON] = [[each.role, place(each.content)] for each in call.messages]
-        calls[str(number)] = [messages, place(call.thinking), place(call.reply)]
-        room -= sum(map(len, list(strings)[known:]))
+    calls: dict[str, JSON] = {}
+    for row in sorted(rows, key=_likeness):
+        if (call := chosen.get(row.id)) is not None:
+            messages: list[JSON] = [[each.role, place(each.content)] for each in call.messages or ()]
+            calls[str(row.id)] = [messages, place(call.thinking), place(call.reply)]
+    missing = len(rows) - len(calls)
     left_out: list[JSON] = []
-    if len(calls) < total:
-        left_out.append(
-            f"the prompts and replies of {total - len(calls)} of {total} calls: flowevolve watch has them all"
-        )
+    if missing:
+        left_out.append(f"The prompts and replies of {missing:,} of {len(rows):,} requests are not in this file.")
     return EmbeddedTexts({"strings": list(strings), "calls": calls}, left_out)
 
 
-def _by_worth(tables: Tables) -> list[int]:
+def _chosen(recorded: RecordedRun, rows: list[CallRow]) -> dict[int, RecordedCall]:
+    """The calls for whose texts there is room, by id. A text that recurs takes room once."""
+    room = ROOM + ROOM_OF_A_CALL * len(rows)
+    chosen: dict[int, RecordedCall] = {}
+    seen: set[str] = set()
+    for row in rows:
+        if room <= 0:
+            break
+        call = recorded.call(row.id)
+        if call is None or call.messages is None:
+            continue
+        chosen[row.id] = call
+        new = {each.content for each in call.messages} | {call.thinking or "", call.reply or ""}
+        room -= sum(map(len, new - seen))
+        seen |= new
+    return chosen
+
+
+def _by_worth(tables: Tables) -> list[CallRow]:
+    """The calls, the most telling first."""
     run = next(tables.of(RunRow))
 
-    def worth(call: CallRow) -> tuple[bool, bool, bool, int]:
-        return (call.template is None, call.outcome != "failed", call.candidate != run.best, call.id)
+    def worth(call: CallRow) -> tuple[bool, bool, bool]:
+        return (call.template is None, call.outcome != "failed", call.candidate != run.best)
 
-    return [call.id for call in sorted(tables.of(CallRow), key=worth)]
+    return sorted(tables.of(CallRow), key=worth)
+
+
+def _likeness(call: CallRow) -> tuple[str, str, int]:
+    """What puts calls with similar texts beside each other, so that they compress to less."""
+    return (call.part or "", call.role, call.id)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.intervals import Interval, mean_interval
-from flowevolve._util.logger import RUN
+from flowevolve._util.logger import RUN, logger
 from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config, modules_beside
@@ -39,6 +39,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
+from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
 
@@ -55,6 +56,8 @@ class Watchers:
     servers: Sequence[ServerListener] = ()
     traffic: Sequence[Callable[[Traffic], None]] = ()
     """Told, as the run begins, what shares out its requests."""
+    pages: Sequence[Callable[[str], None]] = ()
+    """Told the address of the live page, where the configuration asks for one; if nobody is, it is logged."""
 
 
 class RunRecord(Protocol):
@@ -223,10 +226,14 @@ async def _opened(
         await stack.enter_async_context(_in_use(plan.task))
         await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
+        page = PageProcess()
+        stack.push_async_callback(page.end)  # after the directory is closed, so that the page says that the run ended
         keeping = None if keep is None else keep()
         if keeping is not None:
             stack.callback(keeping.close)
             stack.callback(RUN.reset, RUN.set(str(keeping.path)))
+            if config.watch:
+                _tell_page(watchers, await page.start(keeping.path))
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
         events = make_event_log(history)
@@ -323,6 +330,11 @@ async def _start(plan: Plan) -> Start | None:
 def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
     """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
+
+
+def _tell_page(watchers: Watchers, address: str) -> None:
+    for tell in watchers.pages or [lambda said: logger().info("the live page", address=said)]:
+        tell(address)
 
 
 def _clients(

@@ -136,7 +136,9 @@ def test_of_several_calls_of_a_step_the_one_that_wrote_a_sentence_is_named() -> 
 def test_a_changed_line_of_a_program_is_a_new_one_and_one_that_was_only_indented_is_not() -> None:
     before = "x = 1\ny = 2\n"
     after = "if True:\n    x = 1\n    y = 3\n"
-    lineage = Origins([Step("c0", {"prompt": before}, by_line=True), Step("c1", {"prompt": after}, ("c0",), by_line=True)])
+    lineage = Origins(
+        [Step("c0", {"prompt": before}, by_line=True), Step("c1", {"prompt": after}, ("c0",), by_line=True)]
+    )
     assert origins(lineage, "c1") == ["c1", "c0", "c1"]
 
 

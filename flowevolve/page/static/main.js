@@ -2,7 +2,7 @@
 
 import { html, render } from "./vendor/htm-preact.standalone.umd.js";
 import { score, seconds } from "./common.js";
-import { Store, embedded } from "./store.js";
+import { Store, embedded, follow } from "./store.js";
 import * as timeline from "./views/timeline.js";
 import * as scores from "./views/score.js";
 import * as queues from "./views/queues.js";
@@ -44,6 +44,7 @@ function showHead(view) {
         <span class="fact">${about.algorithm} (${about.mode}) on ${about.task}${about.simulated ? ", simulated" : ""}</span>
         <span class="fact">best ${best}</span>
         <span class="fact">${seconds(about.seconds)}</span>
+        ${store.notice && html`<span class="notice" role="status">${store.notice}</span>`}
         <button class="theme" onClick=${changeTheme} title="dark or light">◐</button>
       </div>
       <nav aria-label="views">
@@ -93,7 +94,7 @@ function onKey(event) {
 async function open() {
   page.replaceChildren(document.createElement("header"), document.createElement("main"));
   for (const run of await embedded()) store.addRun(run);
-  if (!store.runs.size) throw new Error("there is no run in this page");
+  if (!store.runs.size) await follow(store);
   store.subscribe(show);
   addEventListener("hashchange", () => show(new Set()));
   addEventListener("keydown", onKey);

@@ -79,6 +79,7 @@ function joined(key) {
 function unpacked(column, length) {
   if (column == null) return new Array(length).fill(null);
   if (Array.isArray(column)) return column;
+  if (column.first != null) return Array.from({ length }, (_, place) => column.first + place);
   return column.places.map((place) => column.values[place]);
 }
 
@@ -91,6 +92,8 @@ export class Store {
     this.run = null;
     /** Whether runs may still change. */
     this.live = false;
+    /** What is to be said at the head of the page, such as that the server can't be reached; null if nothing. */
+    this.notice = null;
     /** What stands behind the view's name in the address, by name: {candidate: "c1", …}. */
     this.params = {};
     this.listeners = new Set();
@@ -193,6 +196,37 @@ export class Store {
 export async function embedded() {
   const blocks = document.querySelectorAll("script.data");
   return Promise.all(Array.from(blocks, (block) => unzipped(block.textContent)));
+}
+
+/** Fill a store from the server that the page came from, and keep it up with what changes there. */
+export async function follow(store) {
+  const { runs, version } = await fetched("api/runs");
+  for (const name of runs) store.addRun({ ...(await fetched(`api/runs/${encodeURIComponent(name)}/tables`)), name });
+  store.live = true;
+  const source = new EventSource(`api/events?after=${version}`);
+  const say = (notice) => {
+    store.notice = notice;
+    store.tell();
+  };
+  source.onopen = () => say(null);
+  source.onerror = () => say("the server can't be reached; trying again");
+  source.onmessage = ({ data }) => {
+    for (const { run, tables } of JSON.parse(data)) {
+      for (const [table, rows] of Object.entries(tables)) store.put(run, table, rows);
+    }
+  };
+  source.addEventListener("anew", () => location.reload());
+  source.addEventListener("end", () => {
+    source.close();
+    store.live = false;
+    say("this page is not kept up any more");
+  });
+}
+
+async function fetched(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return response.json();
 }
 
 async function unzipped(base64) {

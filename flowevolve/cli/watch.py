@@ -1,0 +1,70 @@
+"""The command line's ``watch``: the live page of runs, until Ctrl-C."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import anyio.to_thread
+import typer
+
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve._util.signals import ending_signals
+from flowevolve.cli.terminal import print_plain
+
+FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
+
+
+def watch_command(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories, or folders of them")],
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="where it listens; other than on loopback only with a token")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0: any free one")] = 0,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),
+    ] = None,
+    until_closed: Annotated[
+        bool, typer.Option("--until-closed", hidden=True, help="end when standard input does, too")
+    ] = False,
+) -> None:
+    """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
+    from flowevolve.page.access import is_loopback
+    from flowevolve.page.server import serve_page
+    from flowevolve.runner.watching import ANSWER
+
+    runs = [run for directory in directories for run in _runs_in(directory)]
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(16)
+
+    async def go() -> None:
+        async with serve_page(runs, host, port, token) as address:
+            print_plain(f"{ANSWER}{address}")
+            if until_closed:
+                await anyio.to_thread.run_sync(sys.stdin.read)
+                return
+            with ending_signals() as signals:
+                async for _ in signals:
+                    return
+
+    try:
+        clock.run(go, clock="real")
+    except OSError as error:
+        raise InputError(f"watch: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+
+
+def _runs_in(directory: Path) -> list[Path]:
+    """A run directory itself, or the run directories in a folder."""
+    from flowevolve.journal.opening import JOURNAL
+    from flowevolve.runner.overview import run_directories
+
+    if (directory / JOURNAL).is_file():
+        return [directory]
+    found = run_directories(directory)
+    if not found:
+        raise InputError(f"{directory}: holds no run, and there is none in its folders; give the directory of a run")
+    return found
