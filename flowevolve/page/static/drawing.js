@@ -7,10 +7,14 @@ const RADIUS = 8;
 const MARGIN = 46;
 const LEAST_ZOOM = 0.08;
 const MOST_ZOOM = 2.5;
+/** The least zooms at which candidates have labels, and shapes. */
 const LABELS_FROM = 0.55;
+const SHAPES_FROM = 0.3;
 /** The colour of each kind of candidate; kinds have different shapes, too. */
 export const KINDS = {
   seed: "grey",
+  new: "yellow",
+  copy: "grey",
   edit: "blue",
   group: "orange",
   merge: "purple",
@@ -38,6 +42,11 @@ function polygon(context, x, y, radius, corners) {
   context.closePath();
 }
 
+/** A name that fits under a node. */
+function short(id) {
+  return id.length > 12 ? `${id.slice(0, 5)}…${id.slice(-6)}` : id;
+}
+
 export class Drawing {
   /** `onChoose(id)` is called for a click or a key on a candidate, `onUnfold(id)` for one on a count of folded ones. */
   constructor(canvas, onChoose, onUnfold, onHover) {
@@ -51,6 +60,7 @@ export class Drawing {
     this.chosen = null;
     this.best = null;
     this.path = new Set();
+    this.origin = null;
     this.zoom = 1;
     this.left = this.top = 0;
     this.pointers = new Map();
@@ -104,8 +114,8 @@ export class Drawing {
   fit() {
     const [wide, high] = this.size();
     this.zoom = Math.min(1.15, Math.max(LEAST_ZOOM, Math.min(this.width / wide, this.height / high)));
-    this.left = -Math.max(0, (this.width - wide * this.zoom) / 2) / this.zoom;
-    this.top = 0;
+    this.left = this.top = 0;
+    this.clamp();
     this.draw();
   }
 
@@ -125,6 +135,23 @@ export class Drawing {
     this.draw();
   }
 
+  /** Mark the candidates through which a sentence came, and bring them into sight where they fit. */
+  follow(path) {
+    this.path = new Set(path);
+    this.origin = path[0] ?? null;
+    const places = path.map((id) => this.layout?.places.get(id)).filter(Boolean);
+    if (places.length) {
+      const [xs, ys] = [places.map((place) => this.x(place)), places.map((place) => this.y(place))];
+      const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+      const needed = Math.min(this.width / (right - left + 2 * MARGIN), this.height / (bottom - top + 2 * MARGIN));
+      this.zoom = Math.min(this.zoom, Math.max(needed, LABELS_FROM * 0.75));
+      this.left = right + MARGIN - this.width / this.zoom;
+      this.top = (top + bottom - this.height / this.zoom) / 2;
+      this.clamp();
+    }
+    this.draw();
+  }
+
   x(place) {
     return MARGIN + place.column * COLUMN;
   }
@@ -138,6 +165,7 @@ export class Drawing {
     this.left += at[0] / this.zoom - at[0] / zoom;
     this.top += at[1] / this.zoom - at[1] / zoom;
     this.zoom = zoom;
+    this.clamp();
     this.draw();
   }
 
@@ -152,9 +180,9 @@ export class Drawing {
 
   clamp() {
     const [wide, high] = this.size();
-    const clamped = (value, size, room) => (size <= room ? Math.min(0, Math.max(size - room, value)) : Math.min(size - room, Math.max(0, value)));
-    this.left = clamped(this.left, wide, this.width / this.zoom);
-    this.top = clamped(this.top, high, this.height / this.zoom);
+    const [across, down] = [this.width / this.zoom, this.height / this.zoom];
+    this.left = wide <= across ? (wide - across) / 2 : Math.min(wide - across, Math.max(0, this.left));
+    this.top = high <= down ? 0 : Math.min(high - down, Math.max(0, this.top));
   }
 
   at(event) {
@@ -210,8 +238,8 @@ export class Drawing {
     const y = top / this.zoom + this.top;
     for (const place of this.layout.places.values()) {
       const [dx, dy] = [x - this.x(place), y - this.y(place)];
-      if (this.hidden.has(place.node.id) && dx > 8 && dx < 42 && dy < -6 && dy > -24) return { node: place.node, folded: true };
-      if (Math.abs(dx) < COLUMN * 0.36 && dy > -14 && dy < 36) return { node: place.node, folded: false };
+      if (this.hidden.has(place.node.id) && dx > 8 && dx < 42 && dy < -4 && dy > -22) return { node: place.node, folded: true };
+      if (Math.abs(dx) < COLUMN * 0.36 && dy > -14 && dy < 38) return { node: place.node, folded: false };
     }
     return null;
   }
@@ -240,54 +268,64 @@ export class Drawing {
 
   paint() {
     if (!this.layout || !this.width) return;
-    const { context, zoom, ratio } = this;
+    const { context, zoom, ratio, colours } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     context.setTransform(zoom * ratio, 0, 0, zoom * ratio, -this.left * zoom * ratio, -this.top * zoom * ratio);
-    const within = (from, to) =>
-      Math.max(this.x(from), this.x(to)) > this.left - COLUMN &&
-      Math.min(this.x(from), this.x(to)) < this.left + this.width / zoom + COLUMN &&
-      Math.max(this.y(from), this.y(to)) > this.top - ROW &&
-      Math.min(this.y(from), this.y(to)) < this.top + this.height / zoom + ROW;
-    const later = [];
+    const edges = { plain: new Path2D(), side: new Path2D(), winning: new Path2D(), path: new Path2D() };
     for (const place of this.layout.places.values()) {
-      const parent = this.layout.places.get(place.node.parent);
-      for (const id of place.node.others) {
-        const other = this.layout.places.get(id);
-        if (!other || !within(other, place)) continue;
-        if (this.onPath(other, place)) later.push([other, place, true]);
-        else this.edge(other, place, true);
-      }
-      if (!parent || !within(parent, place)) continue;
-      if (place.node.winning || this.onPath(parent, place)) later.push([parent, place, false]);
-      else this.edge(parent, place, false);
+      for (const id of place.node.others) this.edge(edges, this.layout.places.get(id), place, "side");
+      this.edge(edges, this.layout.places.get(place.node.parent), place, place.node.winning ? "winning" : "plain");
     }
-    for (const [from, to, side] of later) this.edge(from, to, side);
-    for (const place of this.layout.places.values()) if (within(place, place)) this.node(place);
+    this.stroke(edges.side, colours.orange, 1, 0.5);
+    this.stroke(edges.plain, colours.line, 1.3);
+    this.stroke(edges.winning, colours.accent, 3);
+    this.stroke(edges.path, colours.orange, 3.5);
+    const small = zoom < SHAPES_FROM;
+    for (const place of this.layout.places.values()) {
+      if (!this.within(place, place)) continue;
+      if (small && !this.path.has(place.node.id) && ![this.chosen, this.best].includes(place.node.id)) this.dot(place);
+      else this.node(place);
+    }
   }
 
-  onPath(from, to) {
-    return this.path.has(from.node.id) && this.path.has(to.node.id);
+  /** Whether what lies between two places is in sight, in part. */
+  within(from, to) {
+    const [x1, x2, y1, y2] = [this.x(from), this.x(to), this.y(from), this.y(to)];
+    return (
+      Math.max(x1, x2) > this.left - COLUMN &&
+      Math.min(x1, x2) < this.left + this.width / this.zoom + COLUMN &&
+      Math.max(y1, y2) > this.top - ROW &&
+      Math.min(y1, y2) < this.top + this.height / this.zoom + ROW
+    );
   }
 
-  edge(from, to, side) {
-    const { context, colours } = this;
-    const path = this.onPath(from, to);
-    const winning = !side && to.node.winning;
-    context.strokeStyle = path ? colours.orange : winning ? colours.accent : colours.line;
-    context.lineWidth = path ? 3.5 : winning ? 3 : 1.3;
-    context.setLineDash(side ? [3, 3] : []);
+  edge(edges, from, to, kind) {
+    if (!from || !this.within(from, to)) return;
+    const edge = edges[this.path.has(from.node.id) && this.path.has(to.node.id) ? "path" : kind];
     const [x1, y1, x2, y2] = [this.x(from), this.y(from), this.x(to), this.y(to)];
-    const bend = side ? (x1 + x2) / 2 : x1 + COLUMN / 2;
-    context.beginPath();
-    context.moveTo(x1, y1);
-    if (side) context.bezierCurveTo(bend, y1, bend, y2, x2, y2);
+    edge.moveTo(x1, y1);
+    if (kind === "side") edge.bezierCurveTo((x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2, y2);
     else {
-      context.bezierCurveTo(bend, y1, bend - COLUMN / 4, y2, x1 + COLUMN * 0.8, y2);
-      context.lineTo(x2, y2);
+      if (y1 !== y2) edge.bezierCurveTo(x1 + COLUMN / 2, y1, x1 + COLUMN / 4, y2, x1 + COLUMN * 0.8, y2);
+      edge.lineTo(x2, y2);
     }
-    context.stroke();
-    context.setLineDash([]);
+  }
+
+  stroke(path, colour, width, opacity = 1) {
+    const { context } = this;
+    context.strokeStyle = colour;
+    context.lineWidth = Math.max(width, width / this.zoom / 2);
+    context.globalAlpha = opacity;
+    context.stroke(path);
+    context.globalAlpha = 1;
+  }
+
+  /** A candidate seen from afar. */
+  dot({ node, column, row }) {
+    const size = RADIUS * 1.6;
+    this.context.fillStyle = this.colours[node.status === "confirmed" ? KINDS[node.kind] ?? "blue" : "line"];
+    this.context.fillRect(this.x({ column }) - size / 2, this.y({ row }) - size / 2, size, size);
   }
 
   node(place) {
@@ -309,15 +347,15 @@ export class Drawing {
       context.strokeStyle = node.id === this.chosen ? colours.text : colours.orange;
       context.stroke();
     }
-    const labelled = this.zoom >= LABELS_FROM || node.id === this.chosen || node.id === this.best;
-    if (node.kind === "group" && this.zoom >= LABELS_FROM) this.text(`${node.others.length}`, x, y + 4, "600 11px", lives ? colours.back : colour, false);
+    const labelled = this.zoom >= LABELS_FROM || [this.chosen, this.best, this.origin].includes(node.id);
+    if (node.kind === "group" && node.others.length && this.zoom >= LABELS_FROM) this.text(`${node.others.length}`, x, y + 4, "600 11px", lives ? colours.back : colour, false);
     if (!labelled) return;
     const size = this.zoom >= LABELS_FROM ? 1 : 0.75 / this.zoom;
     const star = node.id === this.best ? "★ " : "";
-    this.text(star + node.id, x, y + 12 + 10 * size, `${node.winning ? 700 : 400} ${11.5 * size}px`, node.winning ? colours.text : colours.faint);
-    if (node.score != null && size === 1) this.text(score(node.score), x, y + 34, "10.5px", colours.faint);
+    this.text(star + short(node.id), x, y + 14 + 10 * size, `${node.winning ? 700 : 400} ${11.5 * size}px`, node.winning ? colours.text : colours.faint);
+    if (node.score != null && size === 1) this.text(score(node.score), x, y + 36, "10.5px", colours.faint);
     const folded = this.hidden.get(node.id);
-    if (folded && this.zoom >= LABELS_FROM) this.badge(`+${folded}`, x + 11, y - 23);
+    if (folded && this.zoom >= LABELS_FROM) this.badge(`+${folded}`, x + 11, y - 21);
   }
 
   text(said, x, y, font, fill, halo = true) {

@@ -2,7 +2,7 @@
 
 /** The size of a place in the drawing, in pixels at a zoom of 1. */
 export const COLUMN = 92;
-export const ROW = 50;
+export const ROW = 58;
 
 const LIVING = ["confirmed", "speculative"];
 

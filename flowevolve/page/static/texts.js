@@ -5,9 +5,11 @@ import { diffLines, diffWordsWithSpace } from "./vendor/diff.min.js";
 import { CallDetails } from "./calls.js";
 import { score, seconds } from "./common.js";
 
+/** The states of candidates in words. */
+export const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged", rejected: "rejected", revoked: "taken back" };
 const TINTS = 7;
-const AROUND = 2;
 /** How many lines that stay the same are shown before and behind a change. */
+const AROUND = 2;
 
 /** A link to a candidate: in the lineage, or to the view that is named. */
 export function CandidateLink({ store, id, view = "lineage", label }) {
@@ -16,6 +18,14 @@ export function CandidateLink({ store, id, view = "lineage", label }) {
     store.go(view, { candidate: id });
   };
   return html`<a class="chip" href=${`#/${view}?candidate=${encodeURIComponent(id)}`} onClick=${go}>${label ?? id}</a>`;
+}
+
+export function Status({ status }) {
+  return html`<span class=${`status ${status}`}>${STATUSES[status] ?? status}</span>`;
+}
+
+export function capital(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** Names in a row, with something between them. */
@@ -27,7 +37,7 @@ export function joinedWith(parts, between) {
 export function Difference({ before, after, byLine }) {
   if (before === after) return html`<p class="empty">This text is the same.</p>`;
   const parts = (byLine ? diffLines : diffWordsWithSpace)(before, after);
-  return html`<pre class="difference">${parts.map((part, place) => {
+  return html`<pre class=${byLine ? "difference code" : "difference"}>${parts.map((part, place) => {
     if (part.removed) return html`<del><span class="hidden">taken out: </span>${part.value}</del>`;
     if (part.added) return html`<ins><span class="hidden">put in: </span>${part.value}</ins>`;
     return html`<${Same} text=${part.value} first=${place === 0} last=${place === parts.length - 1} />`;
@@ -51,10 +61,6 @@ export class Blame extends Component {
     this.state = { chosen: null, reached: 0 };
   }
 
-  componentDidUpdate(before) {
-    if (before.candidate !== this.props.candidate && this.state.chosen !== null) this.choose(null);
-  }
-
   choose(place) {
     this.setState({ chosen: place, reached: place ?? this.state.reached });
     this.props.onPath?.(place === null ? [] : this.props.rows[place].path);
@@ -72,9 +78,9 @@ export class Blame extends Component {
     event.preventDefault();
   }
 
-  render({ store, text, rows }, { chosen, reached }) {
+  render({ store, text, rows, code }, { chosen, reached }) {
     const tints = tintsOf(rows);
-    return html`<div class="blame" role="group" aria-label="the text, sentence by sentence; arrow keys move, Enter tells where a sentence came from">
+    return html`<div class=${code ? "blame code" : "blame"} role="group" aria-label="the text, sentence by sentence; arrow keys move, Enter tells where a sentence came from">
       ${linesOf(text, rows).map(
         ({ pieces, origins, ends }) => html`<div class="line">
             <span class="origins">${origins.map((id) => html`<span class=${`origin ${tints.get(id)}`} title=${`came in with ${id}`}>${id}</span>`)}</span>
@@ -125,6 +131,7 @@ function ExampleLink({ store, candidate, example }) {
 export function describe(row) {
   const article = /^[aeio]/.test(row.kind) ? "an" : "a";
   if (row.kind === "seed") return "the seed";
+  if (row.kind === "new") return `a text written anew (${row.operator})`;
   const parents = row.parents.length ? ` of ${row.parents.join(" and ")}` : "";
   if (row.kind === "group") return row.edits.length ? `a group of ${row.edits.length} edits on ${row.parents[0]}` : `a merge of edits${parents}`;
   return `${article} ${row.kind}${parents} (${row.operator})`;

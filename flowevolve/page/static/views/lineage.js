@@ -4,11 +4,11 @@ import { html, render, Component } from "../vendor/htm-preact.standalone.umd.js"
 import { colour, score } from "../common.js";
 import { Drawing, KINDS, shape } from "../drawing.js";
 import { choose, layOut, readLineage } from "../graph.js";
-import { Blame, CandidateLink, Difference, describe, joinedWith } from "../texts.js";
+import { CandidateTexts } from "../candidate_texts.js";
+import { CandidateLink, STATUSES, Status, capital, describe, joinedWith } from "../texts.js";
 
 export const title = "Lineage";
 
-const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged yet", rejected: "rejected", revoked: "taken back" };
 const KEYS = "arrow keys: to parents, children and neighbours; Enter: its page; Home: the best; + and −: zoom";
 
 export function mount(element, store) {
@@ -75,7 +75,7 @@ class Lineage extends Component {
   arrange() {
     const { shown, hidden } = choose(this.lineage, this.state.all, this.opened, this.chosen);
     this.drawing.chosen = this.chosen;
-    this.drawing.path = new Set();
+    this.drawing.follow([]);
     this.drawing.show(layOut(shown), hidden, this.lineage.best);
   }
 
@@ -129,7 +129,7 @@ class Lineage extends Component {
         <${Legend} kinds=${kinds} />
         <p class="hidden" aria-live="polite">${this.chosen === null ? "" : saidOf(nodes.get(this.chosen))}</p>
       </div>
-      <${Chosen} store=${store} id=${this.chosen} onPath=${(path) => this.drawing && ((this.drawing.path = new Set(path)), this.drawing.draw())} />`;
+      <${Chosen} store=${store} id=${this.chosen} onPath=${(path) => this.drawing?.follow(path)} />`;
   }
 }
 
@@ -146,7 +146,7 @@ function Tip({ node, at, width }) {
 function Legend({ kinds }) {
   return html`<ul class="legend" aria-label="legend">
     ${kinds.map((kind) => html`<li><${Swatch} kind=${kind} filled=${true} />${kind}</li>`)}
-    <li><${Swatch} kind="edit" filled=${false} />rejected</li>
+    <li><${Swatch} kind="edit" filled=${false} />rejected or not judged</li>
     <li><span class="stroke winning"></span>way to the best ★</li>
     <li><span class="stroke side"></span>merged in</li>
     <li><span class="count">+3</span>folded; a click shows them</li>
@@ -172,93 +172,18 @@ class Swatch extends Component {
   }
 }
 
-class Chosen extends Component {
-  constructor(props) {
-    super(props);
-    this.state = { tab: "blame", blame: null, of: null, against: null };
-  }
-
-  componentDidMount() {
-    this.load();
-  }
-
-  componentDidUpdate(before) {
-    if (before.id !== this.props.id) this.load();
-  }
-
-  async load() {
-    const { id, store } = this.props;
-    if (id === null) return;
-    const blame = await store.blame(id).catch(() => []);
-    if (id === this.props.id) this.setState({ blame, of: id, against: null });
-  }
-
-  render({ store, id, onPath }, { tab, blame, of, against }) {
-    if (id === null) return null;
-    const row = store.table("candidates").get(id);
-    const sources = [...new Set([...row.parents, ...row.edits, ...row.sources])].filter((name) => store.table("candidates").find(name) >= 0);
-    const ready = of === id;
-    const shown = ready && !blame.length && sources.length && tab === "blame" ? "changes" : tab;
-    const pick = (name) => () => {
-      this.setState({ tab: name });
-      onPath([]);
-    };
-    return html`<section class="chosen" aria-label=${`candidate ${id}`}>
-      <h2>${id} <span class=${`status ${row.status}`}>${STATUSES[row.status] ?? row.status}</span></h2>
-      <p class="facts">${capital(describe(row))}${row.score == null ? "" : `; score ${score(row.score)} over ${row.examples} examples`}${row.reason ? `; ${row.reason}` : ""}.
-        ${" "}<${CandidateLink} store=${store} id=${id} view="candidate" label="all about it" /></p>
-      ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
-      ${(row.parents.length > 0 || row.edits.length > 0) &&
-      html`<p class="facts">Made from ${joinedWith([...row.parents, ...row.edits].map((name) => html`<${CandidateLink} store=${store} id=${name} />`), " ")}</p>`}
-      <div class="tabs" role="tablist">
-        ${[["blame", "Where it came from"], ["changes", "Changes"]].map(
-          ([name, label]) => html`<button role="tab" aria-selected=${shown === name ? "true" : "false"} class=${shown === name ? "here" : ""} onClick=${pick(name)}>${label}</button>`,
-        )}
-      </div>
-      ${!ready ? html`<p class="empty">Following its sentences …</p>` : shown === "blame" ? this.blame(store, id, blame, onPath) : this.changes(store, id, sources, against ?? sources[0])}
-    </section>`;
-  }
-
-  blame(store, id, blame, onPath) {
-    if (!blame.length) {
-      return html`<p class="empty">This report tells where the sentences of the best candidate and of others that were accepted came from. For this one, open the run with flowevolve watch.</p>`;
-    }
-    const components = [...new Set(blame.map((row) => row.component))];
-    return html`<p class="faint">Click a sentence, or move with the arrow keys: it tells the candidate, the request and the examples that it came from.</p>
-      ${components.map((component) => {
-        const rows = blame.filter((row) => row.component === component);
-        const text = store.table("components").get(id, component)?.text;
-        if (text == null) return html`<p class="empty">The report has left this text out, being too long.</p>`;
-        return html`${components.length > 1 && html`<h3>${component}</h3>`}
-          <${Blame} key=${`${id}/${component}`} store=${store} candidate=${id} text=${text} rows=${rows} onPath=${onPath} />`;
-      })}`;
-  }
-
-  changes(store, id, sources, against) {
-    if (!against) return html`<p class="empty">It was made from nothing: there is nothing to compare it with.</p>`;
-    const byLine = ["program", "harness"].includes(store.about().kind);
-    const components = componentsOf(store, id);
-    const before = componentsOf(store, against);
-    return html`<p class="facts"><label>compared with <select value=${against} onChange=${(event) => this.setState({ against: event.target.value })}>
-        ${sources.map((name) => html`<option value=${name} selected=${name === against}>${name}</option>`)}
-      </select></label></p>
-      ${[...components].map(
-        ([name, text]) => html`${components.size > 1 && html`<h3>${name}</h3>`}
-          ${text === null || before.get(name) === null
-            ? html`<p class="empty">The report has left this text out, being too long.</p>`
-            : html`<${Difference} before=${before.get(name) ?? ""} after=${text} byLine=${byLine} />`}`,
-      )}`;
-  }
-}
-
-function componentsOf(store, id) {
-  const table = store.table("components");
-  const [owners, names, texts] = ["candidate", "component", "text"].map((name) => table.column(name));
-  const found = new Map();
-  for (let place = 0; place < table.length; place++) if (owners[place] === id) found.set(names[place], texts[place]);
-  return found;
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
+function Chosen({ store, id, onPath }) {
+  if (id === null) return null;
+  const row = store.table("candidates").get(id);
+  const made = [...row.parents, ...row.edits];
+  const after = made.length ? [] : row.sources.slice(0, 1);
+  return html`<section class="chosen" aria-label=${`candidate ${id}`}>
+    <h2>${id} <${Status} status=${row.status} /></h2>
+    <p class="facts">${capital(describe(row))}${row.score == null ? "" : `; score ${score(row.score)} on ${row.examples === 1 ? "one example" : `${row.examples} examples`}`}${row.reason ? `; ${row.reason}` : ""}.
+      ${" "}<${CandidateLink} store=${store} id=${id} view="candidate" label="all about it" /></p>
+    ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
+    ${made.length > 0 && html`<p class="facts">Made from ${joinedWith(made.map((name) => html`<${CandidateLink} store=${store} id=${name} />`), " ")}</p>`}
+    ${after.length > 0 && html`<p class="facts">After <${CandidateLink} store=${store} id=${after[0]} /></p>`}
+    <${CandidateTexts} store=${store} id=${id} onPath=${onPath} />
+  </section>`;
 }
