@@ -272,7 +272,7 @@ export class Drawing {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     context.setTransform(zoom * ratio, 0, 0, zoom * ratio, -this.left * zoom * ratio, -this.top * zoom * ratio);
-    const edges = { plain: new Path2D(), side: new Path2D(), winning: new Path2D(), path: new Path2D() };
+    const edges = { plain: new Path2D(), side: new Path2D(), winning: new Path2D() };
     for (const place of this.layout.places.values()) {
       for (const id of place.node.others) this.edge(edges, this.layout.places.get(id), place, "side");
       this.edge(edges, this.layout.places.get(place.node.parent), place, place.node.winning ? "winning" : "plain");
@@ -280,7 +280,7 @@ export class Drawing {
     this.stroke(edges.side, colours.orange, 1, 0.5);
     this.stroke(edges.plain, colours.line, 1.3);
     this.stroke(edges.winning, colours.accent, 3);
-    this.stroke(edges.path, colours.orange, 3.5);
+    this.stroke(this.pathOf(), colours.orange, 3.5);
     const small = zoom < SHAPES_FROM;
     for (const place of this.layout.places.values()) {
       if (!this.within(place, place)) continue;
@@ -300,9 +300,18 @@ export class Drawing {
     );
   }
 
+  /** The way of a sentence from the candidate that it came in with. */
+  pathOf() {
+    const edges = { side: new Path2D(), plain: new Path2D() };
+    const places = [...this.path].map((id) => this.layout.places.get(id)).filter(Boolean);
+    places.slice(1).forEach((place, number) => this.edge(edges, places[number], place, place.node.parent === places[number].node.id ? "plain" : "side"));
+    edges.plain.addPath(edges.side);
+    return edges.plain;
+  }
+
   edge(edges, from, to, kind) {
     if (!from || !this.within(from, to)) return;
-    const edge = edges[this.path.has(from.node.id) && this.path.has(to.node.id) ? "path" : kind];
+    const edge = edges[kind];
     const [x1, y1, x2, y2] = [this.x(from), this.y(from), this.x(to), this.y(to)];
     edge.moveTo(x1, y1);
     if (kind === "side") edge.bezierCurveTo((x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2, y2);

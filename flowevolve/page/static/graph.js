@@ -40,9 +40,10 @@ export function readLineage(store) {
 
 /**
  * The candidates to be drawn, in their order. Those that came to nothing, and are in nothing that lives, are left out
- * unless `all` is set or one of them is chosen; `hidden` counts them by the candidate that they are folded into.
+ * unless `all` is set or they are among those that are `asked` for; `hidden` counts them by the candidate that they are
+ * folded into.
  */
-export function choose({ nodes, running }, all, opened, chosen) {
+export function choose({ nodes, running }, all, opened, asked) {
   const kept = new Set();
   const keep = (id) => {
     const open = [id];
@@ -57,7 +58,7 @@ export function choose({ nodes, running }, all, opened, chosen) {
     const lives = LIVING.includes(node.status) || node.winning || node.parent === null || (running && node.status === "proposed");
     if (all || lives || opened.has(node.parent)) keep(node.id);
   }
-  keep(chosen);
+  for (const id of asked) keep(id);
   const hidden = new Map();
   for (const node of nodes.values()) {
     if (kept.has(node.id)) continue;
@@ -89,22 +90,37 @@ export function layOut(shown) {
   for (const below of children.values()) {
     below.sort((a, b) => b.winning - a.winning || weights.get(b.id) - weights.get(a.id) || a.place - b.place);
   }
-  const used = [];
+  const taken = new Rows();
   const open = [...(children.get(null) ?? [])].reverse().map((node) => [node, 0]);
+  let columns = 0;
   while (open.length) {
     const [first, least] = open.pop();
     const line = [];
     for (let node = first; node; node = children.get(node.id)?.[0]) line.push(node);
     const from = Math.max(0, places.get(first.id).column - 1);
     const to = places.get(line[line.length - 1].id).column;
-    let row = least;
-    for (let column = from; column <= to; column++) row = Math.max(row, used[column] ?? 0);
-    for (let column = from; column <= to; column++) used[column] = row + 1;
+    const row = taken.take(least, from, to);
+    columns = Math.max(columns, to + 1);
     for (const node of line) {
       places.get(node.id).row = row;
       for (const child of (children.get(node.id) ?? []).slice(1).reverse()) open.push([child, row + 1]);
     }
   }
-  const rows = used.reduce((most, row) => Math.max(most, row), 0);
-  return { places, children, columns: used.length, rows };
+  return { places, children, columns, rows: taken.rows.length };
+}
+
+/** Which columns of each row are taken. */
+class Rows {
+  constructor() {
+    this.rows = [];
+  }
+
+  /** The first row, from `least` on, that is free from one column to another; they are taken then. */
+  take(least, from, to) {
+    let row = least;
+    while (this.rows[row]?.some(([begin, end]) => begin <= to && end >= from)) row += 1;
+    while (this.rows.length <= row) this.rows.push([]);
+    this.rows[row].push([from, to]);
+    return row;
+  }
 }

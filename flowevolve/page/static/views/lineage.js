@@ -34,6 +34,8 @@ class Lineage extends Component {
   constructor(props) {
     super(props);
     this.opened = new Set();
+    /** The candidates through which the chosen sentence came. */
+    this.path = [];
     this.state = { all: false, hover: null, at: [0, 0] };
     this.read();
   }
@@ -63,20 +65,29 @@ class Lineage extends Component {
   refresh() {
     const before = this.chosen;
     this.read();
+    if (this.chosen !== before) this.path = [];
     if (!this.drawing) {
       this.forceUpdate(() => this.canvas && this.componentDidMount());
       return;
     }
     this.arrange();
-    if (this.chosen !== before) this.drawing.reveal(this.chosen);
+    if (this.chosen !== before) {
+      this.drawing.follow([]);
+      this.drawing.reveal(this.chosen);
+    }
     this.forceUpdate();
   }
 
   arrange() {
-    const { shown, hidden } = choose(this.lineage, this.state.all, this.opened, this.chosen);
+    const { shown, hidden } = choose(this.lineage, this.state.all, this.opened, [this.chosen, ...this.path]);
     this.drawing.chosen = this.chosen;
-    this.drawing.follow([]);
     this.drawing.show(layOut(shown), hidden, this.lineage.best);
+  }
+
+  follow(path) {
+    this.path = path;
+    if (path.some((id) => !this.drawing.layout.places.has(id))) this.arrange();
+    this.drawing.follow(path);
   }
 
   showAll(all) {
@@ -129,7 +140,7 @@ class Lineage extends Component {
         <${Legend} kinds=${kinds} />
         <p class="hidden" aria-live="polite">${this.chosen === null ? "" : saidOf(nodes.get(this.chosen))}</p>
       </div>
-      <${Chosen} store=${store} id=${this.chosen} onPath=${(path) => this.drawing?.follow(path)} />`;
+      <${Chosen} store=${store} id=${this.chosen} onPath=${(path) => this.follow(path)} />`;
   }
 }
 
