@@ -15,7 +15,7 @@ from bench.simtest.pool_books import PoolBooks
 from bench.simtest.record import Fact
 from bench.simtest.rules import Fault, Rule
 from flowevolve.core.budget import Cost
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import HELD_OUT, CallRecord
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     AllocationChanged,
@@ -43,7 +43,6 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.model import EmbedRequest
 from flowevolve.core.server_event_kinds import AdmissionChanged
-from flowevolve.runner.held_out import HELD_OUT
 
 
 @dataclass

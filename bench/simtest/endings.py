@@ -11,12 +11,11 @@ from bench.simtest.record import Fact, Memory
 from bench.simtest.tasks import Mishaps, make_case_algorithm
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.core.budget import DIMENSIONS, Dimension, Ledger
-from flowevolve.core.calls import CallRecord
+from flowevolve.core.calls import HELD_OUT, CallRecord
 from flowevolve.core.pool import Pool
 from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, STOPPED, TARGET_SCORE
 from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recovery import recover
-from flowevolve.runner.held_out import HELD_OUT
 from flowevolve.runner.plan import Plan
 
 COUNTED: Sequence[Dimension] = ("rollouts", "proposals", "evaluations")

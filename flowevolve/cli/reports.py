@@ -33,9 +33,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing els
 
 
 def report_command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")], as_json: AsJson = False
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")],
+    compared: Annotated[
+        list[Path] | None, typer.Option("--compare", metavar="DIR", help="another run in the page; may be repeated")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the page; by default report.html in the run directory")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print what a run came to, or how far it is, and write report.html into its directory."""
+    """Print what a run came to, or how far it is, and write its page: one file of HTML that needs no network."""
     from flowevolve.journal.run_directory import RESULT, read_result
     from flowevolve.runner.overview import find_best, read_overview
     from flowevolve.telemetry.summary import summarize
@@ -49,20 +56,20 @@ def report_command(
             console.print(summarize(result))
             if overview.hint:
                 print_plain(f"to go on: {overview.hint}")
-            _write_page(directory)
+            _write_page([directory, *(compared or ())], out)
         return
     best = find_best(overview)
     if as_json:
         print_json(_unfinished_json(overview, best))
     else:
         _print_unfinished(overview, best)
-        _write_page(directory)
+        _write_page([directory, *(compared or ())], out)
 
 
-def _write_page(directory: Path) -> None:
+def _write_page(directories: Sequence[Path], out: Path | None) -> None:
     from flowevolve.page.report import REPORT, write_report
 
-    print_plain(f"page: {write_report([directory], directory / REPORT)}")
+    print_plain(f"its page: {write_report(directories, out or directories[0] / REPORT)}")
 
 
 def status_command(

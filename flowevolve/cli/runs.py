@@ -25,6 +25,7 @@ from flowevolve.config.run import Config, load_config
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.journal.files import writing
 from flowevolve.journal.opening import JOURNAL
+from flowevolve.page.report import REPORT, write_report
 from flowevolve.runner.assemble import endpoints, make_roles, problem_notes
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
@@ -136,11 +137,20 @@ def show(
         told.say(_how_to_go_on(directory))
     else:
         console.print(summarize(result.to_json()))
+        told.say(_page_of(directory))
         told.say(f"written to {directory}")
         if code:
             told.say(f"to go on: flowevolve resume {directory}")
     if code:
         raise typer.Exit(code)
+
+
+def _page_of(directory: Path) -> str:
+    """Write the page of a run that has ended; returns what is said of it."""
+    try:
+        return f"its page: {write_report([directory], directory / REPORT)}"
+    except InputError as error:
+        return f"it has no page: {error}"
 
 
 def _how_to_go_on(directory: Path) -> str:

@@ -28,9 +28,7 @@ def watch_command(
         str | None,
         typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),
     ] = None,
-    until_closed: Annotated[
-        bool, typer.Option("--until-closed", hidden=True, help="end when standard input does, too")
-    ] = False,
+    until_closed: Annotated[bool, typer.Option("--until-closed", help="end when standard input does, too")] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
     from flowevolve.page.access import is_loopback

@@ -9,6 +9,9 @@ from hashlib import blake2b
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
+HELD_OUT = "held_out"
+"""What the calls that score the test split, once a run has ended, have in place of a stage's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallScope:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from ipaddress import ip_address
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -49,7 +50,7 @@ class Access:
         if not _from_here(request):
             raise web.HTTPForbidden(text="This page answers no other site.")
         if self._token is not None and not self._shown(request):
-            return self._let_in(request)
+            self._let_in(request)
         return await handler(request)
 
     def _shown(self, request: web.Request) -> bool:
@@ -58,7 +59,7 @@ class Access:
         given = bearer if kind == "Bearer" else request.cookies.get(COOKIE, "")
         return self._is_token(given)
 
-    def _let_in(self, request: web.Request) -> web.StreamResponse:
+    def _let_in(self, request: web.Request) -> NoReturn:
         """Turn a token in the address into a cookie, which is in no history and no log."""
         if request.path != "/" or not self._is_token(request.query.get("token", "")):
             raise web.HTTPForbidden(
@@ -66,7 +67,7 @@ class Access:
             )
         answer = web.HTTPSeeOther("/")
         answer.set_cookie(COOKIE, str(self._token), httponly=True, samesite="Strict")
-        return answer
+        raise answer
 
     def _is_token(self, given: str) -> bool:
         return self._token is not None and compare_digest(given.encode(), self._token.encode())

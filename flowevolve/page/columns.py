@@ -10,8 +10,8 @@ from flowevolve._util.json_types import JSON
 from flowevolve.page.memory import Tables
 from flowevolve.page.tables import TABLES, Row, Seconds, Value
 
-DIGITS, DIGITS_OF_SECONDS = 6, 4
-"""What numbers are rounded to; times are half of what a report holds."""
+DIGITS_OF_SECONDS = 4
+"""What times are rounded to, which are half of what a report holds. All other numbers are as they are."""
 
 
 def in_columns(tables: Tables) -> dict[str, JSON]:
@@ -34,10 +34,10 @@ def in_object(row: Row) -> dict[str, JSON]:
     return {name: _plain(value, digits[name]) for name, value in zip(row.columns(), row.values(), strict=True)}
 
 
-def _plain(value: Value, digits: int) -> JSON:
+def _plain(value: Value, digits: int | None) -> JSON:
     """A value as JSON can hold it: numbers that are none become null."""
     if isinstance(value, float):
-        return round(value, digits) if isfinite(value) else None
+        return None if not isfinite(value) else value if digits is None else round(value, digits)
     if isinstance(value, tuple):
         return [_plain(each, digits) for each in value]
     if isinstance(value, Mapping):
@@ -50,7 +50,7 @@ def _plain_json(value: JSON) -> JSON:
         return [_plain_json(each) for each in value]
     if isinstance(value, dict):
         return {name: _plain_json(each) for name, each in value.items()}
-    return _plain(value, DIGITS)
+    return _plain(value, None)
 
 
 def _table(table: type[Row], rows: list[Row]) -> JSON:
@@ -63,7 +63,7 @@ def _table(table: type[Row], rows: list[Row]) -> JSON:
     }
 
 
-def _column(values: Sequence[Value], digits: int) -> JSON:
+def _column(values: Sequence[Value], digits: int | None) -> JSON:
     if all(value is None for value in values):
         return None
     first = values[0]
@@ -84,11 +84,11 @@ def _column(values: Sequence[Value], digits: int) -> JSON:
     return [_plain(value, digits) for value in values]
 
 
-def _digits(table: type[Row]) -> Mapping[str, int]:
-    """How many digits the numbers in each column are rounded to."""
+def _digits(table: type[Row]) -> Mapping[str, int | None]:
+    """How many digits the numbers in each column are rounded to, if they are."""
     hints = get_type_hints(table, include_extras=True)
     return {
-        name: DIGITS_OF_SECONDS if Seconds in (hints[name], *get_args(hints[name])) else DIGITS
+        name: DIGITS_OF_SECONDS if Seconds in (hints[name], *get_args(hints[name])) else None
         for name in table.columns()
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from flowevolve.core.calls import HELD_OUT
 from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
@@ -57,7 +58,7 @@ class Projection:
     def call(self, call: RecordedCall) -> Iterator[Row]:
         """The rows that a finished call changes."""
         row = self._call_row(call)
-        if not call.cached:
+        if not call.cached and call.stage != HELD_OUT:
             self.spent.take(row)
         yield row
         yield from self._spans.call(row)

@@ -6,21 +6,24 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from flowevolve._util.json_types import JSON
-from flowevolve.journal.files import write_whole, writing
+from flowevolve.journal.files import PART, write_whole, writing
 from flowevolve.page.assets import page
 from flowevolve.page.blame import blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
 from flowevolve.page.source import RunSource, distinct_names
-from flowevolve.page.tables import CandidateRow, RunRow
+from flowevolve.page.tables import CandidateRow, ComponentRow, RunRow, ScoreRow
 from flowevolve.page.texts import embedded_texts
 
 REPORT = "report.html"
-ROOM_FOR_BLAME = 200_000
-"""Characters of texts whose sentences are blamed in a report."""
+ROOM_OF_COMPONENTS = 12_000_000
+"""Characters of candidates' texts in a report, before they are compressed."""
+ROOM_OF_BLAME = 200_000
+"""Characters of candidates' texts of which it is said where their sentences came from."""
 
 
 def write_report(directories: Sequence[Path], out: Path) -> Path:
@@ -32,6 +35,9 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
     """
     data = [_packed(_run(path, name)) for name, path in distinct_names(directories).items()]
     with writing(out):
+        out.with_name(out.name + PART).unlink(
+            missing_ok=True
+        )  # it may be a link: somebody else may have made the folder
         write_whole(out, [page(data).html])
     return out
 
@@ -39,22 +45,48 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
 def _run(path: Path, name: str) -> dict[str, JSON]:
     with RunSource(path, name) as source:
         tables = Tables(source.changes())
-        run = next(tables.of(RunRow))
-        tables.update(blame(tables, _blamed(tables, run.best), source.reply))
+        tables.update(blame(tables, _blamed(tables), source.reply))
         texts = embedded_texts(source.recorded, tables)
-        return {"name": run.name, "tables": in_columns(tables), "texts": texts.texts, "left_out": texts.left_out}
+    left_out: list[JSON] = [*_bound_components(tables), *texts.left_out]
+    return {"name": name, "tables": in_columns(tables), "texts": texts.texts, "left_out": left_out}
 
 
-def _blamed(tables: Tables, best: str | None) -> list[str]:
-    """The candidates whose blame a report has in it: the best one and the others that were accepted, as many as there
-    is room for, those with the highest scores first.
+def _best_and_front(tables: Tables) -> list[str]:
+    """The best candidate, and then those that nobody is better than on some example."""
+    best: dict[str, ScoreRow] = {}
+    confirmed = {each.id for each in tables.of(CandidateRow) if each.status == "confirmed"}
+    for row in tables.of(ScoreRow):
+        known = best.get(row.example)
+        if row.source == "validation" and row.candidate in confirmed and (known is None or row.value > known.value):
+            best[row.example] = row
+    first = next(tables.of(RunRow)).best
+    return list(dict.fromkeys([*([] if first is None else [first]), *(each.candidate for each in best.values())]))
+
+
+def _bound_components(tables: Tables) -> list[str]:
+    """Leave out texts of candidates for which there is no room, rejected ones first; says so in sentences."""
+    status = {each.id: each.status for each in tables.of(CandidateRow)}
+    rows = sorted(tables.of(ComponentRow), key=lambda each: status.get(each.candidate) != "confirmed")
+    room, left_out = ROOM_OF_COMPONENTS, 0
+    for row in rows:
+        room -= row.characters
+        if room < 0:
+            tables.update([replace(row, text=None)])
+            left_out += 1
+    return [f"{left_out:,} of {len(rows):,} texts of candidates are not in this file."] if left_out else []
+
+
+def _blamed(tables: Tables) -> list[str]:
+    """The best candidate, the front, and the others that were accepted, those with high scores first: as many as there
+    is room for.
     """
-    accepted = [row for row in tables.of(CandidateRow) if row.status in ("confirmed", "speculative")]
-    chosen, room = list[str](), ROOM_FOR_BLAME
-    for row in sorted(accepted, key=lambda row: (row.id != best, -(row.score or 0.0), row.place)):
-        room -= row.length
-        if room > 0 or row.id == best:
-            chosen.append(row.id)
+    accepted = {row.id: row for row in tables.of(CandidateRow) if row.status in ("confirmed", "speculative")}
+    by_score = sorted(accepted, key=lambda name: -(accepted[name].score or 0.0))
+    chosen, room = list[str](), ROOM_OF_BLAME
+    for name in dict.fromkeys([*_best_and_front(tables), *by_score]):
+        room -= accepted[name].length if name in accepted else 0
+        if room > 0 or not chosen:
+            chosen.append(name)
     return chosen
 
 

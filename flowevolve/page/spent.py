@@ -9,7 +9,9 @@ from flowevolve.page.tables import CallRow
 
 @dataclass(slots=True)
 class Spent:
-    """Sums over the requests that have ended; those that the response cache answered are not told."""
+    """Sums over the requests of a run that have ended; not those that the response cache answered, nor those that score
+    the test split afterwards.
+    """
 
     calls: int = 0
     tokens: int = 0

@@ -284,7 +284,9 @@ class ScoreRow(Row, table="scores", key=("candidate", "source", "example")):
 
 @dataclass(frozen=True)
 class CurveRow(Row, table="curve", key=("series", "version")):
-    """The best score, at each change of it and at the last event. The steps are flat between two rows."""
+    """The best score, at each change of it and at the last event; flat between two rows. Sort the rows by seconds, as
+    the last event's need not come last.
+    """
 
     series: str
     """validation; held_out (the test examples, for the seed and the best at the end); fresh (final selection)."""
@@ -292,7 +294,8 @@ class CurveRow(Row, table="curve", key=("series", "version")):
     """The pool's version; -1 at the last event."""
     seconds: Seconds
     calls: int
-    """How many requests had ended, those answered by the response cache not among them. The same of tokens, cost."""
+    """How many requests had ended; not those answered by the response cache, nor those of held_out. The same of tokens
+    and cost."""
     tokens: Tokens
     cost: Dollars
     candidate: str

@@ -21,7 +21,7 @@ class EmbeddedTexts:
     """
 
     texts: dict[str, JSON] = field(default_factory=dict)
-    left_out: list[JSON] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 def embedded_texts(recorded: RecordedRun, tables: Tables) -> EmbeddedTexts:
@@ -39,7 +39,7 @@ def embedded_texts(recorded: RecordedRun, tables: Tables) -> EmbeddedTexts:
             messages: list[JSON] = [[each.role, place(each.content)] for each in call.messages or ()]
             calls[str(row.id)] = [messages, place(call.thinking), place(call.reply)]
     missing = len(rows) - len(calls)
-    left_out: list[JSON] = []
+    left_out: list[str] = []
     if missing:
         left_out.append(f"The prompts and replies of {missing:,} of {len(rows):,} requests are not in this file.")
     return EmbeddedTexts({"strings": list(strings), "calls": calls}, left_out)

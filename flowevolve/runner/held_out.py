@@ -11,7 +11,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.tasks import run_all
-from flowevolve.core.calls import CallScope
+from flowevolve.core.calls import HELD_OUT, CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
 from flowevolve.core.item_ids import ItemId, WorkPart
 from flowevolve.core.model import ChatReply, Message
@@ -22,9 +22,6 @@ from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.runner.result_parts import HeldOut
 from flowevolve.tasks.rollout_checks import check_rollout
-
-HELD_OUT = "held_out"
-"""What its calls have in place of a stage's name."""
 
 
 async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:

@@ -17,6 +17,7 @@ from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_recorded, with_overrides
+from flowevolve.core.calls import HELD_OUT
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.score_trust import ScoreTrust
@@ -28,7 +29,6 @@ from flowevolve.journal.tables import WRITABLE
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
 from flowevolve.runner.clients import SideTask
-from flowevolve.runner.held_out import HELD_OUT
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan

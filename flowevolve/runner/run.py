@@ -16,7 +16,7 @@ from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.calls import CallRecord, Observer
+from flowevolve.core.calls import HELD_OUT, CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
@@ -33,7 +33,7 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping, open_response_cache
 from flowevolve.runner.clients import Clients, SideTask, open_clients
-from flowevolve.runner.held_out import HELD_OUT, hold_out
+from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best

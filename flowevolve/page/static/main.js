@@ -15,6 +15,8 @@ import * as log from "./views/log.js";
 
 const VIEWS = { timeline, score: scores, queues, lineage, candidate, heat, programs, staleness, log };
 const store = new Store();
+// For those who look at the page with the tools of their browser: flowevolve.table("calls").rows()
+globalThis.flowevolve = store;
 const page = document.getElementById("page");
 let shown = null;
 
@@ -61,10 +63,19 @@ function showHead(view) {
   );
 }
 
+function showFoot() {
+  const said = store.leftOut();
+  render(
+    said.length ? html`<p>${said.join(" ")} <code>flowevolve watch</code> shows them all.</p>` : null,
+    page.querySelector("footer"),
+  );
+}
+
 function show(changed) {
   const view = route();
   const place = `${store.run}/${view}`;
   showHead(view);
+  showFoot();
   document.title = `${VIEWS[view].title} – ${store.run} – flowevolve`;
   if (shown?.place === place) {
     shown.view.update(changed);
@@ -92,7 +103,7 @@ function onKey(event) {
 }
 
 async function open() {
-  page.replaceChildren(document.createElement("header"), document.createElement("main"));
+  page.replaceChildren(...["header", "main", "footer"].map((name) => document.createElement(name)));
   for (const run of await embedded()) store.addRun(run);
   if (!store.runs.size) await follow(store);
   store.subscribe(show);

@@ -219,7 +219,7 @@ export async function follow(store) {
   source.addEventListener("end", () => {
     source.close();
     store.live = false;
-    say("this page is not kept up any more");
+    say("this page is not kept up any more; flowevolve watch opens it again");
   });
 }
 
