@@ -66,7 +66,9 @@ class Tab:
 
     async def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
-            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+            await self.ask(
+                "Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" and len(key) == 1 else ""
+            )
 
     async def picture(self, path: Path) -> None:
         """Write a picture of what is seen, as PNG."""
