@@ -7,13 +7,13 @@ export const ROW = 58;
 const LIVING = ["confirmed", "speculative"];
 
 /**
- * The candidates of a run by id, in the order of proposals: {id, place, kind, operator, status, score, screen, parent,
- * others, winning}. `parent` is what it was made from first, `others` are a merge's other parents and a group's edits.
+ * The candidates of a run by id, in the order of proposals: {id, place, kind, status, reason, score, parent, others,
+ * winning}. `parent` is what it was made from first, `others` are a merge's other parents and a group's edits.
  */
 export function readLineage(store) {
   const table = store.table("candidates");
-  const [ids, kinds, operators, statuses, scores, screens, parents, edits, sources] = [
-    "id", "kind", "operator", "status", "score", "screen", "parents", "edits", "sources",
+  const [ids, kinds, statuses, reasons, scores, parents, edits, sources] = [
+    "id", "kind", "status", "reason", "score", "parents", "edits", "sources",
   ].map((name) => table.column(name));
   const nodes = new Map();
   for (let place = 0; place < table.length; place++) {
@@ -24,10 +24,9 @@ export function readLineage(store) {
       id: ids[place],
       place,
       kind: kinds[place],
-      operator: operators[place],
       status: statuses[place],
+      reason: reasons[place],
       score: scores[place],
-      screen: screens[place],
       parent: from[0] ?? null,
       others: [...new Set([...from.slice(1), ...known(edits[place])])].filter((name) => name !== from[0]),
       winning: false,

@@ -6,7 +6,7 @@ import { CallDetails } from "./calls.js";
 import { score, seconds } from "./common.js";
 
 /** The states of candidates in words. */
-export const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged", rejected: "rejected", revoked: "taken back" };
+const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged", rejected: "rejected", revoked: "taken back" };
 const TINTS = 7;
 /** How many lines that stay the same are shown before and behind a change. */
 const AROUND = 2;
@@ -20,8 +20,16 @@ export function CandidateLink({ store, id, view = "lineage", label }) {
   return html`<a class="chip" href=${`#/${view}?candidate=${encodeURIComponent(id)}`} onClick=${go}>${label ?? id}</a>`;
 }
 
-export function Status({ status }) {
-  return html`<span class=${`status ${status}`}>${STATUSES[status] ?? status}</span>`;
+/** The state of a candidate in a word: that of an edit which lives on in another candidate is not that it was rejected. */
+export function statusOf({ status, reason }) {
+  if (status === "rejected" && /^merged into /.test(reason)) return "merged";
+  if (status === "rejected" && /^(?:replaced by its repair|rebased as )/.test(reason)) return "made again";
+  return STATUSES[status] ?? status;
+}
+
+export function Status({ row }) {
+  const said = statusOf(row);
+  return html`<span class=${`status ${["merged", "made again"].includes(said) ? "" : row.status}`}>${said}</span>`;
 }
 
 export function capital(text) {

@@ -37,7 +37,7 @@ function Candidate({ store, id, unknown }) {
   const row = store.table("candidates").get(id);
   return html`<${Picker} store=${store} id=${id} />
     ${unknown && html`<p class="notice">There is no candidate ${unknown} in this run.</p>`}
-    <h2>${id} <${Status} status=${row.status} /></h2>
+    <h2>${id} <${Status} row=${row} /></h2>
     <p class="facts">${capital(describe(row))}, proposed at ${seconds(row.created)}${row.stage ? ` by ${row.stage}` : ""}, on version ${row.born} of the pool${row.reason ? `; ${row.reason}` : ""}.
       ${" "}<${CandidateLink} store=${store} id=${id} label="in the lineage" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}

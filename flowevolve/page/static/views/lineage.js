@@ -5,7 +5,7 @@ import { colour, score } from "../common.js";
 import { Drawing, KINDS, shape } from "../drawing.js";
 import { choose, layOut, readLineage } from "../graph.js";
 import { CandidateTexts } from "../candidate_texts.js";
-import { CandidateLink, STATUSES, Status, capital, describe, joinedWith } from "../texts.js";
+import { CandidateLink, Status, capital, describe, joinedWith, statusOf } from "../texts.js";
 
 export const title = "Lineage";
 
@@ -146,7 +146,7 @@ class Lineage extends Component {
 
 function saidOf(node) {
   const scored = node.score == null ? "" : `, score ${score(node.score)}`;
-  return `${node.id}: ${node.kind}, ${STATUSES[node.status]}${scored}`;
+  return `${node.id}: ${node.kind}, ${statusOf(node)}${scored}`;
 }
 
 function Tip({ node, at, width }) {
@@ -189,7 +189,7 @@ function Chosen({ store, id, onPath }) {
   const made = [...row.parents, ...row.edits];
   const after = made.length ? [] : row.sources.slice(0, 1);
   return html`<section class="chosen" aria-label=${`candidate ${id}`}>
-    <h2>${id} <${Status} status=${row.status} /></h2>
+    <h2>${id} <${Status} row=${row} /></h2>
     <p class="facts">${capital(describe(row))}${row.score == null ? "" : `; score ${score(row.score)} on ${row.examples === 1 ? "one example" : `${row.examples} examples`}`}${row.reason ? `; ${row.reason}` : ""}.
       ${" "}<${CandidateLink} store=${store} id=${id} view="candidate" label="all about it" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}

@@ -103,7 +103,8 @@ class Archive extends Component {
     const { tiles } = archive;
     const works = tiles.filter((tile) => tile.works && tile.score != null);
     const best = works.reduce((most, tile) => Math.max(most, tile.score), -Infinity);
-    const said = `${number(tiles.length)} ${tiles.length === 1 ? "place" : "places"}${works.length ? `, best ${score(best)}` : ""}${works.length < tiles.length ? `, ${tiles.length - works.length} not working` : ""}`;
+    const noun = tiles[0].cell == null ? "program" : "cell";
+    const said = `${number(tiles.length)} ${noun}${tiles.length === 1 ? "" : "s"}${works.length ? `, best ${score(best)}` : ""}${works.length < tiles.length ? `, ${tiles.length - works.length} not working` : ""}`;
     return html`<section aria-label=${archive.name}>
       <h2>${capital(archive.name)} <span class="faint">${said}</span></h2>
       <div class="tiles">${tiles.slice(0, all ? undefined : FIRST_TILES).map((tile) => html`<${Tile} store=${store} tile=${tile} share=${ranks.get(tile.score) ?? 0} chosen=${tile.candidate === chosen} />`)}</div>
@@ -132,7 +133,7 @@ function Program({ store, id }) {
   const row = store.table("candidates").get(id);
   const metrics = Object.entries(row.metrics).filter(([, value]) => typeof value === "number");
   return html`<section class="program" aria-label=${`program ${id}`}>
-    <h2>${id} <${Status} status=${row.status} /></h2>
+    <h2>${id} <${Status} row=${row} /></h2>
     <p class="facts">${capital(describe(row))}, proposed at ${seconds(row.created)}${row.score == null ? "" : `; score ${score(row.score)}`}.
       ${" "}<${CandidateLink} store=${store} id=${id} view="candidate" label="all about it" /> <${CandidateLink} store=${store} id=${id} label="in the lineage" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
