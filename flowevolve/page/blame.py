@@ -22,7 +22,7 @@ def blame(tables: Tables, candidates: Iterable[str], reply: Reply) -> list[Blame
     the number of calls, and to the texts of the candidates that these came from.
     """
     wanted = list(dict.fromkeys(name for name in candidates if tables.get(CandidateRow, name) is not None))
-    rows = _ancestors(tables, wanted)
+    rows = ancestors(tables, wanted)
     work, texts = _Work(tables, reply), _texts(tables)
     origins = Origins(
         Step(row.id, texts.get(row.id, {}), row.sources, tuple(work.parts(row)), work.by_line) for row in rows
@@ -66,7 +66,7 @@ class _Units:
         return self._units
 
 
-def _ancestors(tables: Tables, candidates: Sequence[str]) -> list[CandidateRow]:
+def ancestors(tables: Tables, candidates: Sequence[str]) -> list[CandidateRow]:
     """These candidates and all that they may be made of, in the order of proposals."""
     found, names = dict[str, CandidateRow](), list(candidates)
     while names:

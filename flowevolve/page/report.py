@@ -12,7 +12,7 @@ from pathlib import Path
 from flowevolve._util.json_types import JSON
 from flowevolve.journal.files import PART, write_whole, writing
 from flowevolve.page.assets import page
-from flowevolve.page.blame import blame
+from flowevolve.page.blame import ancestors, blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
 from flowevolve.page.source import RunSource, distinct_names
@@ -77,14 +77,17 @@ def _bound_components(tables: Tables) -> list[str]:
 
 
 def _blamed(tables: Tables) -> list[str]:
-    """The best candidate, the front, and the others that were accepted, those with high scores first: as many as there
-    is room for.
+    """The best candidate, all that it was made of, the front, and the others that were accepted, those with high scores
+    first: as many as there is room for.
     """
-    accepted = {row.id: row for row in tables.of(CandidateRow) if row.status in ("confirmed", "speculative")}
-    by_score = sorted(accepted, key=lambda name: -(accepted[name].score or 0.0))
+    rows = {row.id: row for row in tables.of(CandidateRow)}
+    front = _best_and_front(tables)
+    behind = [row.id for row in ancestors(tables, front[:1])]
+    accepted = [row.id for row in rows.values() if row.status in ("confirmed", "speculative")]
+    by_score = sorted(accepted, key=lambda name: -(rows[name].score or 0.0))
     chosen, room = list[str](), ROOM_OF_BLAME
-    for name in dict.fromkeys([*_best_and_front(tables), *by_score]):
-        room -= accepted[name].length if name in accepted else 0
+    for name in dict.fromkeys([*front[:1], *reversed(behind), *front, *by_score]):
+        room -= rows[name].length
         if room > 0 or not chosen:
             chosen.append(name)
     return chosen

@@ -407,7 +407,9 @@ class CellRow(Row, table="cells", key=("archive", "cell")):
 
 @dataclass(frozen=True)
 class BlameRow(Row, table="blame", key=("candidate", "component", "place")):
-    """Where a sentence of a candidate's text came from. A report has this of the best and of the front."""
+    """Where a sentence of a candidate's text came from. A report has this of the best, of what that was
+    made of, and of others that were accepted.
+    """
 
     candidate: str
     component: str

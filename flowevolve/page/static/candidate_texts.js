@@ -24,7 +24,8 @@ export function isCode(store) {
 export class CandidateTexts extends Component {
   constructor(props) {
     super(props);
-    this.state = { tab: props.tab ?? "blame", blame: [], of: null, against: null };
+    /** `tab` is null until one is chosen. */
+    this.state = { tab: null, blame: [], of: null, against: null };
   }
 
   componentDidMount() {
@@ -55,10 +56,10 @@ export class CandidateTexts extends Component {
     event.preventDefault();
   }
 
-  render({ store, id, onPath }, { tab, blame, of, against }) {
+  render({ store, id, onPath, first = "blame" }, { tab, blame, of, against }) {
     const sources = sourcesOf(store, id);
     const ready = of === id;
-    const shown = tab === "blame" && ready && !blame.length && sources.length ? "changes" : tab;
+    const shown = tab ?? (first === "blame" && ready && !blame.length && sources.length ? "changes" : first);
     return html`<div class="tabs" role="tablist" aria-label="the texts">
         ${TABS.map(
           ([name, label], place) => html`<button role="tab" aria-selected=${shown === name ? "true" : "false"} tabindex=${shown === name ? 0 : -1}
@@ -71,8 +72,7 @@ export class CandidateTexts extends Component {
           ? html`<${Origins} store=${store} id=${id} blame=${blame} onPath=${onPath} />`
           : shown === "text"
             ? html`<${Plain} store=${store} id=${id} />`
-            : html`<${Changes} store=${store} id=${id} sources=${sources} against=${against ?? sources[0]} onAgainst=${(name) => this.setState({ against: name })}
-                missing=${tab === "blame"} />`}`;
+            : html`<${Changes} store=${store} id=${id} sources=${sources} against=${against ?? sources[0]} onAgainst=${(name) => this.setState({ against: name })} />`}`;
   }
 }
 
@@ -84,7 +84,7 @@ function sourcesOf(store, id) {
 }
 
 function Origins({ store, id, blame, onPath }) {
-  if (!blame.length) return html`<p class="empty">There is nothing to follow: it has no text in this page.</p>`;
+  if (!blame.length) return html`<p class="empty">Where the sentences of this candidate came from is not in this report, which tells it of the best one, of those behind that, and of others that were accepted; flowevolve watch tells it of all.</p>`;
   const components = [...new Set(blame.map((row) => row.component))];
   return html`<p class="faint">Choose a ${isCode(store) ? "line" : "sentence"}, with a click or with the arrow keys and Enter: it tells the candidate, the request and the examples that it came from.</p>
     ${components.map((component) => {
@@ -97,11 +97,10 @@ function Origins({ store, id, blame, onPath }) {
     })}`;
 }
 
-function Changes({ store, id, sources, against, onAgainst, missing }) {
+function Changes({ store, id, sources, against, onAgainst }) {
   if (!against) return html`<p class="empty">It was made from nothing: there is nothing to compare it with.</p>`;
   const [components, before] = [componentsOf(store, id), componentsOf(store, against)];
-  return html`${missing && html`<p class="faint">This report tells of the best candidate, and of others that were accepted, where their sentences came from; flowevolve watch does so of all.</p>`}
-    <p class="facts"><label>compared with <select onChange=${(event) => onAgainst(event.target.value)}>
+  return html`<p class="facts"><label>compared with <select onChange=${(event) => onAgainst(event.target.value)}>
       ${sources.map((name) => html`<option value=${name} selected=${name === against}>${name}</option>`)}
     </select></label></p>
     ${[...components].map(

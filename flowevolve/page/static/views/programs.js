@@ -142,6 +142,6 @@ function Program({ store, id }) {
     ${row.failure && html`<pre class="plain code bad" tabindex="0" aria-label="failure">${row.failure}</pre>`}
     ${row.feedback && row.feedback !== row.failure && html`<pre class="plain code" tabindex="0" aria-label="feedback">${row.feedback}</pre>`}
     ${!row.failure && !row.feedback && html`<p class="faint">Nothing was recorded.</p>`}
-    <${CandidateTexts} store=${store} id=${id} tab="changes" />
+    <${CandidateTexts} store=${store} id=${id} first="changes" />
   </section>`;
 }
