@@ -17,8 +17,11 @@ from typing import Literal, NamedTuple
 from flowevolve.page.sentences import Sentence, cut_lines, cut_sentences, words
 
 How = Literal["seed", "edit", "reworded"]
-LEAST_ALIKE = 0.45
+LEAST_ALIKE = 0.5
 """How similar a sentence is to one that it rewords, at least."""
+CLEARLY = 0.6
+"""How far a sentence is from the one that it rewords, at most, in comparison with the next similar one of that text:
+where many sentences change in one step, some are alike by chance, and then they are so to several."""
 ALMOST_THE_SAME = 0.8
 """The same where that one still stands in the text, too."""
 LEAST_KEPT = 0.8
@@ -279,9 +282,9 @@ def _rewordings(
         for key, numbers in source.places.items():
             places.setdefault(key, _Place(name, numbers[0]))
     open_numbers = [number for number, link in enumerate(links) if link is None]
-    pairs = _alike(open_numbers, text, places, weights)
+    pairs = sorted(_alike(open_numbers, text, places, weights), key=lambda pair: (-pair.similarity, pair.number))
     linked, used = set[int](), set[str]()
-    for pair in sorted(pairs, key=lambda pair: (-pair.similarity, pair.number)):
+    for pair in _clear(pairs, places):
         if pair.number not in linked and (pair.key not in used or pair.kept >= LEAST_KEPT):
             linked.add(pair.number)
             used.add(pair.key)
@@ -295,6 +298,19 @@ class _Pair(NamedTuple):
     key: str
     similarity: float
     kept: float
+
+
+def _clear(pairs: Sequence[_Pair], places: Mapping[str, _Place]) -> Iterator[_Pair]:
+    """Of pairs with the most similar ones first, those without a rival: another sentence of the same source that is
+    about as similar.
+    """
+    by_rank: dict[tuple[int, str], list[float]] = {}
+    for pair in pairs:
+        by_rank.setdefault((pair.number, places[pair.key].candidate), []).append(pair.similarity)
+    for pair in pairs:
+        best, *others = by_rank[pair.number, places[pair.key].candidate]
+        if pair.similarity == best and (not others or 1 - best <= CLEARLY * (1 - others[0])):
+            yield pair
 
 
 def _alike(numbers: Iterable[int], text: _Text, keys: Iterable[str], weights: _Weights) -> Iterator[_Pair]:

@@ -66,6 +66,11 @@ def plant_prompts(random: Random, candidates: int) -> Planted:
     return _Garden(random, _sentence, _reword, _prose).grow(candidates)
 
 
+def plant_rewrites(random: Random, candidates: int) -> Planted:
+    """Long prompts, of which some are written anew, or reworded, as a whole."""
+    return _Garden(random, _sentence, _reword, _prose).grow(candidates, length=60, rewrites=True)
+
+
 def plant_programs(random: Random, candidates: int) -> Planted:
     """Programs, of which a changed line is a new one."""
     return _Garden(random, _code, None, "\n".join, by_line=True).grow(candidates)
@@ -90,10 +95,12 @@ class _Garden:
         self.truth: dict[str, Texts] = {}
         self.calls = 0
 
-    def grow(self, candidates: int) -> Planted:
-        seed = tuple(Said(self.make(self.random), "c0") for _ in range(self.random.randint(1, 12)))
-        self.add(seed, ())
+    def grow(self, candidates: int, length: int = 12, *, rewrites: bool = False) -> Planted:
+        """A lineage of at least so many candidates; the first one has up to ``length`` sentences, or as many."""
+        size = length if rewrites else self.random.randint(1, length)
+        self.add(tuple(Said(self.make(self.random), "c0") for _ in range(size)), ())
         ways = [self.edit, self.edit, self.edit, self.group, self.merge, self.copy, self.prune, self.gather]
+        ways += [self.rewrite, self.polish] if rewrites else []
         while len(self.steps) < candidates:
             self.random.choice(ways)()
         return Planted(tuple(self.steps), self.truth)
@@ -154,6 +161,17 @@ class _Garden:
         call = self.call()
         texts = self.changed(self.truth[parent], call)
         return self.add(texts, [parent], [self.part(call, [said.text for said in texts])])
+
+    def rewrite(self) -> None:
+        parent, call = self.parent(), self.call()
+        texts = tuple(Said(self.make(self.random), self.next_name(), call) for _ in self.truth[parent])
+        self.add(texts, [parent], [self.part(call, [said.text for said in texts])])
+
+    def polish(self) -> None:
+        """Most sentences are reworded at once."""
+        parent, call = self.parent(), self.call()
+        texts = tuple(self.reworded(said, call) if self.random.random() < 0.7 else said for said in self.truth[parent])
+        self.add(texts, [parent], [self.part(call, [said.text for said in texts])])
 
     def prune(self) -> None:
         parent = self.parent()
