@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from pathlib import Path
@@ -15,11 +16,16 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.signals import ending_signals
 from flowevolve.cli.terminal import print_plain
 
+POLITENESS = 5
+"""By how much the process of a run's page stands back behind the run."""
 FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
 
 
 def watch_command(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories, or folders of them")],
+    places: Annotated[
+        list[str],
+        typer.Argument(metavar="DIR|URL...", help="run directories, folders of them, or addresses of live pages"),
+    ],
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="where it listens; other than on loopback only with a token")
     ] = "127.0.0.1",
@@ -28,16 +34,25 @@ def watch_command(
         str | None,
         typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),
     ] = None,
-    until_closed: Annotated[bool, typer.Option("--until-closed", help="end when standard input does, too")] = False,
+    until_closed: Annotated[
+        bool,
+        typer.Option(
+            "--until-closed",
+            help="end with standard input, and stand back behind other work",
+        ),
+    ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
     from flowevolve.page.access import is_loopback
     from flowevolve.page.server import serve_page
     from flowevolve.runner.watching import ANSWER
 
-    runs = [run for directory in directories for run in _runs_in(directory)]
+    runs = list(dict.fromkeys(run for place in places for run in _runs_at(place)))
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
+
+    if until_closed and hasattr(os, "nice"):  # which there is not on Windows
+        os.nice(POLITENESS)
 
     async def go() -> None:
         async with serve_page(runs, host, port, token) as address:
@@ -55,14 +70,16 @@ def watch_command(
         raise InputError(f"watch: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
-def _runs_in(directory: Path) -> list[Path]:
-    """A run directory itself, or the run directories in a folder."""
+def _runs_at(place: str) -> list[str]:
+    """A run directory itself, the run directories in a folder, or an address."""
     from flowevolve.journal.opening import JOURNAL
+    from flowevolve.page.following import is_address
     from flowevolve.runner.overview import run_directories
 
-    if (directory / JOURNAL).is_file():
-        return [directory]
+    directory = Path(place)
+    if is_address(place) or (directory / JOURNAL).is_file():
+        return [place]
     found = run_directories(directory)
     if not found:
-        raise InputError(f"{directory}: holds no run, and there is none in its folders; give the directory of a run")
-    return found
+        raise InputError(f"{place}: holds no run, and there is none in its folders; give the directory of a run")
+    return list(map(str, found))

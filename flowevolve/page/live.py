@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import anyio
-
-from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import Pulse
-from flowevolve.journal.reading import RecordedCall
-from flowevolve.page.blame import blame
 from flowevolve.page.columns import in_columns, in_rows
+from flowevolve.page.following import Follower
 from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource, distinct_names
-from flowevolve.page.tables import BlameRow, Row, Value
+from flowevolve.page.tables import Row, RunRow, Value
 
 _Place = tuple[str, tuple[Value, ...]]
 """A table and a key."""
 
 
 class LiveRun:
-    """A run that is watched. `close` it.
+    """A run that is watched."""
 
-    Raises:
-        InputError: as `RunSource`.
-    """
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._source = RunSource(path, name)
-        self._lock = anyio.Lock()
+    def __init__(self, name: str, follower: Follower) -> None:
+        self.name = name
+        self.follower = follower
+        self.tables = Tables()
         self._first: dict[_Place, int] = {}
         """Where a row stands among all: in the order in which their keys first came."""
         self._changed: dict[_Place, int] = {}
         """When a row last changed, the latest last."""
-        self.name = name
-        self.tables = Tables()
-        self.trouble: str | None = None
-        """Why it can't be read any more."""
-
-    def close(self) -> None:
-        self._source.close()
+        self._trouble: str | None = None
 
     async def read(self) -> Sequence[Row]:
-        """The rows that the journal has changed since the last time. A run that can't be read is not read again."""
-        if self.trouble is not None:
-            return ()
-        async with self._lock:
-            try:
-                return await in_thread(lambda: list(self._source.changes()))
-            except InputError as error:
-                self.trouble = str(error)
-                return ()
+        """The rows that have changed since the last time. Why nothing can be read is told in the row of the run."""
+        try:
+            rows = await self.follower.read()
+        except InputError as error:
+            rows = [replace(row, error=str(error)) for row in self.tables.of(RunRow) if self._trouble != str(error)]
+            self._trouble = str(error)
+        else:
+            self._trouble = None
+        return rows
 
     def take(self, rows: Sequence[Row], version: int) -> None:
         """Take in rows that have changed."""
@@ -64,7 +50,7 @@ class LiveRun:
             self._changed.pop(place, None)
             self._changed[place] = version
 
-    def since(self, version: int) -> dict[str, list[JSON]]:
+    def since(self, version: int) -> dict[str, JSON]:
         """The rows that changed after a version, by table, those whose keys came first before the others."""
         places: list[_Place] = []
         for place, changed in reversed(self._changed.items()):
@@ -76,44 +62,23 @@ class LiveRun:
             rows.setdefault(table, []).append(self.tables.row(table, key))
         return {table: in_rows(each) for table, each in rows.items()}
 
-    async def call(self, number: int) -> RecordedCall | None:
-        """A call with its texts."""
-        async with self._lock:
-            return await in_thread(lambda: self._source.recorded.call(number))
-
-    async def blame(self, candidate: str) -> Sequence[BlameRow]:
-        """Where the sentences of a candidate's texts came from."""
-        tables = self.tables.copy()
-        async with self._lock:
-            return await in_thread(lambda: blame(tables, [candidate], self._source.reply))
+    def snapshot(self) -> dict[str, JSON]:
+        """All its rows, in columns."""
+        return {"name": self.name, "tables": in_columns(self.tables), "left_out": []}
 
 
 class Live:
-    """Runs that are watched together. `close` it.
+    """Runs that are watched together."""
 
-    Raises:
-        InputError: as `RunSource`.
-    """
-
-    def __init__(self, directories: Sequence[Path]) -> None:
-        self.runs: dict[str, LiveRun] = {}
+    def __init__(self, followers: Mapping[str, Follower]) -> None:
+        self.runs = {name: LiveRun(name, follower) for name, follower in followers.items()}
         """By name."""
         self.version = 0
         """Grows with each change of any run."""
         self.changed = Pulse()
-        try:
-            for name, path in distinct_names(directories).items():
-                self.runs[name] = LiveRun(path, name)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        for run in self.runs.values():
-            run.close()
 
     async def read(self) -> None:
-        """Read what the journals have new, and wake those who wait for changes if there is anything."""
+        """Read what the runs have new, and wake those who wait for changes if there is anything."""
         for run in self.runs.values():
             rows = await run.read()
             if rows:
@@ -123,9 +88,5 @@ class Live:
 
     def since(self, version: int) -> list[JSON]:
         """For each run in which rows changed after a version: its name, and these rows by table."""
-        changes = [(run.name, run.since(version)) for run in self.runs.values()]
-        return [{"run": name, "tables": dict(rows)} for name, rows in changes if rows]
-
-    def snapshot(self, name: str) -> dict[str, JSON]:
-        """All rows of a run, in columns."""
-        return {"name": name, "tables": in_columns(self.runs[name].tables), "left_out": []}
+        changes = [(name, run.since(version)) for name, run in self.runs.items()]
+        return [{"run": name, "tables": rows} for name, rows in changes if rows]

@@ -15,7 +15,7 @@ from flowevolve.page.assets import page
 from flowevolve.page.blame import ancestors, blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource, distinct_names
+from flowevolve.page.source import RunSource, distinct, run_name
 from flowevolve.page.tables import CandidateRow, ComponentRow, RunRow, ScoreRow
 from flowevolve.page.texts import embedded_texts
 
@@ -33,7 +33,8 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
         DamagedError: if a journal is damaged.
         InputError: if there is no run in a directory, or the file can't be written.
     """
-    data = [_packed(_run(path, name)) for name, path in distinct_names(directories).items()]
+    names = distinct([run_name(path) for path in directories])
+    data = [_packed(_run(path, name)) for path, name in zip(directories, names, strict=True)]
     with writing(out):
         out.with_name(out.name + PART).unlink(
             missing_ok=True

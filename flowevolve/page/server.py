@@ -1,11 +1,12 @@
 """The live page over HTTP: the page, the tables as they are, and what changes in them as server-sent events.
 
-    GET /                           the page
-    GET /api/runs                   the names of the runs, and the version that events go on from
-    GET /api/runs/NAME/tables       all rows of a run, in columns
-    GET /api/events?after=VERSION   rows that have changed after a version, and from then on as they change
-    GET /api/runs/NAME/calls/ID     the texts of a call
-    GET /api/runs/NAME/blame/ID     where the sentences of a candidate's texts came from
+    GET /                                     the page
+    GET /api/runs                             the names of the runs, and the version that events go on from
+    GET /api/runs/NAME/tables                 all rows of a run, in columns
+    GET /api/events?after=VERSION             rows that have changed after a version, and from then on as they change
+    GET /api/runs/NAME/changes?after=VERSION  those of one run up to now; without a version all of them
+    GET /api/runs/NAME/calls/ID               the texts of a call
+    GET /api/runs/NAME/blame/ID               where the sentences of a candidate's texts came from
 
 A version is a number behind the server's own mark. A browser that was away asks with the last version that it had, and
 gets every row that has changed since. If the server is not the same any more, it is told to begin anew.
@@ -16,17 +17,17 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, closing
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 import anyio
 from aiohttp import web
 
+from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
 from flowevolve.page.access import Access, add_headers
 from flowevolve.page.assets import page
-from flowevolve.page.columns import in_object
+from flowevolve.page.following import follow
 from flowevolve.page.live import Live, LiveRun
 
 LOOK_SECONDS = 0.4
@@ -37,15 +38,17 @@ QUIET_SECONDS = 15.0
 
 @asynccontextmanager
 async def serve_page(
-    directories: Sequence[Path], host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    places: Sequence[str], host: str = "127.0.0.1", port: int = 0, token: str | None = None
 ) -> AsyncGenerator[str]:
-    """Serve the page of the runs in these directories, and yield its address. Port 0 takes any free port.
+    """Serve the page of the runs in these directories, or that live pages at these addresses show, and yield its own
+    address. Port 0 takes any free port.
 
     Raises:
-        InputError: if there is no run in a directory, or it can't be read.
+        InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
         OSError: if the address can't be listened on.
     """
-    with closing(Live(directories)) as live:
+    async with follow(places) as followers:
+        live = Live(followers)
         await live.read()
         handlers = _Handlers(live)
         app = web.Application(middlewares=[Access(host, token).check])
@@ -53,6 +56,7 @@ async def serve_page(
         app.router.add_get("/api/runs", handlers.runs)
         app.router.add_get("/api/events", handlers.events)
         app.router.add_get("/api/runs/{run}/tables", handlers.tables)
+        app.router.add_get("/api/runs/{run}/changes", handlers.changes)
         app.router.add_get("/api/runs/{run}/calls/{id}", handlers.call)
         app.router.add_get("/api/runs/{run}/blame/{candidate}", handlers.blame)
         app.on_response_prepare.append(add_headers)
@@ -99,23 +103,32 @@ class _Handlers:
         return web.json_response({"runs": list(self._live.runs), "version": self._version()})
 
     async def tables(self, request: web.Request) -> web.Response:
-        answer = _json(self._live.snapshot(self._run(request).name))
+        answer = _json(self._run(request).snapshot())
+        answer.enable_compression()
+        return answer
+
+    async def changes(self, request: web.Request) -> web.Response:
+        run, known = self._run(request), self._known(request)
+        answer = _json({"version": self._version(), "tables": run.since(known or 0)})
         answer.enable_compression()
         return answer
 
     async def call(self, request: web.Request) -> web.Response:
-        number = request.match_info["id"]
-        call = await self._run(request).call(int(number)) if number.isdecimal() else None
-        if call is None:
+        run, number = self._run(request), request.match_info["id"]
+        try:
+            texts = await run.follower.call(int(number)) if number.isdecimal() else None
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
+        if texts is None:
             raise web.HTTPNotFound(text="There is no such call.")
-        messages: JSON = None
-        if call.messages is not None:
-            messages = [{"role": each.role, "content": each.content} for each in call.messages]
-        return _json({"messages": messages, "thinking": call.thinking, "reply": call.reply})
+        return _json(texts)
 
     async def blame(self, request: web.Request) -> web.Response:
-        rows = await self._run(request).blame(request.match_info["candidate"])
-        return _json([in_object(row) for row in rows])
+        run = self._run(request)
+        try:
+            return _json(await run.follower.blame(run.tables.copy(), request.match_info["candidate"]))
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -126,7 +139,7 @@ class _Handlers:
             return response
         while True:
             if (upto := self._live.version) > sent:
-                await response.write(self._changes(sent, upto))
+                await response.write(self._message_of(sent, upto))
                 sent = upto
             elif self._ended:
                 await response.write(b"event: end\ndata: {}\n\n")
@@ -145,7 +158,7 @@ class _Handlers:
         mark, _, version = (request.headers.get("Last-Event-ID") or request.query.get("after", "")).partition("-")
         return int(version) if mark == self._mark and version.isdecimal() else None
 
-    def _changes(self, after: int, upto: int) -> bytes:
+    def _message_of(self, after: int, upto: int) -> bytes:
         if self._message[:2] != (after, upto):
             data = json.dumps(self._live.since(after), separators=(",", ":"))
             self._message = (after, upto, f"id: {self._version()}\ndata: {data}\n\n".encode())

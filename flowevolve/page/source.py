@@ -157,13 +157,18 @@ def _prices(config: Config) -> Mapping[str, Price]:
     return {}
 
 
-def distinct_names(directories: Sequence[Path]) -> dict[str, Path]:
-    """What to call the runs in these directories: by the directories' names, numbered where two have the same."""
-    names: dict[str, Path] = {}
-    for path in dict.fromkeys(each.resolve() for each in directories):
-        name, number = path.name, 1
-        while name in names:
+def run_name(directory: Path) -> str:
+    """What to call the run in a directory: as the directory, whatever way leads to it."""
+    return directory.resolve().name
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """What to call runs with these names: where several have the same, the later ones get a number."""
+    taken: list[str] = []
+    for first in names:
+        name, number = first, 1
+        while name in taken:
             number += 1
-            name = f"{path.name} ({number})"
-        names[name] = path
-    return names
+            name = f"{first} ({number})"
+        taken.append(name)
+    return taken

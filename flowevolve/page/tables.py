@@ -64,7 +64,7 @@ class RunRow(Row, table="runs", key=("name",)):
     stop_reason: str | None
     """Why it stopped, such as seconds; null while it goes on, and of a run that was killed."""
     error: str | None
-    """What made it fail."""
+    """What made it fail; on a live page also why it can't be read any more."""
     seconds: Seconds
     """How long it has lasted up to now."""
     algorithm: str

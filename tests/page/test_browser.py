@@ -82,7 +82,7 @@ async def test_a_live_page_follows_its_run_to_the_end(directory: Path, result: R
     shutil.copytree(directory, path)
     (path / "result.json").unlink()
     async with browser() as tab:
-        async with serve_page([path]) as address:
+        async with serve_page([str(path)]) as address:
             await tab.open(address)
             await visit_all(tab)
             assert "interrupted" in await tab.run("document.querySelector('header').innerText")

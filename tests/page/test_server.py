@@ -14,9 +14,14 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from flowevolve._util.errors import InputError
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.page.blame import blame
+from flowevolve.page.columns import in_object
+from flowevolve.page.memory import Tables
 from flowevolve.page.server import serve_page
+from flowevolve.page.source import RunSource
 from flowevolve.runner.result import Result
 
 pytestmark = pytest.mark.asyncio
@@ -54,7 +59,7 @@ def go_on(run: Path, upto: int) -> None:
 @asynccontextmanager
 async def served(run: Path, token: str | None = None) -> AsyncGenerator[tuple[aiohttp.ClientSession, str]]:
     """A client of the page without cookies, and the page's address without its token."""
-    async with serve_page([run], token=token) as address, aiohttp.ClientSession() as client:
+    async with serve_page([str(run)], token=token) as address, aiohttp.ClientSession() as client:
         parts = urlsplit(address)
         yield client, f"{parts.scheme}://{parts.netloc}"
 
@@ -109,7 +114,7 @@ async def test_a_browser_that_was_away_gets_all_that_it_missed(run: Path) -> Non
 
 async def test_browsers_are_told_when_the_server_ends(run: Path) -> None:
     async with aiohttp.ClientSession() as client:
-        async with serve_page([run]) as address:
+        async with serve_page([str(run)]) as address:
             version = (await fetched(client, f"{address}api/runs"))["version"]
             events = await client.get(f"{address}api/events", params={"after": version})
             go_on(run, CUT + 20)
@@ -197,3 +202,62 @@ async def test_the_token_becomes_a_cookie(run: Path) -> None:
 async def test_nothing_can_be_written(run: Path) -> None:
     async with served(run) as (client, url), client.post(f"{url}/api/runs") as response:
         assert response.status == 405
+
+
+async def test_a_page_can_show_the_runs_of_another_page(run: Path, directory: Path) -> None:
+    """The other one is on another machine, and is asked with its token; a run of this machine has the same name."""
+    async with (
+        serve_page([str(run)], token=TOKEN) as remote,
+        serve_page([str(run), remote]) as address,
+        aiohttp.ClientSession() as client,
+    ):
+        runs = await fetched(client, f"{address}api/runs")
+        assert runs["runs"] == ["run", "run (2)"]
+        local, other = [(await fetched(client, f"{address}api/runs/{name}/tables"))["tables"] for name in runs["runs"]]
+        assert other == local
+        assert await fetched(client, f"{address}api/runs/run (2)/calls/1")
+        go_on(run, CUT + 20)
+        changed: set[str] = set()
+        async with client.get(f"{address}api/events", params={"after": runs["version"]}) as events:
+            while changed != {"run", "run (2)"}:
+                changed |= {each["run"] for each in json.loads((await next_message(events))["data"])}
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("?token=wrong", "refuses \\(403\\)"), ("nowhere", "is no live page")],
+)
+async def test_an_address_without_a_page_is_named(run: Path, address: str, said: str) -> None:
+    async with serve_page([str(run)], token=TOKEN) as remote:
+        place = f"{remote.partition('?')[0]}{address}"
+        if address == "nowhere":
+            place += f"?token={TOKEN}"
+        with pytest.raises(InputError, match=said):
+            async with serve_page([place]):
+                pass
+
+
+async def test_a_run_that_can_not_be_read_any_more_says_why(run: Path) -> None:
+    async with served(run) as (client, url):
+        version = (await fetched(client, f"{url}/api/runs"))["version"]
+        async with client.get(f"{url}/api/events", params={"after": version}) as events:
+            with closing(sqlite3.connect(run / JOURNAL)) as database:
+                database.execute("INSERT INTO events (seq, t, kind, data) VALUES (101, 9, 'run.stop', 'not JSON')")
+                database.commit()
+            message = await next_message(events)
+    assert "is damaged: event 101 can't be read" in message["data"]
+
+
+async def test_the_origins_of_sentences_are_told_of_any_candidate_by_the_page_of_another_page_too(
+    directory: Path, result: Result
+) -> None:
+    assert result.best is not None
+    with RunSource(directory, "ended") as source:
+        rows = blame(Tables(source.changes()), [result.best.id], source.reply)
+    async with served(directory) as (client, url), serve_page([f"{url}/"]) as other:
+        parts = urlsplit(other)
+        for address in (url, f"{parts.scheme}://{parts.netloc}"):
+            assert await fetched(client, f"{address}/api/runs/ended/blame/{result.best.id}") == list(
+                map(in_object, rows)
+            )
+            assert await fetched(client, f"{address}/api/runs/ended/blame/unknown") == []

@@ -1,0 +1,69 @@
+"""The commands for the page: ``watch``, and ``report`` of several runs."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import flowevolve
+
+CONFIG = 'clock = "virtual"\n[budget]\nproposals = 2\n'
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "run.toml").write_text(CONFIG, "utf-8")
+    done = flowevolve("run", "run.toml", "--out", "runs/one", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "its page: runs/one/report.html\n" in done.stdout
+    return folder
+
+
+def test_every_run_leaves_its_page(made: Path) -> None:
+    assert (made / "runs/one/report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_report_writes_the_page_anew_and_where_it_is_told(made: Path) -> None:
+    (made / "runs/one/report.html").unlink()
+    done = flowevolve("report", "runs/one", cwd=made)
+    assert done.stdout.endswith("its page: runs/one/report.html\n")
+    done = flowevolve("report", "runs/one", "--compare", "runs/one", "--out", "both.html", cwd=made)
+    assert done.stdout.endswith("its page: both.html\n")
+    assert (made / "both.html").read_text("utf-8").count('class="data"') == 2
+
+
+def test_report_as_json_writes_no_page(made: Path) -> None:
+    (made / "runs/one/report.html").unlink(missing_ok=True)
+    assert flowevolve("report", "runs/one", "--json", cwd=made).returncode == 0
+    assert not (made / "runs/one/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nowhere", "nowhere: no such folder"),
+        ("empty", "empty: holds no run, and there is none in its folders"),
+        ("http://127.0.0.1:9/?token=secret", "http://127.0.0.1:9/: can't be reached"),
+    ],
+)
+def test_watch_of_nothing_is_one_line(made: Path, place: str, said: str) -> None:
+    (made / "empty").mkdir(exist_ok=True)
+    done = flowevolve("watch", place, cwd=made)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {said}")
+    assert "secret" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_named(made: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = flowevolve("watch", "runs", "--port", str(port), cwd=made)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: watch: can't listen on 127.0.0.1:{port}")
