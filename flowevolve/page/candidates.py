@@ -11,6 +11,7 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, It
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.page.sources import Sources
 from flowevolve.page.tables import CandidateRow, ComponentRow, Row, ScoreRow
 
 _KINDS = {
@@ -40,6 +41,7 @@ class Candidates:
         self._scores: dict[str, Mapping[str, float]] = {}
         self._batches: dict[int, list[str]] = {}
         """The examples that a flow's edit is written and screened on."""
+        self._sources = Sources()
         self._stages: dict[str, str] = {}
         """The stages of the items that are worked on."""
 
@@ -48,6 +50,7 @@ class Candidates:
         return self._scores.get(candidate, {})
 
     def event(self, event: Event) -> Iterator[Row]:
+        yield from self._sources.event(event)
         match event.body:
             case CandidateProposed() as proposed:
                 yield from self._propose(proposed, event.time)
@@ -104,6 +107,7 @@ class Candidates:
             metrics={},
             failure=None,
             feedback=None,
+            sources=self._sources.take(proposed),
         )
         yield self._keep(_described(row, proposed.attributes))
         for component, text in proposed.components.items():

@@ -14,6 +14,9 @@ import anyio
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.page.blame import blame
+from flowevolve.page.columns import in_object
+from flowevolve.page.memory import Tables
 from flowevolve.page.source import RunSource, distinct, run_name
 from flowevolve.page.tables import TABLES, Row
 
@@ -36,6 +39,14 @@ class Follower(Protocol):
 
         Raises:
             InputError: if it can't be read.
+        """
+
+    async def blame(self, tables: Tables, candidate: str) -> JSON:
+        """Where the sentences of a candidate's texts came from: rows of the table blame as objects. ``tables`` are
+        the rows of the run as they are now, which nobody changes meanwhile.
+
+        Raises:
+            InputError: if the journal can't be read.
         """
 
 
@@ -91,6 +102,10 @@ class _LocalRun:
             messages = [{"role": each.role, "content": each.content} for each in call.messages]
         return {"messages": messages, "thinking": call.thinking, "reply": call.reply}
 
+    async def blame(self, tables: Tables, candidate: str) -> JSON:
+        async with self._lock:
+            return await in_thread(lambda: [in_object(row) for row in blame(tables, [candidate], self._source.reply)])
+
 
 class _RemoteRun:
     def __init__(self, page: _Page, name: str) -> None:
@@ -112,6 +127,9 @@ class _RemoteRun:
 
     async def call(self, number: int) -> JSON:
         return await self._page.ask(f"{self._path}/calls/{number}")
+
+    async def blame(self, tables: Tables, candidate: str) -> JSON:
+        return await self._page.ask(f"{self._path}/blame/{quote(candidate, safe='')}") or []
 
 
 class _Page:

@@ -22,6 +22,12 @@ class Tables:
         for row in rows:
             self._rows[row.table][row.identity()] = row
 
+    def copy(self) -> Tables:
+        """The rows as they are now, for another thread."""
+        copied = Tables()
+        copied._rows = {name: dict(rows) for name, rows in self._rows.items()}
+        return copied
+
     def of(self, table: type[AnyRow]) -> Iterator[AnyRow]:
         """The rows of a table, in the order in which their keys first came."""
         for row in self._rows[table.table].values():

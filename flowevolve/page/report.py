@@ -12,7 +12,7 @@ from pathlib import Path
 from flowevolve._util.json_types import JSON
 from flowevolve.journal.files import PART, write_whole, writing
 from flowevolve.page.assets import page
-from flowevolve.page.blame import blame
+from flowevolve.page.blame import ancestors, blame
 from flowevolve.page.columns import in_columns
 from flowevolve.page.memory import Tables
 from flowevolve.page.source import RunSource, distinct, run_name
@@ -22,8 +22,8 @@ from flowevolve.page.texts import embedded_texts
 REPORT = "report.html"
 ROOM_OF_COMPONENTS = 12_000_000
 """Characters of candidates' texts in a report, before they are compressed."""
-BLAMED = 12
-"""Of how many candidates it is said where their sentences came from."""
+ROOM_OF_BLAME = 200_000
+"""Characters of candidates' texts of which it is said where their sentences came from."""
 
 
 def write_report(directories: Sequence[Path], out: Path) -> Path:
@@ -46,8 +46,7 @@ def write_report(directories: Sequence[Path], out: Path) -> Path:
 def _run(path: Path, name: str) -> dict[str, JSON]:
     with RunSource(path, name) as source:
         tables = Tables(source.changes())
-        for candidate in _best_and_front(tables)[:BLAMED]:
-            tables.update(blame(tables, candidate))
+        tables.update(blame(tables, _blamed(tables), source.reply))
         texts = embedded_texts(source.recorded, tables)
     left_out: list[JSON] = [*_bound_components(tables), *texts.left_out]
     return {"name": name, "tables": in_columns(tables), "texts": texts.texts, "left_out": left_out}
@@ -76,6 +75,23 @@ def _bound_components(tables: Tables) -> list[str]:
             tables.update([replace(row, text=None)])
             left_out += 1
     return [f"{left_out:,} of {len(rows):,} texts of candidates are not in this file."] if left_out else []
+
+
+def _blamed(tables: Tables) -> list[str]:
+    """The best candidate, all that it was made of, the front, and the others that were accepted, those with high scores
+    first: as many as there is room for.
+    """
+    rows = {row.id: row for row in tables.of(CandidateRow)}
+    front = _best_and_front(tables)
+    behind = [row.id for row in ancestors(tables, front[:1])]
+    accepted = [row.id for row in rows.values() if row.status in ("confirmed", "speculative")]
+    by_score = sorted(accepted, key=lambda name: -(rows[name].score or 0.0))
+    chosen, room = list[str](), ROOM_OF_BLAME
+    for name in dict.fromkeys([*front[:1], *reversed(behind), *front, *by_score]):
+        room -= rows[name].length
+        if room > 0 or not chosen:
+            chosen.append(name)
+    return chosen
 
 
 def _packed(data: JSON) -> str:

@@ -27,8 +27,6 @@ from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
 from flowevolve.page.access import Access, add_headers
 from flowevolve.page.assets import page
-from flowevolve.page.blame import blame
-from flowevolve.page.columns import in_object
 from flowevolve.page.following import follow
 from flowevolve.page.live import Live, LiveRun
 
@@ -126,8 +124,11 @@ class _Handlers:
         return _json(texts)
 
     async def blame(self, request: web.Request) -> web.Response:
-        rows = blame(self._run(request).tables, request.match_info["candidate"])
-        return _json([in_object(row) for row in rows])
+        run = self._run(request)
+        try:
+            return _json(await run.follower.blame(run.tables.copy(), request.match_info["candidate"]))
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -88,6 +88,11 @@ class RunSource:
                 call = next(calls, None)
         yield from self._end(ended)
 
+    def reply(self, call: int) -> str | None:
+        """The text of a call's reply; None if there is none."""
+        found = self.recorded.call(call)
+        return None if found is None else found.reply
+
     def _take(self, call: RecordedCall) -> Iterator[Row]:
         self._call = call.id
         return self.projection.call(call)

@@ -244,6 +244,18 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     """Of a program: why it does not work; null if it does. This and feedback are cut to 2,000 characters."""
     feedback: str | None
     """Of a program: what its evaluation said of it."""
+    sources: tuple[str, ...]
+    """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
+    repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
+
+
+@dataclass(frozen=True)
+class BatchRow(Row, table="batches", key=("item",)):
+    """The examples that were selected for an item: a minibatch, or those of the lessons that a curator is given."""
+
+    item: str
+    """The item that the selection was made for; items that were made of it go by the same examples."""
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -395,7 +407,9 @@ class CellRow(Row, table="cells", key=("archive", "cell")):
 
 @dataclass(frozen=True)
 class BlameRow(Row, table="blame", key=("candidate", "component", "place")):
-    """Where a sentence of a candidate's text came from. A report has this of the best and of the front."""
+    """Where a sentence of a candidate's text came from. A report has this of the best, of what that was
+    made of, and of others that were accepted.
+    """
 
     candidate: str
     component: str

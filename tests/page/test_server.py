@@ -17,7 +17,11 @@ import pytest
 from flowevolve._util.errors import InputError
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.page.blame import blame
+from flowevolve.page.columns import in_object
+from flowevolve.page.memory import Tables
 from flowevolve.page.server import serve_page
+from flowevolve.page.source import RunSource
 from flowevolve.runner.result import Result
 
 pytestmark = pytest.mark.asyncio
@@ -242,3 +246,18 @@ async def test_a_run_that_can_not_be_read_any_more_says_why(run: Path) -> None:
                 database.commit()
             message = await next_message(events)
     assert "is damaged: event 101 can't be read" in message["data"]
+
+
+async def test_the_origins_of_sentences_are_told_of_any_candidate_by_the_page_of_another_page_too(
+    directory: Path, result: Result
+) -> None:
+    assert result.best is not None
+    with RunSource(directory, "ended") as source:
+        rows = blame(Tables(source.changes()), [result.best.id], source.reply)
+    async with served(directory) as (client, url), serve_page([f"{url}/"]) as other:
+        parts = urlsplit(other)
+        for address in (url, f"{parts.scheme}://{parts.netloc}"):
+            assert await fetched(client, f"{address}/api/runs/ended/blame/{result.best.id}") == list(
+                map(in_object, rows)
+            )
+            assert await fetched(client, f"{address}/api/runs/ended/blame/unknown") == []
