@@ -1,7 +1,8 @@
 """SIGKILL at random moments: real processes against a simulated server in a process of its own.
 
-A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. At every kill it
-is noted how far the journal had come. When a run has ended, its journal, these notes and the server's log together say
+A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. Now and then its
+journal is compacted between two processes, and that may be killed, too. At every kill it is noted how far the journal
+had come. When a run has ended, its journal, these notes and the server's log together say
 whether anything that was in the journal at a kill was lost, done twice or paid for twice.
 """
 
@@ -12,26 +13,34 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import cycle, islice
 from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
+from bench.durability.compaction import compact_or_kill
+from bench.durability.moments import program_runs, what_it_did
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
-LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
-"""A process is killed within so many seconds of its first line of output, or of its start."""
-MOST = 14
-"""Kills of one run at most, so that all algorithms have their turn."""
-FRESH = 5
-"""A run that has recorded no more events than these since it was gone on with has just been so."""
+LIFE_SECONDS, STARTING_SECONDS, ENDING_SECONDS = 4.0, 2.0, 0.5
+"""A process is killed within so many seconds of its first line of output, of its start, or of saying that it stops."""
+MOST, ENDINGS = 12, 2
+"""Processes of one run that are killed at most, so that all algorithms have their turn: anywhere, and as the run ends.
+"""
+PROGRAMS = 0.4
+"""The share of processes that are killed as soon as their journal says that a program is run, where programs are."""
+STOPPING = b"stopping: "
+"""Is in the line by which a process says that its run ends."""
+COMPACTED = 0.25
+"""The share of kills after which the journal is compacted."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
 
@@ -48,6 +57,8 @@ class Counts:
     """Kills by algorithm."""
     kills_in: dict[str, int] = field(default_factory=dict)
     """Kills by what the run was doing."""
+    compactions: int = 0
+    """Compactions of journals in the middle of a run that were not killed."""
     before_the_journal: int = 0
     """Kills that came before the first event was in the journal."""
     runs: int = 0
@@ -77,8 +88,13 @@ class Mark:
     digest: bytes
 
 
-def kill_often(folder: Path, kills: int, seed: int, only: Sequence[str] = ()) -> Counts:
-    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first."""
+def kill_often(
+    folder: Path, kills: int, seed: int, only: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Counts:
+    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first.
+
+    ``environment``: variables of the runs' processes, beside those of this one.
+    """
     counts, rng = Counts(), random.Random(seed)
     with ExitStack() as servers:
         urls = dict[str, str]()
@@ -92,7 +108,8 @@ def kill_often(folder: Path, kills: int, seed: int, only: Sequence[str] = ()) ->
             config = folder / f"{counts.runs}.toml"
             settings = {**killed.settings, "seed": counts.runs, "budget": killed.budget}
             write_config(config, urls[killed.world], settings)
-            _Run(name, folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
+            run = _Run(name, folder / f"run-{counts.runs}", config, counts, rng, kills, environment or {})
+            run.run_to_the_end(log)
             counts.runs += 1
     return counts
 
@@ -101,7 +118,14 @@ class _Run:
     """One run, killed and resumed until it ends."""
 
     def __init__(
-        self, name: str, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int
+        self,
+        name: str,
+        directory: Path,
+        config: Path,
+        counts: Counts,
+        rng: random.Random,
+        kills: int,
+        environment: Mapping[str, str],
     ) -> None:
         self._name = name
         self._directory = directory
@@ -109,7 +133,11 @@ class _Run:
         self._counts = counts
         self._rng = rng
         self._kills = kills
+        self._environment = environment
+        self._programs = KILLED_RUNS[name].world == "code"
         self._marks: list[Mark] = []
+        self._keys: dict[int, str] = {}
+        """The keys of calls that were paid for, by their numbers; of the others "". A compaction drops their texts."""
         self._processes = 0
 
     def run_to_the_end(self, log: Path) -> None:
@@ -119,12 +147,13 @@ class _Run:
             code = self._run_for_a_while(name)
             if code is not None:
                 break
-            self._counts.kills += 1
-            _count(self._counts.kills_of, self._name)
+            self._killed()
             self._mark(name)
             if (self._directory / RESULT).exists():
                 code = 0  # it was killed after it had written its result
                 break
+            if self._directory.exists() and self._rng.random() < COMPACTED:
+                self._compact()
         if code != 0:
             self._fault(f"process {self._processes} ended with {code}: {self._errors.read_text().strip()}")
             return
@@ -149,29 +178,76 @@ class _Run:
                 [*COMMAND, *map(str, what)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, KEY: name},
+                env={**os.environ, **self._environment, KEY: name},
             ) as process,
         ):
-            assert process.stdout is not None
-            if self._counts.kills >= self._kills or self._processes > MOST:
-                process.communicate()
-                return process.returncode
-            early = self._rng.random() < EARLY
-            if not early:
-                process.stdout.readline()
+            seconds = self._wait_for_a_moment(process)
             try:
-                process.communicate(timeout=self._rng.uniform(0, STARTING_SECONDS if early else LIFE_SECONDS))
+                process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
                 return None
         return process.returncode
 
+    def _wait_for_a_moment(self, process: subprocess.Popen[bytes]) -> float | None:
+        """Wait until the process is to be killed within so many seconds; with None it is to end by itself."""
+        assert process.stdout is not None
+        output = process.stdout
+        if self._counts.kills >= self._kills or self._processes > MOST + ENDINGS:
+            return None
+        if self._processes > MOST:
+            while (line := output.readline()) and STOPPING not in line:
+                pass
+            return self._rng.uniform(0, ENDING_SECONDS)
+        if self._rng.random() < EARLY:
+            return self._rng.uniform(0, STARTING_SECONDS)
+        output.readline()
+        if self._programs and self._rng.random() < PROGRAMS:
+            self._wait_for_a_program(process)
+            return 0.0
+        return self._rng.uniform(0, LIFE_SECONDS)
+
+    def _wait_for_a_program(self, process: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + self._rng.uniform(1, LIFE_SECONDS)
+        while process.poll() is None and time.monotonic() < until and not program_runs(self._directory / JOURNAL):
+            time.sleep(0.001)
+
+    def _killed(self) -> None:
+        self._counts.kills += 1
+        _count(self._counts.kills_of, self._name)
+
+    def _compact(self) -> None:
+        """Compact the journal, or kill that: all that was counted stays."""
+        self._check_marks()
+        self._note_keys()
+        compacted = compact_or_kill(self._directory, self._rng)
+        self._counts.compactions += not compacted.killed
+        if compacted.killed:
+            self._killed()
+            _count(self._counts.kills_in, "compacting")
+        if compacted.fault is not None:
+            self._fault(compacted.fault)
+        self._marks = [
+            replace(mark, digest=_extent(self._directory / JOURNAL, mark.events, mark.calls)[2]) for mark in self._marks
+        ]
+
+    def _note_keys(self) -> None:
+        with RecordedRun(self._directory) as recorded:
+            for call in recorded.calls():
+                if call.messages is not None:
+                    self._keys[call.id] = key_of(call) if call.usage is not None else ""
+
+    def _check_marks(self) -> None:
+        for mark in self._marks:
+            if _extent(self._directory / JOURNAL, mark.events, mark.calls)[2] != mark.digest:
+                self._fault(f"what {mark.process} left in the journal has changed")
+
     def _mark(self, name: str) -> None:
         events, calls, digest = _extent(self._directory / JOURNAL)
         if events:
             self._marks.append(Mark(name, events, calls, digest))
-            _count(self._counts.kills_in, _doing(self._directory))
+            _count(self._counts.kills_in, what_it_did(self._directory, programs=self._programs))
             return
         _count(self._counts.kills_in, "before the first event")
         self._counts.before_the_journal += 1
@@ -193,9 +269,8 @@ class _Run:
         counts.repeated_updates += end.repeated_updates
         counts.calls += len(calls)
         counts.confirmed += len(end.confirmed)
+        self._check_marks()
         for mark in self._marks:
-            if _extent(self._directory / JOURNAL, mark.events, mark.calls)[2] != mark.digest:
-                self._fault(f"what {mark.process} left in the journal has changed")
             then = Books.of(islice(events, mark.events))
             lost = sum(end.confirmed.get(name) != version for name, version in then.confirmed.items())
             if mark.events == len(events):
@@ -212,7 +287,8 @@ class _Run:
                 self._fault(f"after {mark.process} the journal went on with {resumed.kind}")
             counts.lost_candidates += lost
         served = _Served(log, self._directory.name)
-        keys = [key_of(call) if call.usage is not None else "" for call in calls]
+        self._note_keys()
+        keys = [self._keys[call.id] for call in calls]
         for mark in self._marks:
             self._check_payments(mark, frozenset(keys[: mark.calls]), served)
 
@@ -239,23 +315,6 @@ class _Run:
 
 def _count(counts: dict[str, int], what: str) -> None:
     counts[what] = counts.get(what, 0) + 1
-
-
-def _doing(directory: Path) -> str:
-    """What a run was doing when it was killed, by the events in its journal."""
-    with RecordedRun(directory) as recorded:
-        kinds = [event.kind for event in recorded.events()]
-    latest = kinds[len(kinds) - 1 - kinds[::-1].index("run.resumed") :] if "run.resumed" in kinds else kinds
-    if "run.stop" in latest:
-        return "after its last event"
-    if "run.stopping" in latest:
-        return "ending"
-    if "run.resumed" in latest and len(latest) <= FRESH:
-        return "just resumed"
-    if "phase.ended" not in kinds:
-        return "scoring the seed"
-    changes = [kind for kind in kinds if kind in ("group.departed", "pool.commit")]
-    return "validating a group" if changes[-1] == "group.departed" else "streaming"
 
 
 class _Served:
