@@ -19,7 +19,8 @@ from pathlib import Path
 from time import perf_counter
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.kills import Counts, kill_often
+from bench.durability.counts import Counts
+from bench.durability.kills import kill_often
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT

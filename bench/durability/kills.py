@@ -15,26 +15,33 @@ import sqlite3
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Lock
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
 from bench.durability.compaction import compact_or_kill
-from bench.durability.moments import program_runs, what_it_did
+from bench.durability.counts import Counts, count
+from bench.durability.moments import events_in, program_runs, what_it_did
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS, ENDING_SECONDS = 4.0, 2.0, 0.5
-"""A process is killed within so many seconds of its first line of output, of its start, or of saying that it stops."""
+"""A process is killed within so many seconds of its first event, of its start, or of saying that it stops."""
+LONGEST_START = 60.0
+"""Seconds that it may take to its first event."""
 MOST, ENDINGS = 12, 2
 """Processes of one run that are killed at most, so that all algorithms have their turn: anywhere, and as the run ends.
 """
+AT_A_TIME = 3
+"""How many runs are under way at a time."""
 PROGRAMS = 0.4
 """The share of processes that are killed as soon as their journal says that a program is run, where programs are."""
 STOPPING = b"stopping: "
@@ -43,39 +50,6 @@ COMPACTED = 0.25
 """The share of kills after which the journal is compacted."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
-
-
-@dataclass
-class Counts:
-    """What came of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
-
-    lost_responses: int = 0
-    lost_candidates: int = 0
-    repeated_updates: int = 0
-    kills: int = 0
-    kills_of: dict[str, int] = field(default_factory=dict)
-    """Kills by algorithm."""
-    kills_in: dict[str, int] = field(default_factory=dict)
-    """Kills by what the run was doing."""
-    compactions: int = 0
-    """Compactions of journals in the middle of a run that were not killed."""
-    before_the_journal: int = 0
-    """Kills that came before the first event was in the journal."""
-    runs: int = 0
-    calls: int = 0
-    confirmed: int = 0
-    resumed: int = 0
-    items_resumed: int = 0
-    replies_resumed: int = 0
-    """Replies that had come in for work that was under way at a kill."""
-    repeated_payments: int = 0
-    """Answers that the server had finished, that had not come in when the process was killed, and that were asked for
-    again."""
-    most_repeated_payments: int = 0
-    """The most of them at a single kill."""
-    in_flight: int = 0
-    """Calls in flight at the kills, added up."""
-    faults: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -95,45 +69,86 @@ def kill_often(
 
     ``environment``: variables of the runs' processes, beside those of this one.
     """
-    counts, rng = Counts(), random.Random(seed)
+    names = only or tuple(KILLED_RUNS)
     with ExitStack() as servers:
-        urls = dict[str, str]()
-        for name in cycle(only or KILLED_RUNS):
-            if counts.kills >= kills:
-                return counts
-            killed = KILLED_RUNS[name]
-            log = folder / f"{killed.world}.log"
-            if killed.world not in urls:
-                urls[killed.world] = servers.enter_context(server_process(log, "--world", killed.world))
-            config = folder / f"{counts.runs}.toml"
-            settings = {**killed.settings, "seed": counts.runs, "budget": killed.budget}
-            write_config(config, urls[killed.world], settings)
-            run = _Run(name, folder / f"run-{counts.runs}", config, counts, rng, kills, environment or {})
-            run.run_to_the_end(log)
-            counts.runs += 1
-    return counts
+        served = dict[str, _Server]()
+        for world in sorted({KILLED_RUNS[name].world for name in names}):
+            log = folder / f"{world}.log"
+            served[world] = _Server(servers.enter_context(server_process(log, "--world", world)), log)
+        killing = _Killing(folder, kills, seed, names, served, environment or {})
+        with ThreadPoolExecutor(AT_A_TIME) as workers:
+            for work in [workers.submit(killing.work) for _ in range(AT_A_TIME)]:
+                work.result()
+    return killing.counts
+
+
+@dataclass(frozen=True)
+class _Server:
+    url: str
+    log: Path
+
+
+class _Killing:
+    """What the workers share. Each takes the next run, and the next, until enough processes have been killed."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kills: int,
+        seed: int,
+        names: Sequence[str],
+        served: Mapping[str, _Server],
+        environment: Mapping[str, str],
+    ) -> None:
+        self.counts = Counts()
+        self.environment = environment
+        self._folder = folder
+        self._kills = kills
+        self._seed = seed
+        self._served = served
+        self._names = enumerate(cycle(names))
+        self._left = kills
+        self._lock = Lock()
+
+    def work(self) -> None:
+        while self._left > 0:
+            with self._lock:
+                number, name = next(self._names)
+            run = self._run(number, name)
+            run.run_to_the_end(self._served[KILLED_RUNS[name].world].log)
+            with self._lock:
+                self.counts.add(run.counts)
+                print(
+                    f"run {number}, {name}: {run.counts.kills} kills; so far {self._kills - self._left} kills, and in "
+                    f"runs that have ended {len(self.counts.faults)} faults",
+                    flush=True,
+                )
+
+    def _run(self, number: int, name: str) -> _Run:
+        killed, config = KILLED_RUNS[name], self._folder / f"{number}.toml"
+        settings = {**killed.settings, "seed": number, "budget": killed.budget}
+        write_config(config, self._served[killed.world].url, settings)
+        return _Run(name, self._folder / f"run-{number}", config, random.Random(f"{self._seed} {number}"), self)
+
+    def killed(self) -> None:
+        with self._lock:
+            self._left -= 1
+
+    @property
+    def enough(self) -> bool:
+        return self._left <= 0
 
 
 class _Run:
     """One run, killed and resumed until it ends."""
 
-    def __init__(
-        self,
-        name: str,
-        directory: Path,
-        config: Path,
-        counts: Counts,
-        rng: random.Random,
-        kills: int,
-        environment: Mapping[str, str],
-    ) -> None:
+    def __init__(self, name: str, directory: Path, config: Path, rng: random.Random, killing: _Killing) -> None:
+        self.counts = Counts(runs=1)
         self._name = name
         self._directory = directory
         self._config = config
-        self._counts = counts
         self._rng = rng
-        self._kills = kills
-        self._environment = environment
+        self._killing = killing
         self._programs = KILLED_RUNS[name].world == "code"
         self._marks: list[Mark] = []
         self._keys: dict[int, str] = {}
@@ -158,11 +173,6 @@ class _Run:
             self._fault(f"process {self._processes} ended with {code}: {self._errors.read_text().strip()}")
             return
         self._check(log)
-        print(
-            f"run {self._counts.runs}, {self._name}: {len(self._marks)} kills; so far {self._counts.kills} kills, "
-            f"{len(self._counts.faults)} faults",
-            flush=True,
-        )
 
     @property
     def _errors(self) -> Path:
@@ -178,7 +188,7 @@ class _Run:
                 [*COMMAND, *map(str, what)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, **self._environment, KEY: name},
+                env={**os.environ, **self._killing.environment, KEY: name},
             ) as process,
         ):
             seconds = self._wait_for_a_moment(process)
@@ -194,7 +204,7 @@ class _Run:
         """Wait until the process is to be killed within so many seconds; with None it is to end by itself."""
         assert process.stdout is not None
         output = process.stdout
-        if self._counts.kills >= self._kills or self._processes > MOST + ENDINGS:
+        if self._killing.enough or self._processes > MOST + ENDINGS:
             return None
         if self._processes > MOST:
             while (line := output.readline()) and STOPPING not in line:
@@ -203,29 +213,33 @@ class _Run:
         if self._rng.random() < EARLY:
             return self._rng.uniform(0, STARTING_SECONDS)
         output.readline()
+        before = self._marks[-1].events if self._marks else 0
+        self._wait(process, LONGEST_START, lambda journal: events_in(journal) > before)
         if self._programs and self._rng.random() < PROGRAMS:
-            self._wait_for_a_program(process)
+            self._wait(process, LIFE_SECONDS, program_runs)
             return 0.0
         return self._rng.uniform(0, LIFE_SECONDS)
 
-    def _wait_for_a_program(self, process: subprocess.Popen[bytes]) -> None:
-        until = time.monotonic() + self._rng.uniform(1, LIFE_SECONDS)
-        while process.poll() is None and time.monotonic() < until and not program_runs(self._directory / JOURNAL):
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float, until: Callable[[Path], bool]) -> None:
+        """Wait until the journal says something, but no longer than so many seconds."""
+        end = time.monotonic() + seconds
+        while process.poll() is None and time.monotonic() < end and not until(self._directory / JOURNAL):
             time.sleep(0.001)
 
     def _killed(self) -> None:
-        self._counts.kills += 1
-        _count(self._counts.kills_of, self._name)
+        self._killing.killed()
+        self.counts.kills += 1
+        count(self.counts.kills_of, self._name)
 
     def _compact(self) -> None:
         """Compact the journal, or kill that: all that was counted stays."""
         self._check_marks()
         self._note_keys()
         compacted = compact_or_kill(self._directory, self._rng)
-        self._counts.compactions += not compacted.killed
+        self.counts.compactions += not compacted.killed
         if compacted.killed:
             self._killed()
-            _count(self._counts.kills_in, "compacting")
+            count(self.counts.kills_in, "compacting")
         if compacted.fault is not None:
             self._fault(compacted.fault)
         self._marks = [
@@ -247,20 +261,20 @@ class _Run:
         events, calls, digest = _extent(self._directory / JOURNAL)
         if events:
             self._marks.append(Mark(name, events, calls, digest))
-            _count(self._counts.kills_in, what_it_did(self._directory, programs=self._programs))
+            count(self.counts.kills_in, what_it_did(self._directory, programs=self._programs))
             return
-        _count(self._counts.kills_in, "before the first event")
-        self._counts.before_the_journal += 1
+        count(self.counts.kills_in, "before the first event")
+        self.counts.before_the_journal += 1
         if self._marks:
             self._fault("the journal is gone")
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _fault(self, what: str) -> None:
-        self._counts.faults.append(f"{self._directory.name}, {self._name}: {what}")
-        print(self._counts.faults[-1], flush=True)
+        self.counts.faults.append(f"{self._directory.name}, {self._name}: {what}")
+        print(self.counts.faults[-1], flush=True)
 
     def _check(self, log: Path) -> None:
-        counts = self._counts
+        counts = self.counts
         for fault in faults_at_the_end(self._directory):
             self._fault(fault)
         with RecordedRun(self._directory) as recorded:
@@ -296,7 +310,7 @@ class _Run:
         """Check what was asked for again after a kill: nothing in the journal may be, and of the rest only calls in
         flight.
         """
-        counts = self._counts
+        counts = self.counts
         again = served.begun_after(mark.process)
         lost = kept & again
         finished = {key: after for key, after in served.finished(mark.process).items() if key not in kept}
@@ -311,10 +325,6 @@ class _Run:
         counts.in_flight += in_flight
         if len(repeated) > min(in_flight, CONCURRENCY):
             self._fault(f"{len(repeated)} answers to {mark.process} were paid again, and {in_flight} calls in flight")
-
-
-def _count(counts: dict[str, int], what: str) -> None:
-    counts[what] = counts.get(what, 0) + 1
 
 
 class _Served:
@@ -361,7 +371,9 @@ def _extent(journal: Path, events: int | None = None, calls: int | None = None) 
     digest, sizes = blake2b(), list[int]()
     if not journal.exists():
         return 0, 0, b""
-    with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    with closing(
+        sqlite3.connect(f"{journal.absolute().as_uri()}?mode=rw", uri=True)
+    ) as database:  # a step cut off is undone
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
             return 0, 0, b""
         for table, key, most in (("events", "seq", events), ("calls", "id", calls)):

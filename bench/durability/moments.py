@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -33,17 +34,26 @@ def what_it_did(directory: Path, *, programs: bool) -> str:
     return "validating a group" if changes[-1] == "group.departed" else "streaming"
 
 
+def events_in(journal: Path) -> int:
+    """How many events the journal of a process that is at work has."""
+    return sum(1 for _ in _asked(journal, "SELECT seq FROM events"))
+
+
 def program_runs(journal: Path) -> bool:
     """Whether an evaluation is under way, by the last events of a process that is at work or was."""
+    rows = _asked(journal, _LATEST)
+    taken = {item for kind, item, stage in rows if kind == "item.taken" and stage == "evaluate"}
+    return bool(taken - {item for kind, item, _ in rows if kind == "item.done"})
+
+
+def _asked(journal: Path, query: str) -> Sequence[tuple[object, ...]]:
     if not journal.exists():
-        return False
+        return ()
     with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
-            rows = database.execute(_LATEST).fetchall()
+            return database.execute(query).fetchall()
         except sqlite3.OperationalError:  # it is just being made
-            return False
-    begun = {item for kind, item, stage in rows if kind == "item.taken" and stage == "evaluate"}
-    return bool(begun - {item for kind, item, _ in rows if kind == "item.done"})
+            return ()
 
 
 _LATEST = """
