@@ -28,6 +28,7 @@ class Books:
     jumps: int = 0
     """How many versions did not follow on the version before."""
     accepted: int = 0
+    """Candidates of the main pool that were made in the run."""
     begun: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     cost: Counter[str] = field(default_factory=Counter)
@@ -73,7 +74,7 @@ class Books:
             self.proposed[name] = change["status"]
             if change["status"] == "confirmed":
                 self.confirmed[name] = self.version
-                self.accepted += change.get("operator") != "seed"
+                self.accepted += change["pool"] == "main" and change.get("operator") not in ("seed", "migrate")
 
     @property
     def repeated_updates(self) -> int:
@@ -98,7 +99,7 @@ def request_key(messages: Iterable[Sequence[object]], seed: object) -> str:
 
 
 def key_of(call: RecordedCall) -> str:
-    """The key of a call in a journal that was not compacted."""
+    """The key of a call whose texts are there: they were not dropped by a compaction."""
     assert call.messages is not None
     return request_key([(message.role, message.content) for message in call.messages], call.seed)
 
@@ -111,7 +112,8 @@ def faults_at_the_end(directory: Path, *, held: bool = False) -> list[str]:
     books = Books.of(events)
     replies = [call for call in calls if call.usage is not None and not call.cached]
     tokens = sum(call.usage.total_tokens for call in replies if call.usage is not None)
-    paid = Counter((call.stage, call.item, call.index, call.messages) for call in calls if call.usage is not None)
+    known = [call for call in calls if call.usage is not None and call.messages is not None]
+    paid = Counter((call.stage, call.item, call.index, call.messages) for call in known)
     expected = {
         "events that are not in order": (
             0,

@@ -1,7 +1,8 @@
 """SIGKILL at random moments: real processes against a simulated server in a process of its own.
 
-A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. At every kill it
-is noted how far the journal had come. When a run has ended, its journal, these notes and the server's log together say
+A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. Now and then its
+journal is compacted between two processes, and that may be killed, too. At every kill it is noted how far the journal
+had come. When a run has ended, its journal, these notes and the server's log together say
 whether anything that was in the journal at a kill was lost, done twice or paid for twice.
 """
 
@@ -12,59 +13,43 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Lock
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
+from bench.durability.compaction import compact_or_kill
+from bench.durability.counts import Counts, count
+from bench.durability.moments import events_in, program_runs, what_it_did
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, KILLED_RUNS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
-LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
-"""A process is killed within so many seconds of its first line of output, or of its start."""
-MOST = 14
-"""Kills of one run at most, so that all algorithms have their turn."""
-FRESH = 5
-"""A run that has recorded no more events than these since it was gone on with has just been so."""
+LIFE_SECONDS, STARTING_SECONDS, ENDING_SECONDS = 4.0, 2.0, 0.5
+"""A process is killed within so many seconds of its first event, of its start, or of saying that it stops."""
+LONGEST_START = 60.0
+"""Seconds that it may take to its first event."""
+MOST, ENDINGS = 12, 2
+"""Processes of one run that are killed at most, so that all algorithms have their turn: anywhere, and as the run ends.
+"""
+AT_A_TIME = 3
+"""How many runs are under way at a time."""
+PROGRAMS = 0.4
+"""The share of processes that are killed as soon as their journal says that a program is run, where programs are."""
+STOPPING = b"stopping: "
+"""Is in the line by which a process says that its run ends."""
+COMPACTED = 0.25
+"""The share of kills after which the journal is compacted."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
-
-
-@dataclass
-class Counts:
-    """What came of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
-
-    lost_responses: int = 0
-    lost_candidates: int = 0
-    repeated_updates: int = 0
-    kills: int = 0
-    kills_of: dict[str, int] = field(default_factory=dict)
-    """Kills by algorithm."""
-    kills_in: dict[str, int] = field(default_factory=dict)
-    """Kills by what the run was doing."""
-    before_the_journal: int = 0
-    """Kills that came before the first event was in the journal."""
-    runs: int = 0
-    calls: int = 0
-    confirmed: int = 0
-    resumed: int = 0
-    items_resumed: int = 0
-    replies_resumed: int = 0
-    """Replies that had come in for work that was under way at a kill."""
-    repeated_payments: int = 0
-    """Answers that the server had finished, that had not come in when the process was killed, and that were asked for
-    again."""
-    most_repeated_payments: int = 0
-    """The most of them at a single kill."""
-    in_flight: int = 0
-    """Calls in flight at the kills, added up."""
-    faults: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,39 +62,97 @@ class Mark:
     digest: bytes
 
 
-def kill_often(folder: Path, kills: int, seed: int, only: Sequence[str] = ()) -> Counts:
-    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first."""
-    counts, rng = Counts(), random.Random(seed)
+def kill_often(
+    folder: Path, kills: int, seed: int, only: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Counts:
+    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first.
+
+    ``environment``: variables of the runs' processes, beside those of this one.
+    """
+    names = only or tuple(KILLED_RUNS)
     with ExitStack() as servers:
-        urls = dict[str, str]()
-        for name in cycle(only or KILLED_RUNS):
-            if counts.kills >= kills:
-                return counts
-            killed = KILLED_RUNS[name]
-            log = folder / f"{killed.world}.log"
-            if killed.world not in urls:
-                urls[killed.world] = servers.enter_context(server_process(log, "--world", killed.world))
-            config = folder / f"{counts.runs}.toml"
-            settings = {**killed.settings, "seed": counts.runs, "budget": killed.budget}
-            write_config(config, urls[killed.world], settings)
-            _Run(name, folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
-            counts.runs += 1
-    return counts
+        served = dict[str, _Server]()
+        for world in sorted({KILLED_RUNS[name].world for name in names}):
+            log = folder / f"{world}.log"
+            served[world] = _Server(servers.enter_context(server_process(log, "--world", world)), log)
+        killing = _Killing(folder, kills, seed, names, served, environment or {})
+        with ThreadPoolExecutor(AT_A_TIME) as workers:
+            for work in [workers.submit(killing.work) for _ in range(AT_A_TIME)]:
+                work.result()
+    return killing.counts
+
+
+@dataclass(frozen=True)
+class _Server:
+    url: str
+    log: Path
+
+
+class _Killing:
+    """What the workers share. Each takes the next run, and the next, until enough processes have been killed."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kills: int,
+        seed: int,
+        names: Sequence[str],
+        served: Mapping[str, _Server],
+        environment: Mapping[str, str],
+    ) -> None:
+        self.counts = Counts()
+        self.environment = environment
+        self._folder = folder
+        self._kills = kills
+        self._seed = seed
+        self._served = served
+        self._names = enumerate(cycle(names))
+        self._left = kills
+        self._lock = Lock()
+
+    def work(self) -> None:
+        while self._left > 0:
+            with self._lock:
+                number, name = next(self._names)
+            run = self._run(number, name)
+            run.run_to_the_end(self._served[KILLED_RUNS[name].world].log)
+            with self._lock:
+                self.counts.add(run.counts)
+                print(
+                    f"run {number}, {name}: {run.counts.kills} kills; so far {self._kills - self._left} kills, and in "
+                    f"runs that have ended {len(self.counts.faults)} faults",
+                    flush=True,
+                )
+
+    def _run(self, number: int, name: str) -> _Run:
+        killed, config = KILLED_RUNS[name], self._folder / f"{number}.toml"
+        settings = {**killed.settings, "seed": number, "budget": killed.budget}
+        write_config(config, self._served[killed.world].url, settings)
+        return _Run(name, self._folder / f"run-{number}", config, random.Random(f"{self._seed} {number}"), self)
+
+    def killed(self) -> None:
+        with self._lock:
+            self._left -= 1
+
+    @property
+    def enough(self) -> bool:
+        return self._left <= 0
 
 
 class _Run:
     """One run, killed and resumed until it ends."""
 
-    def __init__(
-        self, name: str, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int
-    ) -> None:
+    def __init__(self, name: str, directory: Path, config: Path, rng: random.Random, killing: _Killing) -> None:
+        self.counts = Counts(runs=1)
         self._name = name
         self._directory = directory
         self._config = config
-        self._counts = counts
         self._rng = rng
-        self._kills = kills
+        self._killing = killing
+        self._programs = KILLED_RUNS[name].world == "code"
         self._marks: list[Mark] = []
+        self._keys: dict[int, str] = {}
+        """The keys of calls that were paid for, by their numbers; of the others "". A compaction drops their texts."""
         self._processes = 0
 
     def run_to_the_end(self, log: Path) -> None:
@@ -119,21 +162,17 @@ class _Run:
             code = self._run_for_a_while(name)
             if code is not None:
                 break
-            self._counts.kills += 1
-            _count(self._counts.kills_of, self._name)
+            self._killed()
             self._mark(name)
             if (self._directory / RESULT).exists():
                 code = 0  # it was killed after it had written its result
                 break
+            if self._directory.exists() and self._rng.random() < COMPACTED:
+                self._compact()
         if code != 0:
             self._fault(f"process {self._processes} ended with {code}: {self._errors.read_text().strip()}")
             return
         self._check(log)
-        print(
-            f"run {self._counts.runs}, {self._name}: {len(self._marks)} kills; so far {self._counts.kills} kills, "
-            f"{len(self._counts.faults)} faults",
-            flush=True,
-        )
 
     @property
     def _errors(self) -> Path:
@@ -149,42 +188,93 @@ class _Run:
                 [*COMMAND, *map(str, what)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, KEY: name},
+                env={**os.environ, **self._killing.environment, KEY: name},
             ) as process,
         ):
-            assert process.stdout is not None
-            if self._counts.kills >= self._kills or self._processes > MOST:
-                process.communicate()
-                return process.returncode
-            early = self._rng.random() < EARLY
-            if not early:
-                process.stdout.readline()
+            seconds = self._wait_for_a_moment(process)
             try:
-                process.communicate(timeout=self._rng.uniform(0, STARTING_SECONDS if early else LIFE_SECONDS))
+                process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
                 return None
         return process.returncode
 
+    def _wait_for_a_moment(self, process: subprocess.Popen[bytes]) -> float | None:
+        """Wait until the process is to be killed within so many seconds; with None it is to end by itself."""
+        assert process.stdout is not None
+        output = process.stdout
+        if self._killing.enough or self._processes > MOST + ENDINGS:
+            return None
+        if self._processes > MOST:
+            while (line := output.readline()) and STOPPING not in line:
+                pass
+            return self._rng.uniform(0, ENDING_SECONDS)
+        if self._rng.random() < EARLY:
+            return self._rng.uniform(0, STARTING_SECONDS)
+        output.readline()
+        before = self._marks[-1].events if self._marks else 0
+        self._wait(process, LONGEST_START, lambda journal: events_in(journal) > before)
+        if self._programs and self._rng.random() < PROGRAMS:
+            self._wait(process, LIFE_SECONDS, program_runs)
+            return 0.0
+        return self._rng.uniform(0, LIFE_SECONDS)
+
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float, until: Callable[[Path], bool]) -> None:
+        """Wait until the journal says something, but no longer than so many seconds."""
+        end = time.monotonic() + seconds
+        while process.poll() is None and time.monotonic() < end and not until(self._directory / JOURNAL):
+            time.sleep(0.001)
+
+    def _killed(self) -> None:
+        self._killing.killed()
+        self.counts.kills += 1
+        count(self.counts.kills_of, self._name)
+
+    def _compact(self) -> None:
+        """Compact the journal, or kill that: all that was counted stays."""
+        self._check_marks()
+        self._note_keys()
+        compacted = compact_or_kill(self._directory, self._rng)
+        self.counts.compactions += not compacted.killed
+        if compacted.killed:
+            self._killed()
+            count(self.counts.kills_in, "compacting")
+        if compacted.fault is not None:
+            self._fault(compacted.fault)
+        self._marks = [
+            replace(mark, digest=_extent(self._directory / JOURNAL, mark.events, mark.calls)[2]) for mark in self._marks
+        ]
+
+    def _note_keys(self) -> None:
+        with RecordedRun(self._directory) as recorded:
+            for call in recorded.calls():
+                if call.messages is not None:
+                    self._keys[call.id] = key_of(call) if call.usage is not None else ""
+
+    def _check_marks(self) -> None:
+        for mark in self._marks:
+            if _extent(self._directory / JOURNAL, mark.events, mark.calls)[2] != mark.digest:
+                self._fault(f"what {mark.process} left in the journal has changed")
+
     def _mark(self, name: str) -> None:
         events, calls, digest = _extent(self._directory / JOURNAL)
         if events:
             self._marks.append(Mark(name, events, calls, digest))
-            _count(self._counts.kills_in, _doing(self._directory))
+            count(self.counts.kills_in, what_it_did(self._directory, programs=self._programs))
             return
-        _count(self._counts.kills_in, "before the first event")
-        self._counts.before_the_journal += 1
+        count(self.counts.kills_in, "before the first event")
+        self.counts.before_the_journal += 1
         if self._marks:
             self._fault("the journal is gone")
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _fault(self, what: str) -> None:
-        self._counts.faults.append(f"{self._directory.name}, {self._name}: {what}")
-        print(self._counts.faults[-1], flush=True)
+        self.counts.faults.append(f"{self._directory.name}, {self._name}: {what}")
+        print(self.counts.faults[-1], flush=True)
 
     def _check(self, log: Path) -> None:
-        counts = self._counts
+        counts = self.counts
         for fault in faults_at_the_end(self._directory):
             self._fault(fault)
         with RecordedRun(self._directory) as recorded:
@@ -193,9 +283,8 @@ class _Run:
         counts.repeated_updates += end.repeated_updates
         counts.calls += len(calls)
         counts.confirmed += len(end.confirmed)
+        self._check_marks()
         for mark in self._marks:
-            if _extent(self._directory / JOURNAL, mark.events, mark.calls)[2] != mark.digest:
-                self._fault(f"what {mark.process} left in the journal has changed")
             then = Books.of(islice(events, mark.events))
             lost = sum(end.confirmed.get(name) != version for name, version in then.confirmed.items())
             if mark.events == len(events):
@@ -212,7 +301,8 @@ class _Run:
                 self._fault(f"after {mark.process} the journal went on with {resumed.kind}")
             counts.lost_candidates += lost
         served = _Served(log, self._directory.name)
-        keys = [key_of(call) if call.usage is not None else "" for call in calls]
+        self._note_keys()
+        keys = [self._keys[call.id] for call in calls]
         for mark in self._marks:
             self._check_payments(mark, frozenset(keys[: mark.calls]), served)
 
@@ -220,7 +310,7 @@ class _Run:
         """Check what was asked for again after a kill: nothing in the journal may be, and of the rest only calls in
         flight.
         """
-        counts = self._counts
+        counts = self.counts
         again = served.begun_after(mark.process)
         lost = kept & again
         finished = {key: after for key, after in served.finished(mark.process).items() if key not in kept}
@@ -235,27 +325,6 @@ class _Run:
         counts.in_flight += in_flight
         if len(repeated) > min(in_flight, CONCURRENCY):
             self._fault(f"{len(repeated)} answers to {mark.process} were paid again, and {in_flight} calls in flight")
-
-
-def _count(counts: dict[str, int], what: str) -> None:
-    counts[what] = counts.get(what, 0) + 1
-
-
-def _doing(directory: Path) -> str:
-    """What a run was doing when it was killed, by the events in its journal."""
-    with RecordedRun(directory) as recorded:
-        kinds = [event.kind for event in recorded.events()]
-    latest = kinds[len(kinds) - 1 - kinds[::-1].index("run.resumed") :] if "run.resumed" in kinds else kinds
-    if "run.stop" in latest:
-        return "after its last event"
-    if "run.stopping" in latest:
-        return "ending"
-    if "run.resumed" in latest and len(latest) <= FRESH:
-        return "just resumed"
-    if "phase.ended" not in kinds:
-        return "scoring the seed"
-    changes = [kind for kind in kinds if kind in ("group.departed", "pool.commit")]
-    return "validating a group" if changes[-1] == "group.departed" else "streaming"
 
 
 class _Served:
@@ -302,7 +371,9 @@ def _extent(journal: Path, events: int | None = None, calls: int | None = None) 
     digest, sizes = blake2b(), list[int]()
     if not journal.exists():
         return 0, 0, b""
-    with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    with closing(
+        sqlite3.connect(f"{journal.absolute().as_uri()}?mode=rw", uri=True)
+    ) as database:  # a step cut off is undone
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
             return 0, 0, b""
         for table, key, most in (("events", "seq", events), ("calls", "id", calls)):

@@ -12,6 +12,7 @@ from bench.durability.boundaries import try_all
 from bench.durability.charts import draw_soak
 from bench.durability.faults import RATE, run_with_faults
 from bench.durability.journal import measure
+from bench.durability.jumps import library, run_with_jumps
 from bench.durability.kills import kill_often
 from bench.durability.runs import CONCURRENCY
 from bench.durability.soak import Soak, soak_real, soak_virtual
@@ -44,6 +45,15 @@ def faults(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
     faulty = run_with_faults(folder, proposals=10 if arguments.quick else 60)
     details = {**asdict(faulty), "rate": round(faulty.rate, 3), "wanted_rate": RATE}
     return {"fault_schedule_faults": len(faulty.faults), "fault_schedule": details}
+
+
+def clock(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
+    preloaded = library()
+    if preloaded is None:
+        print("clock: left out, as there is no libfaketime here (apt-get install faketime)")
+        return {}
+    jumped = run_with_jumps(folder, preloaded, 4 if arguments.quick else 40, seed=1)
+    return {"clock_jumps": jumped.jumps, "clock_faults": len(jumped.faults), "clock_details": asdict(jumped)}
 
 
 def overhead(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
@@ -82,6 +92,7 @@ PARTS: Mapping[str, Part] = {
     "kills": kills,
     "boundaries": boundaries,
     "faults": faults,
+    "clock": clock,
     "overhead": overhead,
     "virtual": virtual,
     "real": real,

@@ -13,8 +13,9 @@ import argparse
 import json
 import math
 import signal
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import anyio
 from aiohttp import web
@@ -22,7 +23,9 @@ from aiohttp.typedefs import Handler
 
 from bench.durability.audit import request_key
 from flowevolve._util import clock
+from flowevolve.journal.journal import EMBEDDED
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.bodies import read_embedding
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.server import serve
@@ -31,7 +34,7 @@ from flowevolve.sim.worlds.rules.params import PRESETS
 
 
 class RequestLog:
-    """Middleware that logs every chat."""
+    """Middleware that logs every chat and every request for embeddings."""
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
@@ -41,8 +44,7 @@ class RequestLog:
             return await handler(request)
         who = request.headers.get("Authorization", "-").removeprefix("Bearer ")
         body = json.loads(await request.read())
-        messages = [(message["role"], message["content"]) for message in body["messages"]]
-        key = request_key(messages, body.get("seed"))
+        key = request_key(_said(body), body.get("seed"))
         self.write("begun", who, key)
         try:
             response = await handler(request)
@@ -55,6 +57,13 @@ class RequestLog:
     def write(self, *words: str) -> None:
         self._log.write(" ".join(words) + "\n")
         self._log.flush()
+
+
+def _said(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a request says, as the journal has it."""
+    if "messages" in body:
+        return [(message["role"], message["content"]) for message in body["messages"]]
+    return [(EMBEDDED, text) for text in read_embedding(body).texts]
 
 
 def steady(seconds: float) -> APIProfile:

@@ -67,6 +67,8 @@ class Tuning:
     racing: Racing = field(default_factory=NoRacing)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
+    target_score: float | None = None
+    """The run's, for algorithms that rank candidates by estimates (`Algorithm.measured_score`)."""
 
     def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
         """The workers of every stage of ``defaults``. Default bounds are widened if the user's start is outside them.
@@ -189,6 +191,12 @@ class Algorithm(Generic[ConfigT_co]):
     def best(self) -> Candidate | None:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
+
+    def measured_score(self, best_score: float | None) -> float | None:
+        """The score that is held against the run's target: ``best_score``, the best candidate's, if that was measured.
+        An algorithm that ranks candidates by estimates gives the best score that it has measured, or None.
+        """
+        return best_score
 
     def fresh_score(self) -> FreshScore | None:
         """What the best candidate scored on examples that it was not selected by, if the end of the run chose it so."""

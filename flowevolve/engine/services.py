@@ -333,6 +333,11 @@ class EngineServices:
         self._on_commit(update, improved, item_id)
         return update
 
+    @property
+    def measured_score(self) -> float | None:
+        """The score that is held against the run's target."""
+        return self._algorithm.measured_score(self.pool_and_archives.best_score)
+
     def keep_state(self) -> None:
         """Write the algorithm's own state into the log, if it has one that has changed.
 

@@ -83,7 +83,8 @@ class Stopping:
         if refused is not None and self._ledger.is_below(refused.dimension, refused.needed):
             self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
             return
-        if self._target_score is not None and best is not None and best >= self._target_score:
+        measured = self._services.measured_score
+        if self._target_score is not None and measured is not None and measured >= self._target_score:
             self.stop(TARGET_SCORE)
             return
         self._look_for_fruits()

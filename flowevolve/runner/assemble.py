@@ -160,6 +160,7 @@ def make_tuning(config: Config) -> Tuning:
         Speculation(**dict(config.speculation)),
         RACING.make(config.racing.policy, config.racing.settings, "racing"),
         config.sandbox,
+        config.budget.target_score,
     )
 
 

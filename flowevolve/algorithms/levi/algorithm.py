@@ -1,8 +1,8 @@
 """LEVI (Tanveer, 2026) as a graph.
 
     select ─▶ write ─▶ evaluate ─▶ update
-               ▲ ▲                   │ variants of seeds and shifts, the next seed
-    shift ─────┘ └───────────────────┘
+               ▲ ▲         ▲         │ variants of seeds and shifts, the next seed
+    shift ─────┘ └─────────┴─────────┘ who reaches the target by the proxy
     advise ──────────────────────▶ update
 
 Seeds, their variants and the fit of the archive are the init phase; shift and advise are set off by evaluations.
@@ -102,6 +102,10 @@ class LEVI(Algorithm[LEVIConfig]):
         finalists = [in_full(self.archive[name]) for name in self._progress.finalists]
         return [each for each in finalists if each is not None] or self.archive.elites
 
+    def measured_score(self, best_score: float | None) -> float | None:
+        """Where there is a proxy benchmark, the best score on all examples since."""
+        return best_score if self._progress.examples is None else self._progress.measured
+
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self.task.seed())), to="evaluate")
 
@@ -142,6 +146,7 @@ class LEVI(Algorithm[LEVIConfig]):
         evaluate = Evaluate(narrow, Assess(self._rollouts, self.task), self._describe, config.proxy > 0)
         selection = Selection(archive, progress, config, self._writer)
         write = Write(self._writer, config.init_share, self._expected)
+        update = Update(archive, progress, config, self._all, self.tuning.target_score)
         # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
         return Graph(
             (
@@ -150,7 +155,7 @@ class LEVI(Algorithm[LEVIConfig]):
                 self._workers.stage("advise", selection.advise, "update"),
                 self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
-                CommittingStage("update", Update(archive, progress, config, self._all), ("write",)),
+                CommittingStage("update", update, ("write", "evaluate")),
             ),
             entry="select",
             triggers=self._triggers(),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
+from statistics import fmean
 from typing import Annotated
 
 from pydantic import Field, PlainSerializer
@@ -117,6 +118,8 @@ class Progress:
         """Ids of the latest shifts, whatever became of them, oldest first."""
         self.finalists: dict[str, None] = {}
         """Ids of candidates that were scored on all examples after a proxy benchmark. A new elite empties this."""
+        self.measured: float | None = None
+        """The best mean score of these, and of all that were finalists before."""
         self.evaluated = Cost()
         """What evaluations have cost, where that was noted."""
         self.in_vain = 0
@@ -158,8 +161,10 @@ class Progress:
                 case Note():
                     self._noted(change)
                 case Annotate(candidate_id=name, attributes=attributes):
-                    if FullScores.from_json(attributes).scores is not None:
+                    scores = FullScores.from_json(attributes).scores
+                    if scores is not None:
                         self.finalists[name] = None
+                        self.measured = max(fmean(scores.values()), -inf if self.measured is None else self.measured)
                 case _:
                     pass
 
@@ -243,15 +248,17 @@ class Evaluations:
 class Update:
     """A candidate enters as confirmed if it is the elite of its cell, else as rejected: every evaluation is a commit.
 
-    Emits the next diverse seed, and variants of seeds and of shifts. When the last seed is there it chooses the proxy
+    Emits the next diverse seed, variants of seeds and of shifts, and a new elite that reaches the target by the proxy
+    benchmark, so that it is scored on all examples. When the last seed is there it chooses the proxy
     benchmark; from then on candidates that were scored on all examples count by their scores on the chosen ones.
-    ``cases`` are all the examples there are.
+    ``cases`` are all the examples there are, ``target_score`` is the run's.
     """
 
     archive: MapElites
     progress: Progress
     config: LEVIConfig
     cases: Sequence[str]
+    target_score: float | None = None
 
     async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
@@ -279,9 +286,16 @@ class Update:
     async def _follow(self, candidate: Candidate, accepted: bool, context: UpdateContext) -> list[Emit]:
         if candidate.operator in ("seed", "diverse"):  # of which all are accepted that work: there are no cells yet
             return await self._open(candidate if accepted else None, context)
-        if candidate.operator == "shift" and accepted:
-            return [_brief("variant", [candidate.id], context)] * self.config.shift_variants
-        return []
+        if not accepted:
+            return []
+        variants = self.config.shift_variants if candidate.operator == "shift" else 0
+        return [*self._to_measure(candidate), *[_brief("variant", [candidate.id], context)] * variants]
+
+    def _to_measure(self, elite: Candidate) -> list[Emit]:
+        """The new elite as a finalist, if it reaches the target by what it was scored on, which is not all there is."""
+        if self.progress.examples is None or self.target_score is None or elite.mean_score < self.target_score:
+            return []
+        return [Emit(Finalist(elite), to="evaluate", derives=(elite.id,))]
 
     async def _open(self, seed: Candidate | None, context: UpdateContext) -> list[Emit]:
         """What comes after a seed, or a try at one: the next seed, and variants of this one, unless these wait for the

@@ -87,6 +87,18 @@ def test_given_more_budget_the_search_goes_on_by_the_proxy() -> None:
     assert len(again) == len(set(again)) == len(set(before) | set(after))
 
 
+@pytest.mark.parametrize(("seed", "target", "reason"), [(2, 0.6, "target_score"), (0, 0.7, "evaluations")])
+def test_a_target_is_reached_by_scores_on_all_examples(seed: int, target: float, reason: str) -> None:
+    """By the proxy benchmark some candidate reaches it in both runs."""
+    result, facts = evolve(PROXY, budget={"evaluations": 30, "target_score": target}, seed=seed)
+    (proxy,) = [place for place, commit in enumerate(events(facts, "pool.commit")) if "levi.proxy" in str(commit.data)]
+    by_proxy = [commit.data["best_score"] for commit in events(facts, "pool.commit")[proxy:]]
+    assert max(cast("list[float]", by_proxy)) >= target
+    assert result.report.stop_reason == reason
+    assert result.best is not None
+    assert (result.best.score >= target) == (reason == "target_score")
+
+
 @pytest.mark.parametrize("limits", [{"rollouts": 900}, {"rollouts": 400}, {"evaluations": 40}])
 def test_room_is_kept_for_finalists(limits: Mapping[str, int]) -> None:
     result, facts = evolve({**PROXY, "max_in_flight": 1}, budget=limits)
