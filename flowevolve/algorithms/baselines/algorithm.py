@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit, Exhausted, Graph
@@ -29,16 +30,17 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Worker
 
 
 class Best:
-    """An archive of the best candidate so far, of equals the newest, and of the seed."""
+    """An archive of the best candidate so far, of equals the newest, and of the seed, be it one that fails."""
 
     def __init__(self) -> None:
         self.candidate: Candidate | None = None
         self.seed: Candidate | None = None
 
     def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.candidate.operator == "seed":
+                self.seed = change.candidate
         for candidate in update.added():
-            if candidate.operator == "seed":
-                self.seed = candidate
             if not self.beats(candidate):
                 self.candidate = candidate
 
@@ -116,6 +118,18 @@ class OnePlusLambda(Algorithm[SearchConfig]):
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
+    async def fit(self, context: UpdateContext) -> None:
+        """Only checks that there is something to begin with."""
+        if self.best() is None and not context.stopping:
+            seed = self._best.seed
+            if seed is None:
+                raise InputError(
+                    f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why"
+                )
+            raise InputError(
+                f"problem {self._task.name!r}: the seed fails: {Assessment.of(seed).failure}; {NEEDS_A_SEED}"
+            )
+
     async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         best = self.parent()
         if best is None:
@@ -153,9 +167,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         assessed = item.expect(Assessed)
         candidate = assessed.candidate
         if assessed.failure is not None:
-            if candidate.operator == "seed":
-                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
-            if self._writing.forms.mends:
+            if self._writing.forms.mends or candidate.operator == "seed":
                 context.commit([Add(candidate, "rejected")])
                 return
             raise Discard("failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,14 @@ def test_a_seed_that_fails_ends_the_run_and_says_why() -> None:
     task = {"name": "program", "problem": PROBLEM, "source": "def guess(shift):\n    return [1]\n"}
     with pytest.raises(InputError, match="problem 'nearest': the seed fails: give a list of 4 numbers"):
         evolve(config(task=task))
+
+
+def test_a_seed_that_fails_is_told_again_when_the_run_goes_on(tmp_path: Path) -> None:
+    task = {"name": "program", "problem": PROBLEM, "source": "def guess(shift):\n    return [1]\n"}
+    with pytest.raises(InputError, match="the seed fails"):
+        evolve(config(task=task), tmp_path / "run")
+    with pytest.raises(InputError, match="problem 'nearest': the seed fails: give a list of 4 numbers"):
+        clock.run(partial(fe.resume, tmp_path / "run"), clock="virtual")
 
 
 COMMANDS = [
