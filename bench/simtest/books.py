@@ -101,6 +101,8 @@ class Books:
     width: int | None = None
     workers: WorkerBooks = field(init=False)
     call_limit: int | None = None
+    surplus_calls: int = 0
+    """How many calls go on that were begun, or were given their place, before the limit was lowered."""
     ended: bool = False
     resuming: bool = False
     """Whether what a kill has left is being put in order."""
@@ -118,7 +120,7 @@ class Books:
         self.spending.limits = bounds.limits
         self.workers.open_with(bounds)
         self.width = bounds.width
-        self.call_limit = None
+        self.call_limit, self.surplus_calls = None, 0
         self.stopping, self.said, self.held, self.ended = None, [], 0, False
         self.closed = False
         """Whether the process was killed: what it still does before it is gone is not told any more."""
@@ -159,8 +161,8 @@ class Books:
                 self.width = width
             case FlowLimitChanged(flows=flows):
                 self.flow_limit = flows
-            case AdmissionChanged(limit=limit):
-                self.call_limit = limit
+            case AdmissionChanged(limit=limit, in_flight=in_flight):
+                self.call_limit, self.surplus_calls = limit, max(0, in_flight - limit)
             case BudgetRefused():
                 self.spending.refused.append(body)
             case AllocationChanged():

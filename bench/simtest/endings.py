@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.simtest.books import Books
 from bench.simtest.case import Case
+from bench.simtest.reasons import least_proposals
 from bench.simtest.record import Fact, Memory
 from bench.simtest.tasks import Mishaps, make_case_algorithm
 from flowevolve._util.errors import FlowevolveError, InputError
@@ -117,9 +118,11 @@ def _check_pool(ending: Ending) -> None:
 
 
 def _check_reason(ending: Ending) -> None:
-    """That the reason why the run stopped is one that was told, when it was judged, and that it may fail, if it did."""
+    """That the reason why the run stopped is one that was told, when it was judged; and what is only known now."""
     reason = ending.report.stop_reason
-    if reason not in ending.books.said or (reason == FAILED and not _may_fail(ending)):
+    least = least_proposals(reason, ending.plan.config.stopping) or 0
+    too_few = ending.report.spent.proposals < least
+    if reason not in ending.books.said or too_few or (reason == FAILED and not _may_fail(ending)):
         ending.books.fault("stop reason", ending.told())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from bench.simtest.books import Books
 from bench.simtest.case import Deed
+from flowevolve.config.run import StoppingSettings
 from flowevolve.core.budget import DIMENSIONS, Dimension, Ledger
 from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, STOPPED, TARGET_SCORE, TIME
 from flowevolve.runner.plan import Plan
@@ -38,8 +39,12 @@ def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> boo
         case "unproductive":
             return True
         case _:
-            proposals = {"no_improvement": stopping.no_improvement, "unevaluated": stopping.unevaluated}.get(reason)
-            return proposals is not None and len(books.pool.statuses) >= proposals
+            return least_proposals(reason, stopping) is not None
+
+
+def least_proposals(reason: str, stopping: StoppingSettings) -> int | None:
+    """How many proposals there are before a run stops for this reason. How many there were is known at its end."""
+    return {"no_improvement": stopping.no_improvement, "unevaluated": stopping.unevaluated}.get(reason)
 
 
 def _is_spent(plan: Plan, books: Books, dimension: Dimension) -> bool:

@@ -237,10 +237,13 @@ class _Process:
                 self._books.fault("progress", f"nothing has happened for an hour, after {before} events and calls")
                 self._end()
 
-    def _on_call(self, under_way: int) -> None:
+    def _on_call(self, under_way: int, began: bool) -> None:
         books = self._books
+        if not began:
+            books.surplus_calls = max(0, books.surplus_calls - 1)
+            return
         limit = self._most_calls if books.call_limit is None else books.call_limit
-        if under_way > limit:
+        if under_way > limit + books.surplus_calls:
             books.fault("call limit", f"{under_way} calls are under way, of {limit}")
         if (
             books.bounds is not None
