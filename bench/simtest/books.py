@@ -7,15 +7,16 @@ was kept. What is wrong is added to ``faults``: the name of the rule that was br
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bench.simtest.bounds import Bounds
 from bench.simtest.pool_books import PoolBooks
 from bench.simtest.record import Fact
 from bench.simtest.rules import Fault, Rule
-from flowevolve.core.budget import Cost
-from flowevolve.core.calls import HELD_OUT, CallRecord
+from bench.simtest.spending_books import SpendingBooks
+from bench.simtest.worker_books import WorkerBooks
+from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     AllocationChanged,
@@ -39,9 +40,7 @@ from flowevolve.core.event_kinds import (
     RunUnpaused,
     WidthChanged,
 )
-from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
-from flowevolve.core.model import EmbedRequest
 from flowevolve.core.server_event_kinds import AdmissionChanged
 
 
@@ -73,20 +72,6 @@ class StageBooks:
     tokens: int = 0
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What the books of a process check events against."""
-
-    graph: Graph
-    lockstep: bool
-    width: int
-    """In lockstep."""
-    workers: Mapping[str, int]
-    limits: Mapping[str, float]
-    allocates: bool
-    """Whether workers are moved between stages."""
-
-
 @dataclass
 class Books:
     """What the first facts of a run add up to. ``bounds`` is None as long as it is only read."""
@@ -103,21 +88,21 @@ class Books:
     ordinals: Counter[str | None] = field(default_factory=Counter)
     closing: int | None = None
     """The flow that has just lost its last item."""
-    spent: Cost = field(default_factory=Cost)
+    spending: SpendingBooks = field(init=False)
     phases: Counter[str] = field(default_factory=Counter)
     stages: dict[str, StageBooks] = field(default_factory=dict)
     held: int = 0
     stopping: str | None = None
-    refused: list[BudgetRefused] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """The reasons why the run is to stop, as they were told."""
     paused: bool = False
     paused_items: bool = False
     flow_limit: int | None = None
     width: int | None = None
-    workers: dict[str, int] = field(default_factory=dict)
+    workers: WorkerBooks = field(init=False)
     call_limit: int | None = None
-    paid: Counter[tuple[object, ...]] = field(default_factory=Counter)
-    tokens: int = 0
-    """Of all calls that the budget pays for."""
+    surplus_calls: int = 0
+    """How many calls go on that were begun, or were given their place, before the limit was lowered."""
     ended: bool = False
     resuming: bool = False
     """Whether what a kill has left is being put in order."""
@@ -126,32 +111,26 @@ class Books:
 
     def __post_init__(self) -> None:
         self.pool = PoolBooks(self.fault)
+        self.spending = SpendingBooks(self.fault)
+        self.workers = WorkerBooks(self.fault)
 
     def open_with(self, bounds: Bounds) -> None:
         """Go on in a process with these bounds."""
         self.bounds = bounds
-        self.workers = {**bounds.workers, **(self._restored_workers(bounds) if bounds.allocates else {})}
+        self.spending.limits = bounds.limits
+        self.workers.open_with(bounds)
         self.width = bounds.width
-        self.call_limit = None
-        self.stopping, self.held, self.ended = None, 0, False
+        self.call_limit, self.surplus_calls = None, 0
+        self.stopping, self.said, self.held, self.ended = None, [], 0, False
         self.closed = False
         """Whether the process was killed: what it still does before it is gone is not told any more."""
         self.paused = self.paused_items = False
         for item in self.live.values():
             item.again = item.state == "taken"
 
-    def _restored_workers(self, bounds: Bounds) -> dict[str, int]:
-        """What allocation had given, where the new bounds allow it. They are clamped one worker at a time."""
-        kept: dict[str, int] = {}
-        for name, count in self.workers.items():
-            stage = bounds.graph.stage(name)
-            least, most = stage.bounds or (stage.workers, stage.workers)
-            kept[name] = max(least, min(most, count))
-        return kept
-
     def take(self, fact: Fact) -> None:
         if isinstance(fact, CallRecord):
-            self._call(fact)
+            self.spending.call(fact)
             return
         if fact.seq != self.seq + 1:
             self.fault("order", f"event {fact.seq} follows on event {self.seq}")
@@ -170,6 +149,7 @@ class Books:
                 self._resumed(body)
             case RunStopping(reason=reason):
                 self.stopping = self.stopping or reason
+                self.said.append(reason)
                 self.paused = self.paused_items = False
             case RunStopped():
                 self._stopped(body)
@@ -181,12 +161,12 @@ class Books:
                 self.width = width
             case FlowLimitChanged(flows=flows):
                 self.flow_limit = flows
-            case AdmissionChanged(limit=limit):
-                self.call_limit = limit
+            case AdmissionChanged(limit=limit, in_flight=in_flight):
+                self.call_limit, self.surplus_calls = limit, max(0, in_flight - limit)
             case BudgetRefused():
-                self.refused.append(body)
+                self.spending.refused.append(body)
             case AllocationChanged():
-                self._staffed(body)
+                self.workers.change(body)
             case PhaseEnded():
                 self._phase_over(body)
             case CandidateProposed() | CandidateRejected() | PoolCommitted():
@@ -213,6 +193,14 @@ class Books:
             case _:
                 """The others change nothing here."""
 
+    def used(self) -> tuple[float, ...]:
+        """How much was used of each limit; of one in time, in tenths."""
+        limits = {} if self.bounds is None else self.bounds.limits
+        return tuple(
+            10 * self.time // limit if name == "seconds" else self.spending.amount(name)
+            for name, limit in limits.items()
+        )
+
     def fault(self, rule: Rule, what: str) -> None:
         self.faults.append(Fault(rule, what))
 
@@ -231,8 +219,10 @@ class Books:
         injected = sum(
             each.ticket and self.flows[each.flow] == "inject" and each.children for each in self.live.values()
         )
-        if body.proposals != self.spent.proposals + injected:
-            self.fault("counters", f"resumed with {body.proposals} proposals, instead of {self.spent.proposals}")
+        if body.proposals != self.spending.spent.proposals + injected:
+            self.fault(
+                "counters", f"resumed with {body.proposals} proposals, instead of {self.spending.spent.proposals}"
+            )
         if body.accepted != self.pool.accepted:
             self.fault("counters", f"resumed with {body.accepted} accepted, instead of {self.pool.accepted}")
 
@@ -241,19 +231,11 @@ class Books:
         if body.held != self.held or self.held != len(self.live):
             self.fault("items", f"at the end {body.held} are held, {self.held} were told of, {len(self.live)} are left")
 
-    def _staffed(self, body: AllocationChanged) -> None:
-        if self.bounds is not None:
-            stage = self.bounds.graph.stage(body.stage)
-            least, most = stage.bounds or (stage.workers, stage.workers)
-            if not least <= body.workers <= most or body.workers != self.workers[body.stage] + body.by:
-                self.fault("workers", f"{body.stage} has {body.workers} workers, of {least} to {most}, by {body.by}")
-        self.workers[body.stage] = body.workers
-
     def _phase_over(self, body: PhaseEnded) -> None:
         self.phases[body.phase] += 1
         if body.phase == "init" and self.phases["init"] > 1:
             self.fault("items", "init ended twice")
-        self._charge(body.cost)
+        self.spending.charge(body.cost)
 
     # Flows and items
 
@@ -356,12 +338,8 @@ class Books:
         return not item.ticket and not at_repair and self.flows[item.flow] in ("ordinary", "trigger")
 
     def _check_workers(self, stage: str) -> None:
-        """Those who work alone: at stages that gather, several items are one piece of work."""
-        if self.bounds is None or self.bounds.lockstep or self.bounds.graph.stage(stage).gathers:
-            return
         busy = sum(each.stage == stage and each.state == "taken" and not each.again for each in self.live.values())
-        if busy > self.workers[stage]:
-            self.fault("workers", f"{busy} items are worked on at {stage}, which has {self.workers[stage]} workers")
+        self.workers.check(stage, busy)
 
     def _gathered(self, body: ItemsGathered) -> None:
         for name in body.items:
@@ -383,7 +361,7 @@ class Books:
             self.fault("gaps", f"item {body.item} was judged {item.state} and ended {body.outcome}: {body.reason}")
         if not any(each.flow == item.flow for each in self.live.values()):
             self.closing = item.flow
-        self._charge(body.cost)
+        self.spending.charge(body.cost)
         if self.bounds is None or body.stage in self.bounds.graph.positions:
             stage = self._stage(body.stage)
             stage.consumed += body.outcome == "consumed"
@@ -400,29 +378,3 @@ class Books:
 
     def _stage(self, name: str) -> StageBooks:
         return self.stages.setdefault(name, StageBooks())
-
-    def _charge(self, cost: Cost) -> None:
-        self.spent += cost
-        if self.bounds is None:
-            return
-        for name in ("rollouts", "proposals", "evaluations"):
-            limit = self.bounds.limits.get(name)
-            if limit is not None and getattr(self.spent, name) > limit:
-                self.fault("budget", f"{getattr(self.spent, name)} {name} are spent, of {limit:g}")
-
-    # Calls
-
-    def _call(self, call: CallRecord) -> None:
-        scope, request = call.scope, call.request
-        usage = call.failed_usage if call.reply is None else call.reply.usage
-        if min(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) < 0:
-            self.fault("counters", f"a call of {scope.stage} took {usage}")
-        if call.cached:
-            return
-        self.tokens += usage.total_tokens if scope.stage != HELD_OUT else 0
-        if call.reply is not None:
-            asked = request.texts if isinstance(request, EmbedRequest) else request.messages
-            key = (scope.stage, scope.item, scope.index, asked)
-            self.paid[key] += 1
-            if self.paid[key] > 1:
-                self.fault("paid twice", f"{scope.stage} paid for call {scope.index} of item {scope.item} again")

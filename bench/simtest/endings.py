@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from bench.simtest.books import Books
 from bench.simtest.case import Case
+from bench.simtest.reasons import least_proposals
 from bench.simtest.record import Fact, Memory
 from bench.simtest.tasks import Mishaps, make_case_algorithm
 from flowevolve._util.errors import FlowevolveError, InputError
-from flowevolve.core.budget import DIMENSIONS, Dimension, Ledger
+from flowevolve.core.budget import Dimension
 from flowevolve.core.calls import HELD_OUT, CallRecord
 from flowevolve.core.pool import Pool
-from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, STOPPED, TARGET_SCORE
+from flowevolve.core.stop_reasons import FAILED
 from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recovery import recover
 from flowevolve.runner.plan import Plan
@@ -66,9 +67,12 @@ def _check_sums(ending: Ending) -> None:
             counts = (counted.items_in, counted.consumed, counted.discarded, counted.gaps, counted.rollouts)
             found[name] = (sums, (*counts, counted.tokens))
     if not report.held:
-        found["spent"] = ([getattr(books.spent, name) for name in COUNTED], [getattr(report.spent, n) for n in COUNTED])
-        found["tokens"] = (books.spent.tokens, report.spent.tokens)
-        found["tokens of calls"] = (books.tokens, report.spent.tokens)
+        found["spent"] = (
+            [getattr(books.spending.spent, name) for name in COUNTED],
+            [getattr(report.spent, n) for n in COUNTED],
+        )
+        found["tokens"] = (books.spending.spent.tokens, report.spent.tokens)
+        found["tokens of calls"] = (books.spending.tokens, report.spent.tokens)
     found |= _sums_of_calls(ending)
     for name, (told_of, said) in found.items():
         if told_of != said:
@@ -113,53 +117,19 @@ def _check_pool(ending: Ending) -> None:
 
 
 def _check_reason(ending: Ending) -> None:
-    """That the reason why the run stopped holds."""
-    reason, report, case = ending.report.stop_reason, ending.report, ending.case
-    stopping = ending.plan.config.stopping
-    deeds = {act.deed for life in case.lives for act in life.acts}
-    match reason:
-        case _ if reason in DIMENSIONS:
-            holds = any(_is_spent(ending, each) for each in DIMENSIONS if each == reason)
-        case "seconds":
-            limit = ending.plan.config.budget.time_limit()
-            holds = limit is not None and report.wall_seconds >= limit
-        case _ if reason == TARGET_SCORE:
-            target = ending.plan.config.budget.target_score
-            holds = target is not None and ending.books.pool.best_score >= target
-        case _ if reason == STOPPED:
-            holds = "stop" in deeds
-        case _ if reason == CANCELLED:
-            holds = "cancel" in deeds
-        case _ if reason == FAILED:
-            holds = ending.error is not None and _may_fail(ending, ending.error)
-        case _ if reason == STALLED:
-            holds = False
-        case _ if reason == EXHAUSTED:  # ACE reads its examples so and so often; others have nothing to begin with
-            holds = ending.plan.algorithm.name == "ace" or ending.plan.algorithm.best() is None
-        case _:
-            flows = {"no_improvement": stopping.no_improvement, "unevaluated": stopping.unevaluated}.get(reason)
-            holds = reason == "unproductive" or (flows is not None and report.spent.proposals >= flows)
-    if not holds:
+    """That the reason why the run stopped is one that was told, when it was judged; and what is only known now."""
+    reason = ending.report.stop_reason
+    least = least_proposals(reason, ending.plan.config.stopping) or 0
+    too_few = ending.report.spent.proposals < least
+    if reason not in ending.books.said or too_few or (reason == FAILED and not _may_fail(ending)):
         ending.books.fault("stop reason", ending.told())
 
 
-def _may_fail(ending: Ending, error: FlowevolveError) -> bool:
+def _may_fail(ending: Ending) -> bool:
     """Whether a run may fail with this: where something went wrong on purpose, or its budget is too small to begin."""
-    return bool(ending.case.faults) or (isinstance(error, InputError) and "too small" in str(error))
-
-
-def _is_spent(ending: Ending, dimension: Dimension) -> bool:
-    """Whether there is no room for one more flow, and the end of the run, in what is left of a limit."""
-    limit = ending.plan.config.budget.limits().get(dimension)
-    if limit is None:
-        return False
-    if any(refused.dimension == dimension for refused in ending.books.refused):
-        return True
-    algorithm = ending.plan.algorithm
-    share = Ledger(ending.plan.config.budget).part
-    room = limit - ending.report.spent.amount(dimension)
-    wanted = [algorithm.estimate(), algorithm.estimate_finish(share), algorithm.reserve_for_finish(share)]
-    return room <= 0 or room < sum(each.amount(dimension) for each in wanted)
+    error = ending.error
+    too_small = isinstance(error, InputError) and "too small" in str(error)
+    return error is not None and (bool(ending.case.faults) or too_small)
 
 
 def _describe(pool: Pool) -> object:

@@ -59,7 +59,8 @@ _ODD_USAGE: tuple[JSON, ...] = (
 class Server(SimBackend):
     """A `SimBackend` of which a share of the attempts go wrong, as the case says.
 
-    ``on_call`` is told of each attempt as it begins, with how many are then under way.
+    ``on_call`` is told of each attempt as it begins and as it ends, with how many are then under way and with whether
+    it begins.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Server(SimBackend):
         profile: str,
         faults: Mapping[FaultKind, float],
         seed: int,
-        on_call: Callable[[int], None],
+        on_call: Callable[[int, bool], None],
     ) -> None:
         super().__init__(WORLDS[world](PRESETS["easy"]), PROFILES[profile])
         self._rates = faults
@@ -108,10 +109,11 @@ class Server(SimBackend):
     def _one_more(self) -> Generator[None]:
         self.under_way += 1
         try:
-            self._on_call(self.under_way)
+            self._on_call(self.under_way, True)
             yield
         finally:
             self.under_way -= 1
+            self._on_call(self.under_way, False)
 
     def _draw(self, asked: str) -> tuple[FaultKind | None, random.Random]:
         """The fault of this attempt, and what else is to be drawn for it: by what is asked, and how often it was."""

@@ -13,10 +13,12 @@ from functools import partial
 
 import anyio
 
-from bench.simtest.books import Books, Bounds
+from bench.simtest.books import Books
+from bench.simtest.bounds import Bounds
 from bench.simtest.case import Act, Case
 from bench.simtest.endings import Ending, check_ending
 from bench.simtest.judge import Judge
+from bench.simtest.reasons import holds
 from bench.simtest.record import Fact, Memory, Record
 from bench.simtest.rules import Fault
 from bench.simtest.server import Server, served_by
@@ -25,6 +27,8 @@ from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.tasks import Pulse, first_leaf
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Budget
+from flowevolve.core.event_kinds import RunStopping
 from flowevolve.core.events import Event
 from flowevolve.engine.engine import Engine
 from flowevolve.runner.assemble import make_admission
@@ -32,8 +36,8 @@ from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 
 HOUR = 3600.0
-MOST_FACTS = 20_000
-"""Of one process: no case is drawn that needs as many."""
+MOST_FACTS = 10_000
+"""Events and calls in which nothing is used of any limit of the budget, so that the run might go on for ever."""
 
 
 @dataclass
@@ -92,10 +96,15 @@ class _Process:
         self._books.faults.clear()
         self._record = Record(self._before, self._watch, case.disk_seconds)
         self._seen = 0
+        self._used: tuple[float, ...] = ()
+        """How much was used of each limit, last."""
+        self._used_at = 0
+        """How many facts had been seen when that changed."""
         self._cut_off = False
         """Whether the process was killed, or whoever awaited the run went away."""
         self._due: list[Act] = []
         self._woken = Pulse()
+        self._plan: Plan | None = None
         self._engine: Engine | None = None
         self._most_calls = 0
         self._seed = Artifact({"none": ""})
@@ -118,6 +127,7 @@ class _Process:
         server = Server(config.sim.world, case.profile, case.faults, case.seed, self._on_call)
         plan = plan_of(case, self._life, server)
         plan = replace(plan, staleness=Judge(plan.staleness, books))
+        self._plan = plan
         self._seed = plan.task.seed()
         books.open_with(_bounds(plan))
         self._most_calls = make_admission(config).first(config.llm.concurrency)
@@ -162,12 +172,21 @@ class _Process:
     def _watch(self, fact: Fact) -> None:
         self._seen += 1
         self._books.take(fact)
-        if self._seen > MOST_FACTS:
-            self._books.fault("progress", f"{MOST_FACTS} events and calls, and no end")
+        if isinstance(fact, Event) and isinstance(fact.body, RunStopping):
+            self._judge(fact.body.reason)
+        if (used := self._books.used()) != self._used:
+            self._used, self._used_at = used, self._seen
+        if self._seen - self._used_at > MOST_FACTS:
+            self._books.fault("progress", f"{MOST_FACTS} events and calls, in which nothing was used of any limit")
         if self._books.faults:
             self._end()
         while self._acts and self._acts[0].at <= self._seen:
             self._begin(self._acts.popleft())
+
+    def _judge(self, reason: str) -> None:
+        deeds = {act.deed for act in self._case.lives[self._life].acts}
+        if self._plan is not None and not holds(reason, self._plan, self._books, deeds):
+            self._books.fault("stop reason", f"{reason} at {self._books.time:.3f} s")
 
     def _begin(self, act: Act) -> None:
         match act.deed:
@@ -218,13 +237,20 @@ class _Process:
                 self._books.fault("progress", f"nothing has happened for an hour, after {before} events and calls")
                 self._end()
 
-    def _on_call(self, under_way: int) -> None:
+    def _on_call(self, under_way: int, began: bool) -> None:
         books = self._books
+        if not began:
+            books.surplus_calls = max(0, books.surplus_calls - 1)
+            return
         limit = self._most_calls if books.call_limit is None else books.call_limit
-        if under_way > limit:
+        if under_way > limit + books.surplus_calls:
             books.fault("call limit", f"{under_way} calls are under way, of {limit}")
-        if books.bounds is not None and not books.ended and books.tokens >= books.bounds.limits.get("tokens", math.inf):
-            books.fault("budget", f"a call was made after {books.tokens} tokens")
+        if (
+            books.bounds is not None
+            and not books.ended
+            and books.spending.tokens >= books.bounds.limits.get("tokens", math.inf)
+        ):
+            books.fault("budget", f"a call was made after {books.spending.tokens} tokens")
 
 
 def _bounds(plan: Plan) -> Bounds:
@@ -234,9 +260,16 @@ def _bounds(plan: Plan) -> Bounds:
         config.algorithm.mode == "sync",
         config.algorithm.width,
         {stage.name: stage.workers for stage in graph.stages},
-        {str(name): limit for name, limit in config.budget.limits().items()},
+        _limits(config.budget),
         config.allocation.policy != "fixed",
     )
+
+
+def _limits(budget: Budget) -> dict[str, float]:
+    limits = {str(name): limit for name, limit in budget.limits().items()}
+    if (seconds := budget.time_limit()) is not None:
+        limits["seconds"] = seconds
+    return limits
 
 
 def _line(fact: Fact) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Attributes
 from flowevolve.core.task import Score
@@ -23,6 +24,15 @@ class Assessment(Attributes):
     """What the problem measures beside the score: means over the cases that have it."""
     metrics_by_example: Mapping[str, Mapping[str, float]] = {}
     """The same for each example, where an algorithm keeps it."""
+
+
+class NothingWorksError(InputError):
+    """A run goes on, and nothing that it began with works: it was stopped before that could be said at its start."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing that the run began with works; see the event log for why, mend that, and start a new run"
+        )
 
 
 def mean_metrics(scores: Sequence[Score]) -> dict[str, float]:

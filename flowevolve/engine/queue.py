@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 T = TypeVar("T")
 
@@ -190,6 +191,7 @@ class ItemQueue(Generic[T]):
         line.append(turn)
         try:
             await turn.wait()
+            await checkpoint_if_cancelled()  # the turn may have come just before
         except BaseException:
             if turn.is_set():
                 self._pass_on()  # cancelled with the turn in hand: the next one gets it

@@ -134,6 +134,28 @@ def test_nothing_is_lost_or_doubled_under_cancellation(
 
 
 @pytest.mark.asyncio
+async def test_who_is_cancelled_with_the_turn_in_hand_leaves_it_to_the_next() -> None:
+    queue = ItemQueue[int](10, anyio.current_time)
+    taken: list[tuple[str, list[int]]] = []
+
+    async def take(name: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            taken.append((name, await queue.take()))
+
+    async with anyio.create_task_group() as tasks:
+        first, second = anyio.CancelScope(), anyio.CancelScope()
+        tasks.start_soon(take, "first", first)
+        await wait_all_tasks_blocked()
+        tasks.start_soon(take, "second", second)
+        await wait_all_tasks_blocked()
+        queue.put_back(1)
+        first.cancel()
+        await wait_all_tasks_blocked()
+        second.cancel()
+    assert taken == [("second", [1])]
+
+
+@pytest.mark.asyncio
 async def test_an_emptied_queue_remembers_no_batch() -> None:
     queue = ItemQueue[int](4, anyio.current_time, gather=2)
     queue.put_together([1])

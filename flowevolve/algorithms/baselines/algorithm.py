@@ -12,9 +12,10 @@ from typing import ClassVar
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.graph import Discard, Emit, Exhausted, Graph
+from flowevolve.core.graph import Discard, Emit, Graph
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Add, Candidate, Update
 from flowevolve.core.record import Record
@@ -29,16 +30,17 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Worker
 
 
 class Best:
-    """An archive of the best candidate so far, of equals the newest, and of the seed."""
+    """An archive of the best candidate so far, of equals the newest, and of the seed, be it one that fails."""
 
     def __init__(self) -> None:
         self.candidate: Candidate | None = None
         self.seed: Candidate | None = None
 
     def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.candidate.operator == "seed":
+                self.seed = change.candidate
         for candidate in update.added():
-            if candidate.operator == "seed":
-                self.seed = candidate
             if not self.beats(candidate):
                 self.candidate = candidate
 
@@ -93,9 +95,9 @@ class OnePlusLambda(Algorithm[SearchConfig]):
     def best(self) -> Candidate | None:
         return self._best.candidate
 
-    def parent(self) -> Candidate | None:
-        """Whose child is written next; None before there is a seed."""
-        return self._best.candidate
+    def parent(self, best: Candidate) -> Candidate:
+        """Whose child is written next."""
+        return best
 
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
@@ -116,11 +118,27 @@ class OnePlusLambda(Algorithm[SearchConfig]):
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
+    async def fit(self, context: UpdateContext) -> None:
+        """Only checks that there is something to begin with."""
+        if not context.stopping:
+            self._check_best()
+
+    def _check_best(self) -> Candidate:
+        """The best program so far.
+
+        Raises:
+            InputError: if there is none, as the seed was not evaluated or fails.
+        """
+        best, seed = self.best(), self._best.seed
+        if best is not None:
+            return best
+        if seed is None:
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+        raise InputError(f"problem {self._task.name!r}: the seed fails: {Assessment.of(seed).failure}; {NEEDS_A_SEED}")
+
     async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        best = self.parent()
-        if best is None:
-            raise Exhausted
-        selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
+        chosen = self.parent(self._check_best())
+        selected = context.decide(Selected, lambda: Selected(parent=chosen.id, version=context.pool.version))
         parent, version = context.pool[selected.parent], selected.version
         asked = self._writing.forms.assign(parent, (), context)
         others = [as_shown(each) for each in asked.others]
@@ -153,9 +171,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         assessed = item.expect(Assessed)
         candidate = assessed.candidate
         if assessed.failure is not None:
-            if candidate.operator == "seed":
-                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
-            if self._writing.forms.mends:
+            if self._writing.forms.mends or candidate.operator == "seed":
                 context.commit([Add(candidate, "rejected")])
                 return
             raise Discard("failed")
@@ -173,5 +189,7 @@ class BestOfN(OnePlusLambda):
         "For any budget and model, as a baseline: it shows what the model does without a search."
     )
 
-    def parent(self) -> Candidate | None:
-        return self._best.seed
+    def parent(self, best: Candidate) -> Candidate:
+        """The seed; without one that works, the best of those from outside."""
+        seed = self._best.seed
+        return best if seed is None or not works(seed) else seed

@@ -9,9 +9,9 @@ from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, in_words
 from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
-from flowevolve.core.assessment import Assessment
+from flowevolve.core.assessment import Assessment, NothingWorksError
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.graph import Emit, Exhausted
+from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale
 from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Add, Candidate
@@ -75,7 +75,7 @@ class Steps:
     def _select(self, context: StageContext) -> Selected:
         parents = self.buffer.parents
         if not parents:
-            raise Exhausted
+            raise NothingWorksError
         (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
         failed = tuple(each.id for each in self.buffer.failures)
         return Selected(parent=parent.id, version=context.pool.version, failed=failed)

@@ -15,9 +15,9 @@ from flowevolve.algorithms.cse.memory import Memory
 from flowevolve.algorithms.cse.payloads import Brief, Operator, Planned
 from flowevolve.algorithms.cse.recall import Recall, shown_entries
 from flowevolve.algorithms.cse.remember import recollect
-from flowevolve.core.assessment import Assessment, works
+from flowevolve.core.assessment import Assessment, NothingWorksError, works
 from flowevolve.core.context import StageContext
-from flowevolve.core.graph import Emit, Exhausted
+from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale, Ticket
 from flowevolve.core.pool import Add, Candidate, Update
 from flowevolve.core.record import Record
@@ -130,7 +130,7 @@ class Select:
     def _choose(self, step: int, context: StageContext) -> Selected:
         best = self.population.best()
         if best is None:
-            raise Exhausted
+            raise NothingWorksError
         crosses = self.config.evolution and step % 2 == 0
         parents = sample(self.population.candidates, self.reward, 1 + crosses, context.random)
         operator: Operator = "crossover" if len(parents) > 1 else "mutate" if self.config.evolution else "refine"

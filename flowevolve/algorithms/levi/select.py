@@ -13,9 +13,9 @@ from flowevolve.algorithms.levi.map_elites import MapElites, representatives
 from flowevolve.algorithms.levi.payloads import Advice, Brief
 from flowevolve.algorithms.levi.update import Progress
 from flowevolve.algorithms.levi.write import SMALL, Writer, advice_prompt
-from flowevolve.core.assessment import Assessment
+from flowevolve.core.assessment import Assessment, NothingWorksError
 from flowevolve.core.context import StageContext
-from flowevolve.core.graph import Discard, Emit, Exhausted
+from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Candidate
@@ -68,7 +68,7 @@ class Selection:
         temperature = self.config.temperatures[ordinal % len(self.config.temperatures)]
         elites = list(self.archive.elites)
         if not elites:
-            raise Exhausted
+            raise NothingWorksError
         parent = _sample(elites, temperature, context)
         shown = [parent.id]
         elites.remove(parent)

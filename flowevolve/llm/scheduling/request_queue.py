@@ -125,6 +125,8 @@ class RequestQueue:
         self._by_candidate: dict[str, _Ranking] = {}
         self._changed: dict[Group, None] = {}
         self._last_candidate: str | None = None
+        self._last_sent: str | None = None
+        """The candidate of the last request that used its slot."""
         self._arrivals = self._taken = 0
 
     def __len__(self) -> int:
@@ -149,6 +151,7 @@ class RequestQueue:
         """Count a request as in flight that did not have to wait."""
         group = self._group(request)
         self._into_flight(group)
+        self.sent(group)
         return group
 
     def take(self) -> Waiter:
@@ -163,6 +166,19 @@ class RequestQueue:
         self._remove(waiter)
         self._into_flight(waiter.group)
         return waiter
+
+    def sent(self, group: Group) -> None:
+        """Note that a request of this group uses the slot that it was taken out of the queue for."""
+        self._last_sent = group.candidate
+
+    def give_back(self) -> None:
+        """Note that a request was cancelled after it was taken and before it used its slot.
+
+        Later choices are made as if it had never been taken. Else they would depend on the order in which many are
+        cancelled at once.
+        """
+        self._taken -= 1
+        self._last_candidate = self._last_sent
 
     def forget(self, waiter: Waiter) -> None:
         """Remove a request that no longer waits."""

@@ -84,10 +84,12 @@ class Scheduler:
             await waiter.admitted.wait()
         except BaseException:
             if waiter.admitted.is_set():
+                self._queue.give_back()
                 self.leave(waiter.group)  # cancelled after it was given the slot, which goes to the next request
             else:
                 self._queue.forget(waiter)
             raise
+        self._queue.sent(waiter.group)
         return waiter.group
 
     def leave(self, group: Group) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
 PROBLEM = "tests.support.problems:Nearest"
+
+
+FAILING = {"name": "program", "problem": PROBLEM, "source": "def guess(shift):\n    return [1]\n"}
 
 
 def config(name: str = "one_plus_lambda", **sections: object) -> Config:
@@ -116,9 +120,15 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 def test_a_seed_that_fails_ends_the_run_and_says_why() -> None:
-    task = {"name": "program", "problem": PROBLEM, "source": "def guess(shift):\n    return [1]\n"}
     with pytest.raises(InputError, match="problem 'nearest': the seed fails: give a list of 4 numbers"):
-        evolve(config(task=task))
+        evolve(config(task=FAILING))
+
+
+def test_a_seed_that_fails_is_told_again_when_the_run_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the seed fails"):
+        evolve(config(task=FAILING), tmp_path / "run")
+    with pytest.raises(InputError, match="problem 'nearest': the seed fails: give a list of 4 numbers"):
+        clock.run(partial(fe.resume, tmp_path / "run"), clock="virtual")
 
 
 COMMANDS = [

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bench.simtest import trial
 from bench.simtest.rules import Rule
 from flowevolve.core import calls
 from flowevolve.core.budget import Ledger
@@ -29,6 +30,7 @@ from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import _LogReplay
 from flowevolve.engine.staleness_check import StalenessCheck
+from flowevolve.engine.stopping import Stopping
 from flowevolve.engine.stream import Stream
 from flowevolve.engine.workers import WorkerPool
 from flowevolve.llm.client import client
@@ -204,6 +206,17 @@ def it_stops_before_its_time(patch: Patch) -> None:
     patch.setattr(Dispatcher, "settle", early)
 
 
+def it_says_that_there_is_nothing_left_to_do(patch: Patch) -> None:
+    settle = Dispatcher.settle
+
+    def early(self: Any, *settled: Any, **seconds: Any) -> None:
+        settle(self, *settled, **seconds)
+        if self.flows.opened > 3:
+            self.stopping.stop("exhausted")
+
+    patch.setattr(Dispatcher, "settle", early)
+
+
 def it_stops_though_there_is_budget_left(patch: Patch) -> None:
     refusal = Ledger.refusal
 
@@ -226,6 +239,22 @@ def nobody_is_told_that_something_has_changed(patch: Patch) -> None:
             self.changed.fire = fire
 
     patch.setattr(Dispatcher, "settle", silent)
+
+
+def nothing_comes_of_any_flow_and_nobody_minds(patch: Patch) -> None:
+    patch.setattr(trial, "MOST_FACTS", 300)
+    patch.setattr(Stopping, "check", lambda self: None)
+
+    async def in_vain(*_: Any) -> tuple[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return "discarded", "in vain"
+
+    run_stage = Dispatcher._run_stage
+    patch.setattr(
+        Dispatcher,
+        "_run_stage",
+        lambda self, stage, item, *rest: (in_vain if item.flow > 3 else run_stage)(self, stage, item, *rest),
+    )
 
 
 def a_stage_breaks(patch: Patch) -> None:
@@ -279,8 +308,10 @@ SABOTAGES: Mapping[Callable[[Patch], None], tuple[Rule, int]] = {
     a_proposal_is_lost_in_the_replay: ("pool", 3),
     what_is_consumed_counts_twice: ("counters", 0),
     it_stops_before_its_time: ("stop reason", 0),
+    it_says_that_there_is_nothing_left_to_do: ("stop reason", 0),
     it_stops_though_there_is_budget_left: ("stop reason", 0),
     nobody_is_told_that_something_has_changed: ("progress", 0),
+    nothing_comes_of_any_flow_and_nobody_minds: ("progress", 0),
     a_stage_breaks: ("crash", 0),
     something_goes_on_after_the_end: ("left over", 0),
     what_is_drawn_depends_on_what_was_before: ("repeatable", 0),

@@ -118,6 +118,34 @@ async def test_a_limit_below_one_is_refused(limit) -> None:
         scheduler.limit = limit
 
 
+@pytest.mark.parametrize("fair_every", [2, 100])
+async def test_who_was_cancelled_with_a_slot_in_hand_leaves_no_trace_in_the_order_of_others(fair_every) -> None:
+    async def entered(cancelled_first: int) -> list[str]:
+        """The order of four requests when four others are cancelled at once, this one of them first."""
+        scheduler = Scheduler(1, LaterFirst(fair_every=fair_every))
+        order: list[str] = []
+        scopes = [anyio.CancelScope() for _ in range(4)]
+
+        async def enter(number: int, scope: anyio.CancelScope, what: str) -> None:
+            with scope:
+                async with scheduler.permit(QueuedRequest(0, f"{what} {number}", f"candidate {number}")):
+                    await anyio.sleep(1)
+                    order.append(f"{what} {number}")
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(enter, number, scopes[number], "cancelled")
+            for number in (1, 3, 2, 4):
+                tasks.start_soon(enter, number, anyio.CancelScope(), "late")
+            await anyio.sleep(0.5)
+            for scope in [scopes[cancelled_first], *scopes]:
+                scope.cancel()
+        return order
+
+    first, *others = [await entered(cancelled_first=number) for number in range(4)]
+    assert others == [first, first, first]
+
+
 groups = st.sampled_from("abc")
 
 

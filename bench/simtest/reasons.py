@@ -1,0 +1,61 @@
+"""Whether a reason to stop holds. It is judged as it is told, as what it goes by may change until the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bench.simtest.books import Books
+from bench.simtest.case import Deed
+from flowevolve.config.run import StoppingSettings
+from flowevolve.core.budget import DIMENSIONS, Dimension, Ledger
+from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, STOPPED, TARGET_SCORE, TIME
+from flowevolve.runner.plan import Plan
+
+_ROUNDING = 1e-6
+"""Seconds to which the times of events are rounded."""
+
+
+def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> bool:
+    """Whether a reason is true by the books as they are now. ``deeds`` are those that are done to this process."""
+    budget, stopping = plan.config.budget, plan.config.stopping
+    match reason:
+        case _ if reason in DIMENSIONS:
+            return any(_is_spent(plan, books, each) for each in DIMENSIONS if each == reason)
+        case _ if reason == TIME:
+            limit = budget.time_limit()
+            return limit is not None and books.time >= limit - _ROUNDING
+        case _ if reason == TARGET_SCORE:
+            return budget.target_score is not None and books.pool.best_score >= budget.target_score
+        case _ if reason == STOPPED:
+            return "stop" in deeds
+        case _ if reason == CANCELLED:
+            return "cancel" in deeds
+        case _ if reason == FAILED:
+            return True  # whether it may fail depends on the error, which the report has
+        case _ if reason == STALLED:
+            return False
+        case _ if reason == EXHAUSTED:
+            return plan.algorithm.name == "ace"  # it reads its examples so and so often
+        case "unproductive":
+            return True
+        case _:
+            return least_proposals(reason, stopping) is not None
+
+
+def least_proposals(reason: str, stopping: StoppingSettings) -> int | None:
+    """How many proposals there are before a run stops for this reason. How many there were is known at its end."""
+    return {"no_improvement": stopping.no_improvement, "unevaluated": stopping.unevaluated}.get(reason)
+
+
+def _is_spent(plan: Plan, books: Books, dimension: Dimension) -> bool:
+    """Whether there is no room for one more flow, and the end of the run, in what is left of a limit."""
+    limit = plan.config.budget.limits().get(dimension)
+    if limit is None:
+        return False
+    spending, algorithm = books.spending, plan.algorithm
+    if any(each.dimension == dimension and each.needed > limit for each in spending.refused):
+        return True
+    share = Ledger(plan.config.budget).part
+    room = limit - spending.amount(dimension)
+    wanted = [algorithm.estimate(), algorithm.estimate_finish(share), algorithm.reserve_for_finish(share)]
+    return room <= 0 or room < sum(each.amount(dimension) for each in wanted)
