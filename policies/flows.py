@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import FlowFacts, FlowLimit
-from flowevolve.policies.opening import SHARE, is_opening
+from flowevolve.policies.opening import CALLS, SHARE, is_opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class AutoFlows:
     for each other and are made from parents that are out of date; with fewer, the server waits. ``scale`` multiplies
     that number, and in the opening of a run it is halved. Beyond that, what is left of the budget has to pay for
     ``rounds`` flows one after the other, as a chain of improvements is no longer than that, and no more than two flows
-    wait for each call that the server takes.
+    wait for each call that the server takes. In the opening there is one flow for each four calls that it takes, and
+    for each two once the first group is validated.
 
     A limit is kept until another would be a quarter higher or lower.
     """
@@ -65,5 +66,14 @@ class AutoFlows:
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
             bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))
-        bounds.append(FlowLimit(2 * facts.call_limit, f"the server takes {facts.call_limit} calls at a time"))
+        bounds.append(_by_server(facts))
         return bounds
+
+
+def _by_server(facts: FlowFacts) -> FlowLimit:
+    taken = f"the server takes {facts.call_limit} calls at a time"
+    if facts.validated and is_opening(facts.validated):
+        return FlowLimit(
+            max(1, facts.call_limit * facts.validated // CALLS), f"{taken}, of which few are used in the opening"
+        )
+    return FlowLimit(2 * facts.call_limit, taken)

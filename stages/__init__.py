@@ -14,6 +14,7 @@ from flowevolve.stages.payloads import (
     Evaluated as Evaluated,
     Proposed as Proposed,
     Released as Released,
+    Remeasured as Remeasured,
     Rolled as Rolled,
     Selected as Selected,
     Written as Written,
@@ -21,6 +22,7 @@ from flowevolve.stages.payloads import (
 from flowevolve.stages.program_writing import as_shown as as_shown, write_program as write_program
 from flowevolve.stages.propose import Propose as Propose, reflect as reflect
 from flowevolve.stages.rebase import Rebase as Rebase
+from flowevolve.stages.remeasure import Remeasure as Remeasure, Remeasuring as Remeasuring
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan

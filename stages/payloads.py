@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,6 +66,15 @@ class Evaluated:
     """A candidate with its score on every validation example."""
 
     candidate: Candidate
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Remeasured:
+    """A candidate of the pool with the scores of one more run on the validation set."""
+
+    candidate: Candidate
+    scores: Mapping[str, float]
 
 
 @payload

@@ -12,7 +12,8 @@ from flowevolve.core.item import Item
 from flowevolve.core.policies import Standing, ValidationAcceptance
 from flowevolve.core.pool import Add, Annotate, Candidate, Move
 from flowevolve.policies.acceptance import Everything
-from flowevolve.stages.payloads import Evaluated, Released
+from flowevolve.stages.payloads import Evaluated, Released, Remeasured
+from flowevolve.stages.remeasure import averaged
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Update:
     async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         if isinstance(item.payload, Released):
             _release(item.payload.partial, context)
+        elif isinstance(item.payload, Remeasured):
+            context.commit([averaged(context.pool[item.payload.candidate.id], item.payload.scores)])
         else:
             self._settle(item.expect(Evaluated).candidate, context)
 

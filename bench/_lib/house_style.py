@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -14,8 +15,9 @@ from statistics import fmean
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import ChatRequest, Message
+from flowevolve.sim.worlds.rules.text import Statement
 from flowevolve.sim.worlds.rules.world import RulesWorld
+from flowevolve.sim.worlds.rules.writer import write_answer
 from flowevolve.tasks.house_style import DATA_FILE, HOUSE_STYLE, SEED_PROMPT
 from flowevolve.tasks.verifiers import Constraint
 
@@ -180,18 +182,38 @@ def perfect_prompt(world: RulesWorld) -> str:
     return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: world.params.rules])))
 
 
-def expected(world: RulesWorld, instruction: str, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
-    """An instruction's mean score on ``rows``, each of which scores the share of its rules that are met.
+def expected(world: RulesWorld, instruction: str, rows: Sequence[Mapping[str, JSON]], draws: int = 600) -> float:
+    """An instruction's expected score on ``rows``, each of which scores the share of its rules that are met.
 
-    The mean is over ``samples`` replies per row, which are the same in every call.
+    How probable it is that a rule is kept is known. Drawn is only how often it is met by an answer that keeps it, and
+    by one that does not. So two instructions that say the same, in whatever order, come to exactly the same.
     """
-    return fmean(_score(world, instruction, row, sample) for row in rows for sample in range(samples))
+    met = _chances(world, instruction, draws)
+    return fmean(fmean(met[rule.describe()] for rule in rules_of(row)) for row in rows)
 
 
-def _score(world: RulesWorld, instruction: str, row: Mapping[str, JSON], sample: int) -> float:
-    request = ChatRequest("sim", (Message("system", instruction), Message("user", str(row["prompt"]))))
-    text = world.reply(request, random.Random(f"{row['key']}/{sample}"))
-    return fmean(rule.met_by(text) for rule in rules_of(row))
+def _chances(world: RulesWorld, instruction: str, draws: int) -> Mapping[str, float]:
+    """For each rule of the style, by its description, how probable it is that an answer meets it."""
+    rng = random.Random(0)
+    said = sorted(((sorted(each, key=repr), probability) for each, probability in world.said(instruction)), key=repr)
+    seen: dict[tuple[str, bool], list[bool]] = defaultdict(list)
+    for _ in range(draws):
+        kept = [rng.choice(each) for each, probability in said if rng.random() < probability]
+        text = write_answer("this matter", kept, rng)
+        for rule in HOUSE_STYLE:
+            seen[rule.describe(), Statement(rule) in kept].append(rule.met_by(text))
+    return {rule.describe(): _chance(rule, said, seen) for rule in HOUSE_STYLE}
+
+
+def _chance(
+    rule: Constraint,
+    said: Sequence[tuple[Sequence[Statement], float]],
+    seen: Mapping[tuple[str, bool], Sequence[bool]],
+) -> float:
+    name, statement = rule.describe(), Statement(rule)
+    kept = sum(probability / len(each) for each, probability in said if statement in each)
+    sides = ((True, kept), (False, 1 - kept))
+    return sum(share * fmean(found) for side, share in sides if (found := seen.get((name, side))))
 
 
 if __name__ == "__main__":

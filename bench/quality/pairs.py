@@ -35,7 +35,7 @@ class Lockstep:
     final_seconds: float
     """When its final validation score was reached first."""
     held_out_seconds: float
-    """When its best candidate was first worth as much on the rows held out as its last one."""
+    """When its best candidate was first worth as much on the rows held out as its last one, as far as can be told."""
     most_seconds: float
     fixed: Scores
     at: Mapping[float, Scores]

@@ -13,7 +13,7 @@ from bench.quality.figures import Content, summarise
 from bench.quality.kept import KeptPairs
 from bench.quality.methods import CANDIDATES, ONLY_IN
 from bench.quality.pairs import Pair, compare
-from bench.quality.runs import PROFILE, ROWS, WORLDS
+from bench.quality.runs import PRECISION, PROFILE, ROWS, WORLDS
 
 SEEDS = range(20)
 TUNING_SEEDS = range(900, 902)
@@ -78,6 +78,7 @@ def report(
         "settings": {
             "profile": PROFILE,
             "rows": ROWS,
+            "held_out_precision": PRECISION,
             "minutes": minutes,
             "seeds": list(seeds),
             "quick": quick,

@@ -51,6 +51,7 @@ def _what(settings: Content) -> str:
         rows=settings["rows"],
         minutes=f"{settings['minutes']:.0f}",
         worlds=worlds,
+        exact=EXACT.format(precision=precision) if (precision := settings.get("held_out_precision")) else "",
     )
 
 
@@ -65,7 +66,7 @@ own, of which 90 are for validation.
   So it may end with a lower score than it could have reached. A stream that has not got lockstep's score in twice
   lockstep's time is stopped, and counts as 2.
 - *Validation* is the score by which the best candidate is chosen. *Held out* is that candidate's score on rows that
-  were never used to choose anything.
+  were never used to choose anything.{exact}
 - Cancelled requests are charged in full. Intervals are 95 % (bootstrap over seeds, within worlds).
 - `default` is what a configuration gets that does not name a preset; `careful` and `plain` are other
   [presets](../how-to/presets.md).
@@ -74,6 +75,11 @@ The worlds from `easy` to `narrow` are the *shipped* ones. Those from `lossy` on
 and are called *harsh* in the table below.
 
 {worlds}"""
+
+
+EXACT = """ It is the simulated model's expected score: how often it keeps what a prompt says is known,
+  and only the rest is estimated from replies. Prompts that say the same get the same score. Up to {precision:g} below a
+  score counts as that score in times to it, lockstep's own included, as less can't be told apart."""
 
 
 def _headline(content: Content) -> str:

@@ -64,6 +64,10 @@ class FrontScores:
             self._known[candidate.id] = self._of(candidate)
         return self._known[candidate.id]
 
+    def forget(self, candidate: Candidate) -> None:
+        """The candidate has other scores than before."""
+        self._known.pop(candidate.id, None)
+
     def check(self, first: Candidate) -> None:
         """Raises: InputError if the first candidate's scores have nothing of an objective."""
         measured = Assessment.of(first).metrics_by_example

@@ -17,11 +17,11 @@ from it would be stale from the start. The archive is a function of the log.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowevolve.archives.objectives import FrontKind, FrontScores
 from flowevolve.core.policies import Standing
-from flowevolve.core.pool import Add, Candidate, Move, Update
+from flowevolve.core.pool import Add, Annotate, Candidate, Move, Update
 
 Rank = tuple[float, int]
 """Mean score, and place in order of age: 0 for the oldest. Speculative candidates come after all others."""
@@ -75,6 +75,11 @@ class ParetoArchive:
                         self._enter(candidate if scores is None else candidate.scored(scores))
                     else:
                         self._revoked.add(name)
+                case Annotate(candidate_id=name, attributes=noted, scores=scores) if (
+                    scores and name in self._candidates
+                ):
+                    known = self._candidates[name]
+                    self._rescore(replace(known, attributes={**known.attributes, **noted}).scored(scores))
                 case _:
                     continue
             self._weights = self._standing = None
@@ -123,6 +128,14 @@ class ParetoArchive:
             self._best_scores[name] = max(score, self._best_scores.get(name, score))
         if self._best is None or _standard(candidate) > _standard(self._best):
             self._best = candidate
+
+    def _rescore(self, candidate: Candidate) -> None:
+        """A confirmed candidate has other scores than before: all fronts are made anew."""
+        self._scores.forget(candidate)
+        entered = [candidate if each.id == candidate.id else each for each in self._confirmed]
+        self._candidates, self._confirmed, self._fronts, self._best_scores, self._best = {}, [], {}, {}, None
+        for each in entered:
+            self._enter(each)
 
     def _upheld(self) -> Sequence[Candidate]:
         """The speculative candidates that are not set aside, oldest first: parents before what is made from them."""

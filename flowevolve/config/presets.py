@@ -11,7 +11,7 @@ Preset = Literal["default", "flashevolve", "plain", "careful", "lockstep"]
 Table = Mapping[str, object]
 
 GROUPS: Table = {
-    "algorithm": {"group": True, "validation": "improvement", "prune": True, "finalists": 4},
+    "algorithm": {"group": True, "validation": "improvement", "prune": True, "remeasure": True, "finalists": 4},
     "racing": {"policy": "confidence"},
     "stages": {"evaluate": {"workers": 4, "max_workers": 4}},
 }

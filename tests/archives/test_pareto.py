@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.pool import Add, Candidate, Move, Update
+from flowevolve.core.pool import Add, Annotate, Candidate, Move, Update
 
 vectors = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=4, max_size=4), min_size=1, max_size=8)
 
@@ -115,6 +115,22 @@ def test_a_confirmed_candidate_is_as_if_it_had_come_at_once(scores: list[list[fl
     assert dict(archive.weights()) == dict(plain.weights())
     assert archive.best() is not None
     assert archive.best() == archive[plain.best().id]  # type: ignore[union-attr]  # never empty here
+
+
+@given(vectors, st.integers(0, 7), st.lists(st.sampled_from([0.0, 0.3, 1.0]), min_size=4, max_size=4))
+def test_a_candidate_that_was_measured_again_is_as_if_it_had_had_these_scores(
+    scores: list[list[float]], place: int, means: list[float]
+) -> None:
+    place %= len(scores)
+    archive, plain = archive_of(scores), archive_of([*scores[:place], means, *scores[place + 1 :]])
+    found = {f"e{number}": score for number, score in enumerate(means)}
+    archive.apply(Update(90, (Annotate(f"c{place}", {"measurements": 2}, found),), "item", 0.0))
+    best = archive.best()
+    assert best is not None
+    assert best.scores == (plain.best() or best).scores
+    assert archive.standing() == plain.standing()
+    assert dict(archive.weights()) == dict(plain.weights())
+    assert archive[f"c{place}"].attributes == {"measurements": 2}
 
 
 def test_a_speculative_candidate_can_be_selected_for_what_it_has_shown() -> None:

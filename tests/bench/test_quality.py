@@ -124,6 +124,16 @@ def test_held_out_scores_tell_a_prompt_that_states_the_rules() -> None:
     assert held_out(world, "Be brief.\n- Do not use any commas.", 3) >= held_out(world, "Be brief.", 3)
 
 
+def test_prompts_that_say_the_same_are_worth_the_same_on_rows_held_out() -> None:
+    lines = [
+        "- Do not use any commas.",
+        "- Mention the exact date.",
+        '- Include the keywords "safety" in the response.',
+    ]
+    worth = {held_out(WORLDS["easy"], "\n".join(["Be brief.", *each]), 3) for each in (lines, lines[::-1], lines[1:])}
+    assert len(worth) == 2
+
+
 def test_all_configurations_can_be_run() -> None:
     for settings in (SYNC, *METHODS.values(), *COMBEE.values(), *CANDIDATES.values()):
         for world in WORLDS.values():

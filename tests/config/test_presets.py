@@ -15,7 +15,7 @@ def parsed(**table: object) -> Config:
 
 def test_by_default_gepa_merges_edits_and_stops_what_is_losing() -> None:
     config = parsed()
-    assert config.algorithm.settings["group"] is config.algorithm.settings["prune"] is True
+    assert all(config.algorithm.settings[name] is True for name in ("group", "prune", "remeasure"))
     assert (config.racing.policy, config.algorithm.max_in_flight) == ("confidence", "auto")
     assert config.stages["evaluate"].workers == 4
 

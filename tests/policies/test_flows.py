@@ -72,6 +72,17 @@ def test_a_server_that_takes_few_calls_gets_few_flows() -> None:
     assert (limit.flows, limit.reason) == (4, "the server takes 2 calls at a time")
 
 
+@pytest.mark.parametrize(("validated", "flows"), [(0, 8), (1, 1), (2, 2), (3, 8)])
+def test_in_the_opening_a_server_that_takes_few_calls_gets_fewer_still(validated: int, flows: int) -> None:
+    limit = AUTO.limit(replace(facts(100, 2000, call_limit=4), validated=validated), None)
+    assert limit.flows == flows
+    assert ("in the opening" in limit.reason) is (validated in (1, 2))
+
+
+def test_in_the_opening_there_is_a_flow_even_if_the_server_takes_one_call() -> None:
+    assert AUTO.limit(replace(facts(100, 2000, call_limit=1), validated=1), None).flows == 1
+
+
 def test_a_stage_that_waits_for_many_gets_so_many() -> None:
     assert AUTO.limit(replace(NOTHING_KNOWN, gathered=40), None).flows == 40
 

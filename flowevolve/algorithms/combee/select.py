@@ -12,7 +12,7 @@ from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.context import StageContext
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.stages import Head
+from flowevolve.stages import Head, Remeasuring
 
 
 class RoundPlan(Plan):
@@ -48,10 +48,11 @@ class SelectRounds(Select):
         train_ids: tuple[str, ...],
         head: Head | None = None,
         pruning: Pruning | None = None,
+        remeasuring: Remeasuring | None = None,
         *,
         size: Callable[[], int],
     ) -> None:
-        super().__init__(archive, schedule, config, selection, components, train_ids, head, pruning)
+        super().__init__(archive, schedule, config, selection, components, train_ids, head, pruning, remeasuring)
         self._size = size
         self._last: RoundPlan | None = None
         """The rewrite that was chosen last."""
@@ -73,5 +74,5 @@ class SelectRounds(Select):
 
     def _note(self, plan: Plan, flow: int) -> None:
         super()._note(plan, flow)
-        if isinstance(plan, RoundPlan) and plan.ancestor is None and not plan.removed:
+        if isinstance(plan, RoundPlan) and plan.ancestor is None and not plan.removed and not plan.again:
             self._last = plan

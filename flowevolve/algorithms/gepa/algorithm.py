@@ -67,6 +67,8 @@ from flowevolve.stages import (
     PairedScreen,
     Propose,
     Proposed,
+    Remeasure,
+    Remeasuring,
     Repair,
     Rollouts,
     Screen,
@@ -138,6 +140,7 @@ class GEPA(Algorithm[GEPAConfig]):
         # One attempt for as many edits as cost a validation.
         every = math.ceil(len(task.data.val) / (2 * self.config.minibatch))
         self._pruning = Pruning(task.seed(), self._archive.best, every) if self.config.prune else None
+        self._remeasuring = Remeasuring(self._archive.best, 2 * every) if self.config.remeasure else None
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -147,12 +150,15 @@ class GEPA(Algorithm[GEPAConfig]):
             tuple(example.id for example in task.data.train),
             self._head,
             self._pruning,
+            self._remeasuring,
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
         if self._head is not None:
             self.archives = (*self.archives, self._head)
         if self._pruning is not None:
             self.archives = (*self.archives, self._pruning)
+        if self._remeasuring is not None:
+            self.archives = (*self.archives, self._remeasuring)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -189,18 +195,18 @@ class GEPA(Algorithm[GEPAConfig]):
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
         generate = Generate(rollouts, config.skip_perfect, speculation)
-        grouping, pruning = self._grouping(), self._prune(rollouts)
+        grouping, detours = self._grouping(), (*self._prune(rollouts), *self._remeasure(rollouts))
         after_screen = (*(stage.name for stage in grouping), "evaluate")
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
-                Stage("select", self._select, ("generate", "screen", *(stage.name for stage in pruning))),
+                Stage("select", self._select, ("generate", "screen", *(stage.name for stage in detours))),
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", self._screen(rollouts), *after_screen, repair_to="screen"),
                 *grouping,
-                *pruning,
+                *detours,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 committing("update", Update(self._archive.standing, self._acceptance)),
             ),
@@ -240,6 +246,12 @@ class GEPA(Algorithm[GEPAConfig]):
         """From the best candidate without some lines to one that is worth a validation of its own."""
         return () if self._pruning is None else (Stage("prune", Screen(rollouts, ImprovementOrEqual()), ("evaluate",)),)
 
+    def _remeasure(self, rollouts: Rollouts) -> tuple[Stage, ...]:
+        """Another run of the best candidate on the validation set."""
+        if self._remeasuring is None:
+            return ()
+        return (Stage("remeasure", Remeasure(rollouts, self._val_order), ("update",)),)
+
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
@@ -265,6 +277,8 @@ class GEPA(Algorithm[GEPAConfig]):
             self._head.apply_event(event)
         if self._pruning is not None:
             self._pruning.apply_event(event)
+        if self._remeasuring is not None:
+            self._remeasuring.apply_event(event)
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Choose the winner; nothing more is evolved."""

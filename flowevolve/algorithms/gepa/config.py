@@ -54,6 +54,10 @@ class GEPAConfig(Settings):
     """Fresh examples that each of the finalists is run on at most."""
     prune: bool = False
     """Take lines out of the best candidate when edits no longer make it better, and keep what is better without."""
+    remeasure: bool = False
+    """Run the best candidate on the validation set again when edits no longer make it better, as long as its scores
+    vary between repeats; it then has the mean of its scores.
+    """
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)

@@ -7,17 +7,19 @@ where the text is worse without them, each half of them is tried, as in delta de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.pool import Candidate, Update
+from flowevolve.core.pool import Annotate, Candidate, Update
 
 MOST = 4
 """How many passages are taken out at once at most."""
+AGAIN = 3
+"""Further attempts on the same candidate follow in so many times fewer flows than the first."""
 FENCE = "```"
 WRITING = ("reflect", "aggregate")
 """The operators of proposals that reflections made: GEPA's, and Combee's."""
@@ -71,9 +73,11 @@ class _Attempt(NamedTuple):
 class Pruning:
     """What to take out of the best candidate next, and when. It is a function of the log.
 
-    An attempt is due when ``every`` flows have begun since the last one ended and since the best candidate changed: as
-    long as edits help, nothing is spent on it. Passages of the seed are the user's, and stay. A single passage
-    without which the text was worse is not tried again.
+    An attempt is due when ``every`` flows have begun since the best candidate changed: as long as edits help, nothing
+    is spent on it. Once they don't, an attempt costs about as much as an edit, and the next ones are due a third of
+    that after the last one ended. Passages of the seed are the user's, and stay. A single passage without which the
+    text was worse is not tried again, unless scores vary between repeats, so that it may have been chance: then it is,
+    when nothing else is left to try.
     """
 
     def __init__(self, seed: Artifact, best: Callable[[], Candidate | None], every: int) -> None:
@@ -82,6 +86,10 @@ class Pruning:
         self._every = every
         self._idle = 0
         """Flows since the last attempt and the last change of the best candidate."""
+        self._failures = 0
+        """Attempts that failed since the last change of the best candidate."""
+        self._vary = False
+        """Whether scores are known to vary between repeats."""
         self._last: str | None = None
         """The best candidate as of the latest commit."""
         self._open: dict[int, _Attempt] = {}
@@ -99,13 +107,18 @@ class Pruning:
         self._idle += 1
         if removed:
             self._open[flow] = _Attempt(tuple(removed), self._last)
+            if self._vary and not self._kept.isdisjoint(removed):
+                self._kept.clear()  # all of them are tried once more
             self._halves = [half for half in self._halves if half != tuple(removed)]
 
     def apply(self, update: Update) -> None:
+        self._vary = self._vary or any(
+            isinstance(change, Annotate) and change.scores is not None for change in update.changes
+        )
         best = self._best()
         if best is None or best.id == self._last:
             return
-        self._last, self._idle = best.id, 0
+        self._last, self._idle, self._failures = best.id, 0, 0
         self._open.pop(flow_of(update.cause), None)  # it is better without them
 
     def apply_event(self, event: Event) -> None:
@@ -124,6 +137,7 @@ class Pruning:
     def _failed(self, attempt: _Attempt) -> None:
         """Nothing is learnt where another candidate became the best meanwhile, which was then the one to beat."""
         self._idle = 0
+        self._failures += 1
         removed = attempt.removed
         if attempt.best != self._last:
             return
@@ -136,18 +150,20 @@ class Pruning:
     def due(self) -> tuple[Passage, ...]:
         """What to take out of the best candidate now: nothing where no attempt is due."""
         best = self._best()
-        if best is None or self._open or self._idle < self._every:
+        every = max(1, self._every // AGAIN) if self._failures else self._every
+        if best is None or self._open or self._idle < every:
             return ()
         there = passages(best.artifact)
-        return next(self._waiting(there), None) or self._new(there)
+        found = next(self._waiting(there), None) or self._new(there, self._kept)
+        return found or (self._new(there, set()) if self._vary else ())
 
     def _waiting(self, there: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
         """Halves that failed as a whole, as far as they are still there."""
         return (half for half in self._halves if set(half) <= set(there))
 
-    def _new(self, there: Sequence[Passage]) -> tuple[Passage, ...]:
-        """Of the passages not found to help, those that the fewest reflections wrote, the latest ones first."""
-        stays = {*self._seed, *self._kept, *_firsts(there)}
+    def _new(self, there: Sequence[Passage], kept: AbstractSet[Passage]) -> tuple[Passage, ...]:
+        """Of the passages that are not ``kept``, those that the fewest reflections wrote, the latest ones first."""
+        stays = {*self._seed, *kept, *_firsts(there)}
         unknown = [passage for passage in reversed(there) if passage not in stays]
         least = min((self._support[passage] for passage in unknown), default=0)
         return tuple(passage for passage in unknown if self._support[passage] <= max(1, least))[:MOST]

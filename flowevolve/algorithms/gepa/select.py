@@ -21,7 +21,7 @@ from flowevolve.core.pool import Add, Candidate, Move, Update
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.stages import Head, Proposed, Selected
+from flowevolve.stages import Head, Proposed, Remeasuring, Selected
 
 
 class MergeSchedule:
@@ -93,7 +93,7 @@ class Cursors:
 
 class Plan(Record, kind="gepa.selected"):
     """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids, or one
-    parent without what is ``removed``.
+    parent without what is ``removed``, or one that is only measured ``again``.
     """
 
     parents: tuple[str, ...]
@@ -105,6 +105,7 @@ class Plan(Record, kind="gepa.selected"):
     batch: tuple[str, ...]
     version: int
     removed: tuple[Passage, ...] = ()
+    again: bool = False
 
 
 class Select:
@@ -126,6 +127,7 @@ class Select:
         train_ids: tuple[str, ...],
         head: Head | None = None,
         pruning: Pruning | None = None,
+        remeasuring: Remeasuring | None = None,
     ) -> None:
         """``head`` is what parents may start from where edits are merged; None where they are not. ``pruning`` says
         when to take something out of the best candidate; None: never.
@@ -140,12 +142,16 @@ class Select:
         self._rewrites = 0
         self._head = head
         self._pruning = pruning
+        self._remeasuring = remeasuring
         self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         plan = context.decide(self.plan_type, lambda: self._choose(context))
-        if plan.removed:
+        if plan.again:
+            parent = context.pool[plan.parents[0]]
+            yield Emit(Proposed(parent, (), ()), to="remeasure", version=plan.version, derives=plan.parents)
+        elif plan.removed:
             yield self._pruned(plan, context)
         elif plan.ancestor is None:
             if not context.pool.keeps(plan.parents[0]):  # a group that failed before the run was gone on with
@@ -167,6 +173,16 @@ class Select:
                 pass
 
     def _choose(self, context: StageContext) -> Plan:
+        best = None if self._remeasuring is None else self._remeasuring.due()
+        if best is not None:
+            return self.plan_type(
+                parents=(best.id,),
+                ancestor=None,
+                looked_for_merge=False,
+                batch=(),
+                version=context.pool.version,
+                again=True,
+            )
         removed = () if self._pruning is None else self._pruning.due()
         if removed:
             return self._choose_pruning(removed, context)
@@ -176,9 +192,11 @@ class Select:
     def _note(self, plan: Plan, flow: int) -> None:
         if self._pruning is not None:
             self._pruning.begin(flow, plan.removed)
+        if self._remeasuring is not None:
+            self._remeasuring.begin(flow, again=plan.again)
         if plan.looked_for_merge:
             self._schedule.due = False
-        if plan.removed:
+        if plan.removed or plan.again:
             return
         if plan.ancestor is not None:
             self._schedule.begin(flow)

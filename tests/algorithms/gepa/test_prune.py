@@ -16,7 +16,7 @@ from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.engine import Mode
 from flowevolve.llm.client.ensemble import Models
@@ -134,6 +134,33 @@ def test_what_is_left_of_a_half_is_tried_when_the_rest_of_it_is_gone() -> None:
     assert texts(pruning.due()) == ["e", "d"]
     best = Candidate("c2", Artifact({"prompt": "a\nb\nd"}), ("c1",), "reflect", 1)
     assert texts(pruning.due()) == ["d", "b"]
+
+
+def fail(pruning: Pruning, flow: int) -> list[str]:
+    """Take out what is due; it was no better so."""
+    removed = pruning.due()
+    pruning.begin(flow, removed)
+    pruning.apply_event(Event.of(0, 0.0, FlowClosed(flow)))
+    return texts(removed)
+
+
+def test_the_first_attempt_waits_longest() -> None:
+    best = Candidate("c1", Artifact({"prompt": "a\nb\nc"}), (), "reflect", 0)
+    pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=6)
+    due = [fail(pruning, flow) for flow in range(12)]
+    assert [flow for flow, removed in enumerate(due) if removed] == [6, 9]
+
+
+@pytest.mark.parametrize("vary", [False, True])
+def test_what_failed_is_tried_again_where_scores_vary(vary: bool) -> None:
+    best = Candidate("c1", Artifact({"prompt": "a\nb\nc"}), (), "reflect", 0)
+    pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=1)
+    if vary:
+        pruning.apply(Update(1, (Annotate("c1", {"measurements": 2}, {"e": 0.5}),), "0", 0.0))
+    pruning.begin(0, ())
+    tried = [fail(pruning, flow) for flow in range(1, 11)]
+    once = [["c", "b"], [], ["c"], [], ["b"], []]
+    assert tried == [*once, *([["c", "b"], [], ["c"], []] if vary else [[], [], [], []])]
 
 
 def test_lines_that_more_proposals_wrote_are_tried_later_also_where_reflections_are_aggregated() -> None:

@@ -296,7 +296,7 @@ SABOTAGES: Mapping[Callable[[Patch], None], tuple[Rule, int]] = {
     a_pause_holds_nothing_back: ("pause", 0),
     a_version_is_left_out: ("versions", 0),
     a_candidate_is_rejected_twice: ("statuses", 6),
-    a_gap_is_not_seen: ("gaps", 17),
+    a_gap_is_not_seen: ("gaps", 38),
     what_is_too_old_goes_on: ("gaps", 0),
     more_calls_are_sent_than_may_be: ("call limit", 2),
     work_is_begun_without_room: ("budget", 0),

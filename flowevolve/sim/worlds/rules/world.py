@@ -58,12 +58,14 @@ class RulesWorld(ParamsWorld):
         return self._answer(instruction, asked, rng)
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
+        kept = [rng.choice(said) for said, probability in self.said(instruction) if rng.random() < probability]
+        return write_answer(topic_of(asked), kept, rng) + playbook.citation(instruction, kept)
+
+    def said(self, instruction: str) -> Sequence[tuple[Sequence[Statement], float]]:
+        """What an instruction says on each subject, and how probable it is that an answer keeps one of these."""
         reading = read_instruction(playbook.without_preamble(instruction))
         subjects = {said[0].subject for said in reading.by_subject}
-        kept = [
-            rng.choice(said) for said in reading.by_subject if rng.random() < self._obedience(said, subjects, reading)
-        ]
-        return write_answer(topic_of(asked), kept, rng) + playbook.citation(instruction, kept)
+        return [(said, self._obedience(said, subjects, reading)) for said in reading.by_subject]
 
     def _obedience(self, said: Sequence[Statement], subjects: AbstractSet[str], reading: Reading) -> float:
         """How probable it is that what an instruction says on a subject is kept."""
