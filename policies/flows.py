@@ -27,6 +27,10 @@ class FixedFlows:
         return FlowLimit(self.flows, "as configured")
 
 
+LEAST_USEFUL = 0.7
+"""The share of edits that may not be overtaken, for more than one flow to be worth it where a validation is cheap."""
+
+
 @dataclass(frozen=True, slots=True)
 class AutoFlows:
     """As many as there is use for, and ``most`` where nothing says how many that are.
@@ -38,12 +42,15 @@ class AutoFlows:
     wait for each call that the server takes. In the opening there is one flow for each four calls that it takes, and
     for each two once the first group is validated.
 
+    With ``narrows`` there are the fewer the more edits of late came to nothing because another was there first.
+
     A limit is kept until another would be a quarter higher or lower.
     """
 
     most: int = 16
     rounds: float = 4.0
     scale: float = 1.0
+    narrows: bool = False
 
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
         wanted = min(self._bounds(facts), key=lambda each: each.flows)
@@ -60,9 +67,13 @@ class AutoFlows:
         if price and edit:
             ratio = price / edit
             opening = is_opening(facts.validated)
-            flows = max(2, min(2 * self.most, round(self.scale * ratio * (SHARE if opening else 1.0))))
+            useful = 1 - facts.overtaken if self.narrows else 1.0
+            least = 2 if useful > LEAST_USEFUL else 1
+            flows = round(self.scale * ratio * (SHARE if opening else 1.0) * useful**2)
+            flows = max(least, min(2 * self.most, flows))
             half = "; in the opening half as many" if opening else ""
-            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits{half}")]
+            vain = f"; of late {facts.overtaken:.0%} of the edits were overtaken" if useful < 1 else ""
+            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits{half}{vain}")]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
             bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))

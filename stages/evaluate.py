@@ -40,8 +40,8 @@ class Evaluate:
     racing: Racing = field(default_factory=NoRacing)
     acceptance: ValidationAcceptance = field(default_factory=Everything)
     parts: int = 1
-    """How many parts it is run in, one after the other, so that one that is losing ends with a part. The first
-    evaluation, which nothing can stop, is run in one.
+    """How many parts it is run in, one after the other, where what has begun can't be cancelled: then one that is
+    losing ends with a part. The first evaluation, which nothing can stop, is run in one.
     """
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -63,8 +63,9 @@ class Evaluate:
                     released = True
                     if beats(scores, standing.incumbent, prefix):
                         yield Emit(Released(candidate.scored({name: scores[name] for name in prefix})))
-                race = Race(order, len(prefix), scores, standing, self.acceptance)
-                self._stop_if_hopeless(candidate, race, context)
+                if len(scores) % self._size(order) == 0 or self.parts == 1:
+                    race = Race(order, len(prefix), scores, standing, self.acceptance)
+                    self._stop_if_hopeless(candidate, race, context)
         yield Emit(Evaluated(_scored(candidate, {name: found[name] for name in self.example_ids if name in found})))
 
     async def _run(
@@ -85,8 +86,12 @@ class Evaluate:
             return [(order[:prefix], prefix), (order[prefix:], 0)]
         if self.parts == 1 or self.standing() is None:
             return [(order, prefix)]
-        size = -(-len(order) // self.parts)
+        size = self._size(order)
         return [(order[start : start + size], size) for start in range(0, len(order), size)]
+
+    def _size(self, order: Sequence[str]) -> int:
+        """How many examples a part has, but for the last one."""
+        return -(-len(order) // self.parts)
 
     def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
         reason = self.racing.hopeless(race)

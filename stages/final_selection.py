@@ -16,6 +16,8 @@ from itertools import islice
 from statistics import fmean
 from typing import Literal
 
+import anyio
+
 from flowevolve._util.errors import TaskFailedError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.tasks import run_all
@@ -37,6 +39,7 @@ LEAST = 2
 """The fewest finalists that there has to be room for."""
 ROUNDS = 3
 """In how many rounds the finalists are run at most; after each, those that are behind are left out."""
+NO_TIME = "the run ended before the finalists were run on fresh examples; a higher drain_seconds leaves more time"
 Split = Literal["train", "val"]
 Scores = dict[str, list[float]]
 """By the candidate's id, on the fresh examples in the order in which they are run."""
@@ -117,7 +120,12 @@ class FinalSelection:
         order = context.random.sample(ids, min(examples, len(ids)))
         if len(order) < ROUND:
             return
-        await self._compare(finalists, order, split, rollouts, context)
+        try:
+            await self._compare(finalists, order, split, rollouts, context)
+        except anyio.get_cancelled_exc_class():
+            if self.chosen is None:
+                context.log("winner.not_chosen", finalists=[each.id for each in finalists], reason=NO_TIME)
+            raise
 
     def _fresh(self) -> tuple[list[str], Split]:
         """Examples, by their ids, that no candidates were compared on as a whole; or else those of validation."""

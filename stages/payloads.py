@@ -47,6 +47,8 @@ class Proposed:
     """Where the batch comes from; a merged candidate is screened on validation examples."""
     origin: Artifact | None = None
     """What it was made from, where that may be gone from the pool by the time it is needed."""
+    scores: tuple[float, ...] = ()
+    """Its own scores on the batch, as far as it was run there."""
 
 
 @payload

@@ -1,6 +1,6 @@
-"""rebase: an edit is made again on the best candidate there is, as it is about to be validated.
+"""rebase: an edit of what is no longer the best candidate is made again on the one that is, before it is validated.
 
-It is the form of group commit for those who have no model to merge edits with: they are validated one at a time.
+It is for edits that are validated one at a time, while others are made.
 """
 
 from __future__ import annotations
@@ -10,55 +10,76 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.context import StageContext
+from flowevolve.core.budget import Cost, OverBudgetError
+from flowevolve.core.context import PoolReader, StageContext
+from flowevolve.core.discard_reasons import OVERTAKEN
 from flowevolve.core.graph import Discard, Emit, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.stages.line_edits import edit_again
 from flowevolve.stages.payloads import Proposed
+from flowevolve.stages.rollouts import Rollouts
 
 OPERATOR = "rebase"
 
 
 class Rebased(Record, kind="candidate.rebased"):
-    """Onto which candidate an edit was rebased; None where it was validated as it is."""
+    """Onto which candidate an edit was rebased, None where it was validated as it is, and whether it was a new one."""
 
     head: str | None
+    is_new: bool = True
 
 
 @dataclass(frozen=True)
 class Rebase:
-    """Rebases an edit onto the best candidate, which ``best`` gives, and hands it to ``evaluate``.
+    """Rebases an edit whose parent was the best candidate, and is so no longer, and hands it to ``evaluate``.
 
-    A component that the edit left alone is the best candidate's. One that it changed is made again line by line, or,
-    where it was written anew, is taken as it is. An edit that the best candidate has already is discarded. What has no
-    single parent, such as a merge, stays as it is.
+    ``best`` gives the candidate that is the best one now, and ``was_best`` says whether one was at a version of the
+    pool. A component that the edit left alone is the best candidate's, and one that it changed is made again line by
+    line. Where that can't be done, as it was written anew, the best candidate is run on the edit's minibatch, and
+    unless the edit does better there, it is discarded; where the budget has no room for this and for the ``price`` of a
+    validation in rollouts, it is validated untested. What the best candidate has already, or what another edit came
+    to meanwhile, is discarded, too. All else stays as it is: an edit of another parent, and a merge of several.
     """
 
     best: Callable[[], Candidate | None]
+    was_best: Callable[[str, int], bool]
     evaluate: StageFunction
+    rollouts: Rollouts
+    price: int
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         proposed = item.expect(Proposed)
-        name = context.decide(Rebased, lambda: Rebased(head=self._head(proposed.candidate))).head
+        rebased = context.decide(Rebased, lambda: self._onto(proposed.candidate, context))
+        if not rebased.is_new:
+            raise Discard(OVERTAKEN)
         derives = item.derives
-        if name is not None and context.pool.keeps(name):
-            candidate = self._rebased(proposed.candidate, context.pool[name], item, context)
-            proposed, derives = replace(proposed, candidate=candidate), (name,)
+        if rebased.head is not None and context.pool.keeps(rebased.head):
+            head = context.pool[rebased.head]
+            candidate = self._rebased(proposed.candidate, head, item, context)
+            if candidate is proposed.candidate and not await self._beats(head, proposed, context):
+                raise Discard(OVERTAKEN)
+            proposed, derives = replace(proposed, candidate=candidate), (head.id,)
         async with aclosing(self.evaluate(replace(item, payload=proposed, derives=derives), context)) as emissions:
             async for emission in emissions:
                 yield emission
 
-    def _head(self, candidate: Candidate) -> str | None:
+    def _onto(self, candidate: Candidate, context: StageContext) -> Rebased:
         best = self.best()
-        return None if best is None or len(candidate.parents) != 1 or best.id in candidate.parents else best.id
+        if best is None or len(candidate.parents) != 1:
+            return Rebased(head=None)
+        if entered_since(candidate.artifact, candidate.born, context.pool):
+            return Rebased(head=None, is_new=False)
+        (parent,) = candidate.parents
+        overtaken = best.id != parent and self.was_best(parent, candidate.born)
+        return Rebased(head=best.id if overtaken else None)
 
     def _rebased(self, edit: Candidate, head: Candidate, item: Item[object], context: StageContext) -> Candidate:
         origin = context.pool[edit.parents[0]].artifact
         artifact = _made_again(origin, edit.artifact, head.artifact)
         if artifact == head.artifact:
-            raise Discard("nothing new")
+            raise Discard(OVERTAKEN)
         if artifact == edit.artifact:
             return edit
         candidate = context.propose(
@@ -66,6 +87,22 @@ class Rebase:
         )
         context.reject(edit, f"rebased as {candidate.id}")
         return candidate
+
+    async def _beats(self, head: Candidate, edit: Proposed, context: StageContext) -> bool:
+        """Whether an edit does better than the head on the edit's minibatch, as far as there is room to tell."""
+        if not edit.scores:
+            return True
+        try:
+            with context.reserved(Cost(rollouts=self.price)):
+                ran = await self.rollouts.run(head, edit.batch, edit.split, context)
+        except OverBudgetError:
+            return True
+        return sum(edit.scores) > sum(rollout.score.value for rollout in ran)
+
+
+def entered_since(artifact: Artifact, version: int, pool: PoolReader) -> bool:
+    """Whether a candidate with just these texts has entered the pool since this version."""
+    return any(each.artifact == artifact for update in pool.updates_between(version) for each in update.added())
 
 
 def _made_again(origin: Artifact, edited: Artifact, head: Artifact) -> Artifact:

@@ -38,7 +38,7 @@ class Screen:
         )
         if not accepted:
             raise Discard("not better on its minibatch")
-        yield Emit(replace(proposed, baseline=baseline))
+        yield Emit(replace(proposed, baseline=baseline, scores=_scores(rollouts)))
 
     async def decide(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext

@@ -37,7 +37,7 @@ def may_be_run(case: Case) -> bool:
     try:
         for life in range(len(case.lives)):
             plan = plan_of(case, life)
-            check_gathering(plan.algorithm.graph(), flows_of(plan.config), plan.config.algorithm.mode)
+            check_gathering(plan.algorithm.graph(), flows_of(plan.config, plan.algorithm), plan.config.algorithm.mode)
     except InputError:
         return False
     return True

@@ -19,7 +19,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
-from flowevolve.core.policies import NoRacing, Racing, Speculation
+from flowevolve.core.policies import FlowBound, NoRacing, Racing, Speculation
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.task import Task
@@ -176,6 +176,8 @@ class Algorithm(Generic[ConfigT_co]):
     staleness: str = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
+    flow_bound: FlowBound | None = None
+    """What decides how many flows are open where the configuration says ``auto``, if not what usually does."""
 
     def __init__(self, task: Task, config: ConfigT_co, tuning: Tuning) -> None:
         """Raises:

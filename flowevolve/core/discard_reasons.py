@@ -9,6 +9,8 @@ NO_TRACE = "no trace of component"
 """How the reason begins where no rollout names the component that is to be written anew."""
 ROLLOUTS_FAILED = "every rollout failed"
 """How the reason begins where there is nothing to learn from, as no rollout worked."""
+OVERTAKEN = "another edit was there first"
+"""An edit was made beside another one that did the same, or that did better on what this one was made for."""
 NO_REPLY = "llm:"
 """How the reason begins where a call failed for good."""
 

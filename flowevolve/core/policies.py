@@ -72,6 +72,8 @@ class FlowFacts:
     """How many items some stage waits for until it begins; 1 if none waits."""
     validated: int
     """How many validations have ended since the run began, that of the start included."""
+    overtaken: float = 0.0
+    """The share of edits of late that came to nothing, as one that was made beside them was there first."""
 
 
 @dataclass(frozen=True, slots=True)

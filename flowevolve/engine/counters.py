@@ -14,10 +14,11 @@ from itertools import takewhile
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
-from flowevolve.core.discard_reasons import UNCHANGED, in_vain
+from flowevolve.core.discard_reasons import OVERTAKEN, UNCHANGED, in_vain
 from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateProposed,
+    CandidateRejected,
     FlowLimitChanged,
     ItemDone,
     ItemSent,
@@ -41,6 +42,12 @@ from flowevolve.core.pool import DEFAULT_POOL
 
 _EARLY = "Released"
 """The payload of an item that is handed on ahead of a result. It is not counted: the result will be."""
+
+
+MEMORY = 0.9
+"""By what earlier edits count for less with each group that leaves."""
+ALONE = 0.25
+"""The weight of an edit that no other was made beside: nothing could have overtaken it."""
 
 
 class Gauge:
@@ -197,6 +204,10 @@ class RunCounters:
         """The last batches of each stage that has a policy for the size of its batches, oldest first."""
         self._departed = {stage.name: Cost() for stage in graph.stages if stage.departs is not None}
         """What the stages before each of these had spent when items last left it together."""
+        self._waited, self._overtaken = 2.0, 0.0
+        """How many edits left for validation and how many were overtaken, the latest with the more weight. It begins
+        as if two had not been overtaken.
+        """
         self.refused: BudgetRefused | None = None
         """The last work that had no room in the budget."""
         self.flow_limit: FlowLimit | None = None
@@ -228,7 +239,10 @@ class RunCounters:
                 if stage in self.batches:
                     self._gathered[items[0]] = len(items)
                 if stage in self._departed:
+                    self._count_departed(len(items))
                     self._departed[stage] = self._spent_before(stage)
+            case CandidateRejected(reason=reason) if reason == OVERTAKEN:
+                self._overtaken += 1
             case ItemDone() as done if done.stage in self.stages:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
@@ -253,6 +267,11 @@ class RunCounters:
         """How often what was written was what there was before."""
         return sum(counts.reasons[UNCHANGED] for counts in self.stages.values())
 
+    @property
+    def overtaken(self) -> float:
+        """The share of edits of late that came to nothing, as another was there first."""
+        return min(1.0, self._overtaken / self._waited)
+
     def since_departure(self, stage: str) -> Cost:
         """What the stages before this one have spent since items last left it together."""
         return self._spent_before(stage).less(self._departed[stage])
@@ -261,6 +280,11 @@ class RunCounters:
         """What a stage has spent on an item, on average; nothing while none has ended."""
         counts, ended = self.stages[stage], self.stages[stage].ended
         return Cost(rollouts=counts.rollouts // ended, tokens=counts.tokens // ended) if ended else Cost()
+
+    def _count_departed(self, edits: int) -> None:
+        weight = ALONE if self.flow_limit is not None and self.flow_limit.flows == 1 else 1.0
+        self._waited = weight * edits + MEMORY**weight * self._waited
+        self._overtaken *= MEMORY**weight
 
     def _spent_before(self, stage: str) -> Cost:
         earlier = takewhile(lambda name: name != stage, self.stages)

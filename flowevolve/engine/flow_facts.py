@@ -28,6 +28,7 @@ def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Co
         call_limit=call_limit,
         gathered=max(stage.gather for stage in graph.stages if stage.departs is None),
         validated=_validated(graph, counters),
+        overtaken=counters.overtaken,
     )
 
 

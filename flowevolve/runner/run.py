@@ -249,7 +249,7 @@ async def _opened(
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=flows_of(config),
+            max_in_flight=flows_of(config, plan.algorithm),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -292,7 +292,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     """
     plan = make_plan(config, ProvidedObjects(task))
     with modules_beside(config):
-        check_gathering(plan.algorithm.graph(), flows_of(config), config.algorithm.mode)
+        check_gathering(plan.algorithm.graph(), flows_of(config, plan.algorithm), config.algorithm.mode)
         make_allocation(config)
         await _start(plan)
         if starts_vllm(config):
@@ -311,12 +311,14 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     return plan.task
 
 
-def flows_of(config: Config) -> int | FlowBound:
+def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
     if section.mode == "sync":
         return section.width
-    return AutoFlows(scale=AIMS[section.aim]) if section.max_in_flight == "auto" else section.max_in_flight
+    if section.max_in_flight != "auto":
+        return section.max_in_flight
+    return algorithm.flow_bound or AutoFlows(scale=AIMS[section.aim])
 
 
 async def _start(plan: Plan) -> Start | None:

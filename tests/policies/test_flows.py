@@ -67,6 +67,15 @@ def test_a_small_budget_gets_few_flows_so_that_they_can_learn_from_each_other() 
     assert AUTO.limit(facts(100, 1200, affordable=1), None).flows == 1
 
 
+@pytest.mark.parametrize(("overtaken", "flows"), [(0.0, 12), (0.5, 3), (0.9, 1)])
+def test_edits_that_overtake_each_other_leave_fewer_flows_where_it_narrows(overtaken: float, flows: int) -> None:
+    known = replace(facts(100, 1200), overtaken=overtaken)
+    limit = AutoFlows(narrows=True).limit(known, None)
+    assert limit.flows == flows
+    assert ("were overtaken" in limit.reason) is (overtaken > 0)
+    assert AUTO.limit(known, None).flows == 12
+
+
 def test_a_server_that_takes_few_calls_gets_few_flows() -> None:
     limit = AUTO.limit(facts(100, 1200, call_limit=2), None)
     assert (limit.flows, limit.reason) == (4, "the server takes 2 calls at a time")

@@ -122,6 +122,15 @@ def name_of(algorithm: Ending) -> str:
     return best.artifact["prompt"]
 
 
+def test_that_there_was_no_time_for_it_is_said() -> None:
+    algorithm = Ending()
+    _, facts = ended(algorithm, budget=fe.Budget(seconds=0.5), drain_seconds=0)
+    assert algorithm.final.chosen is None
+    (said,) = events_of(facts, "winner.not_chosen")
+    assert "the run ended before the finalists were run" in str(said.data["reason"])
+    assert not events_of(ended(Ending())[1], "winner.not_chosen")
+
+
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_who_was_lucky_in_validation_loses_to_who_is_better_on_fresh_examples(mode: str) -> None:
     algorithm = Ending()

@@ -91,6 +91,7 @@ class Grouping(fe.Algorithm):
     passes: Sequence[bool] = ()
     on_head: bool = False
     most_characters: int = 40_000
+    asks: bool = True
     delay: float = 0.0
     departs: Departure = field(default_factory=AtOnce)
     ways: Mapping[Way, float] = field(default_factory=lambda: {"model": 1.0})
@@ -112,7 +113,7 @@ class Grouping(fe.Algorithm):
         self.head.apply_event(event)
 
     def graph(self) -> Graph:
-        group = GroupCommit(self.head, self.most_characters)
+        group = GroupCommit(self.head, self.most_characters, self.asks)
         return Graph(
             (
                 Stage("start", self._start, ("group",)),
@@ -195,9 +196,9 @@ def test_a_reply_that_can_not_be_read_is_asked_for_once_more() -> None:
 
 
 @pytest.mark.parametrize("merger", [Merger(broken=9), Merger(refuses=True)])
-def test_where_no_merge_can_be_had_one_edit_is_taken_as_it_is(merger: Merger) -> None:
+def test_where_no_merge_can_be_had_new_texts_are_validated_as_they_are(merger: Merger) -> None:
     texts, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}]), merger)
-    assert texts == [{"a": "one", "b": "seed b"}]
+    assert sorted(text["a"] for text in texts) == ["one", "two"]
     (failed,) = events_of(facts, "merge.failed")
     assert failed.data["texts"] == 2
 
@@ -242,6 +243,39 @@ def ways(facts: list[Fact]) -> list[object]:
 def test_edits_that_a_merge_takes_nothing_of_are_made_again_line_by_line() -> None:
     texts, _ = grouped(Grouping(lines("one", "two")), TakesNothingOver())
     assert texts == [{"a": "seed a\ntwo\none", "b": "seed b"}]
+
+
+class SaysSomethingElse(Merger):
+    """Answers with a text that has nothing of the edits."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        return ChatReply(fence("Think step by step."), Usage(100, 10))
+
+
+def test_a_merge_without_anything_of_the_edits_is_none() -> None:
+    texts, facts = grouped(Grouping(lines("one", "two")), SaysSomethingElse())
+    assert texts == [{"a": "seed a\ntwo\none", "b": "seed b"}]
+    (failed,) = events_of(facts, "merge.failed")
+    assert "nothing of what the edits added" in str(failed.data["reason"])
+
+
+def test_of_edits_to_the_same_text_one_is_taken_and_no_model_asked() -> None:
+    merger = Merger()
+    algorithm = Grouping([{"a": "one"}, {"a": "one"}])
+    texts, facts = grouped(algorithm, merger)
+    assert texts == [{"a": "one", "b": "seed b"}]
+    assert not merger.prompts
+    reasons = [str(event.data["reason"]) for event in events_of(facts, "candidate.rejected")]
+    assert sorted(reasons) == ["another edit was there first", "merged into c1-2"]
+    assert algorithm.head.success["model"] < 1.0  # nothing was merged
+
+
+def test_without_a_model_what_can_not_be_made_again_by_lines_goes_on_as_it_is() -> None:
+    merger = Merger()
+    edits = [*lines("one", "two"), {"a": "something new"}]
+    texts, _ = grouped(Grouping(edits, ways={"lines": 1.0}, asks=False), merger)
+    assert sorted(text["a"] for text in texts) == ["seed a\ntwo\none", "something new"]
+    assert not merger.prompts
 
 
 def test_line_by_line_no_model_is_asked_but_for_new_texts() -> None:

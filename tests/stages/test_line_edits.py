@@ -44,6 +44,35 @@ def test_what_changed_changes_again(before: str, after: str, current: str, again
     assert edit_again(before, after, current) == again
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "current", "again"),
+    [
+        ("Do it.", "Do it. Be kind.", "Do it. Be brief.", "Do it. Be brief. Be kind."),
+        ("Do it.", "Do it. Be kind.", "Do it. Be kind. Be brief.", "Do it. Be kind. Be brief."),
+        ("Do it well now.", "Do it very well now.", "Do it well right now.", "Do it very well right now."),
+        ("Do it well now.", "Do it now.", "Please Do it well now.", "Please Do it now."),
+        ("Name two files.", "Name all files.", "Name two big files.", "Name all big files."),
+        ("Use one word for it.", "Use two words for it.", "Use one short word for it.", None),
+        ("a\nb\nc\nd", "d\nc\nb\na\ne", "a\nb\nc\nd\nf", "a\nb\nc\nd\nf\ne"),
+        ("a\nb\nc\nd", "e\nd\nc\nb", "b\na\nf\nc\nd\n", "b\nf\nc\nd\ne\n"),
+    ],
+    ids=[
+        "added",
+        "there already",
+        "inside",
+        "taken out",
+        "changed",
+        "the same words",
+        "another order",
+        "out of another order",
+    ],
+)
+def test_where_lines_do_not_stay_it_goes_by_words_or_by_lines_in_any_order(
+    before: str, after: str, current: str, again: str | None
+) -> None:
+    assert edit_again(before, after, current) == again
+
+
 def test_a_new_text_is_no_edit() -> None:
     assert edit_again("a\nb\nc", "x\ny\nz", "a\nb\nd") is None
     assert edit_again("a\nb\nc", "x\ny\nz", "a\nb\nc") == "x\ny\nz"

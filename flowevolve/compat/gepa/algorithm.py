@@ -28,15 +28,27 @@ from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateRejected, FlowClosed, ItemDone
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph, Stage, committing
-from flowevolve.core.policies import NoRacing
+from flowevolve.core.policies import NoRacing, Waiting
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
 from flowevolve.policies.departure import Balance
+from flowevolve.policies.flows import AutoFlows
 from flowevolve.policies.racing import Confidence
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.group_commit import GroupCommit, Head, Way
 from flowevolve.stages.rebase import Rebase
 from flowevolve.stages.repair import Repair
+
+
+@dataclass(frozen=True)
+class GroupsOrEach:
+    """Edits that are merged leave as ``groups`` says. Single ones leave as soon as the one before is validated."""
+
+    head: Head
+    groups: Balance
+
+    def leaves(self, waiting: Waiting) -> bool:
+        return not waiting.downstream if self.head.way() == "each" else self.groups.leaves(waiting)
 
 
 class AdapterTask:
@@ -58,11 +70,19 @@ class AdapterTask:
 
 WAYS: Mapping[Way, float] = {"lines": 1.0, "model": 1.0, "each": 1.0}
 """Line by line first: it costs nothing, and nobody knows how a user's own model takes to a prompt for merging."""
-RACING = Confidence(delta=0.2, least=5)
-"""A validation that is losing is stopped between its halves: calls of an adapter that were begun can't be cancelled."""
+LEAST_MERGING = 0.3
+"""Where groups succeed less often, single edits are validated, as in gepa."""
+FLOWS = AutoFlows(rounds=2.0, scale=1.2, narrows=True)
+"""A fifth more than elsewhere, as a flow stays open while its edit waits for others, and fewer where they overtake each
+other. A chain of two rounds is enough for the last calls: groups pay for fewer validations than single edits.
+"""
+LOSING = 0.2
+"""With which chance to err a group is stopped that is losing after the first half of its validation. It is not stopped
+before, as calls of an adapter that were begun can't be cancelled.
+"""
 ValidationForm = Literal["each", "rebased", "groups"]
 """What is validated: each edit as it is, as gepa does; each one rebased onto the best candidate, one at a time; or
-groups of edits that the reflection model merges, one at a time.
+merged groups of edits, one at a time.
 """
 
 
@@ -86,6 +106,8 @@ class Parts:
     reserved: int
     """Metric calls set aside for an iteration that begins, where ``max_metric_calls`` is given."""
     validation: ValidationForm
+    asks: bool
+    """Whether there is a reflection model that can be asked to merge edits."""
 
 
 class AdapterGEPA(GEPA):
@@ -101,7 +123,9 @@ class AdapterGEPA(GEPA):
         self._iterations = AdapterSelect(
             parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures
         )
-        self._merged_onto = Head(self._archive.best, WAYS, optimistic=False)
+        self.flow_bound = None if parts.validation == "each" else FLOWS
+        ways = {way: rate for way, rate in WAYS.items() if parts.asks or way != "model"}
+        self._merged_onto = Head(self._archive.best, ways, optimistic=False, least=LEAST_MERGING)
         self.archives = (
             self._archive, parts.mirror, self._merged_onto, *([] if parts.merger is None else [parts.merger])
         )  # fmt: skip
@@ -126,21 +150,27 @@ class AdapterGEPA(GEPA):
         )
         components = parts.failures.of("module_selector")(parts.components)
         propose = AdapterPropose(
-            parts.adapter, components, parts.writer, parts.train, mirror, skip_perfect=parts.skip_perfect
+            parts.adapter,
+            components,
+            parts.writer,
+            parts.train,
+            mirror,
+            skip_perfect=parts.skip_perfect,
+            drops_overtaken=parts.validation != "each",
         )
         criterion = Forgiving(parts.criterion, parts.failures)
         screen = AdapterScreen(rollouts, StrictImprovement(), criterion, parts.train, mirror)
-        grouping, evaluate = self._validating(
-            AdapterEvaluate(
-                rollouts,
-                val_ids,
-                self._order_of_validation,
-                self._archive.standing,
-                racing=NoRacing() if parts.validation == "each" else RACING,
-                mirror=mirror,
-                parts=1 if parts.validation == "each" else 2,
-            )
+        halves = parts.validation != "each"
+        evaluate = AdapterEvaluate(
+            rollouts,
+            val_ids,
+            self._order_of_validation,
+            self._archive.standing,
+            racing=Confidence(LOSING, least=-(-len(val_ids) // 2)) if halves else NoRacing(),
+            mirror=mirror,
+            parts=2 if halves else 1,
         )
+        grouping, validating = self._validating(evaluate, rollouts)
         after_screen = (*(stage.name for stage in grouping), "evaluate")
         update = AdapterUpdate(
             self._archive.standing, mirror=mirror, policy=parts.policy, val=parts.val, adapter=parts.adapter
@@ -153,7 +183,7 @@ class AdapterGEPA(GEPA):
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", screen, *after_screen, repair_to="screen"),
                 *grouping,
-                evaluate,
+                validating,
                 committing("update", update),
             ),
             entry="select",
@@ -161,18 +191,18 @@ class AdapterGEPA(GEPA):
             validation=None if parts.validation == "each" else after_screen[0],
         )
 
-    def _validating(self, evaluate: AdapterEvaluate) -> tuple[tuple[Stage, ...], Stage]:
+    def _validating(self, evaluate: AdapterEvaluate, rollouts: AdapterRollouts) -> tuple[tuple[Stage, ...], Stage]:
         """The stages from edits that passed their minibatches to scores."""
-        match self._parts.validation:
-            case "each":
-                return (), self._workers.stage("evaluate", evaluate, "update", repair_to="screen")
-            case "rebased":
-                return (), Stage("evaluate", Rebase(self._archive.best, evaluate), ("update",), workers=1)
-            case "groups":
-                commit = GroupCommit(self._merged_onto)
-                waiting = Stage("group", commit, ("evaluate",), workers=1, gather=32)
-                departing = replace(waiting, departs=Balance(self.config.balance, after=1))
-                return (departing,), Stage("evaluate", evaluate, ("update",), workers=1)
+        head = self._merged_onto
+        if self._parts.validation == "each":
+            return (), self._workers.stage("evaluate", evaluate, "update", repair_to="screen")
+        rebase = Rebase(self._archive.best, head.was_best, evaluate, rollouts, price=len(self.task.data.val))
+        validating = Stage("evaluate", rebase, ("update",), workers=1)
+        if self._parts.validation == "rebased":
+            return (), validating
+        commit = GroupCommit(head, asks=self._parts.asks, least=2)
+        departs = GroupsOrEach(head, Balance(self.config.balance, after=1))
+        return (replace(Stage("group", commit, ("evaluate",), workers=1, gather=32), departs=departs),), validating
 
     def _order_of_validation(self) -> Sequence[str]:
         """What gepa's policy says; while it has no state to look at, everything, or what it says for the seed."""

@@ -213,7 +213,8 @@ def optimize(
         failures=Failures(mirror, logger, raising=raise_on_exception),
         skip_perfect=skip_perfect_score,
         reserved=1 if as_gepa else 2 * (reflection_minibatch_size or 3),
-        validation="each" if as_gepa else "groups" if isinstance(writer, ByPrompt) and not use_merge else "rebased",
+        validation="each" if as_gepa else "rebased" if use_merge else "groups",
+        asks=isinstance(writer, ByPrompt),
     )
     task = AdapterTask(type(threads.adapter).__name__, seed_artifact, Dataset(train.all(), val.all()))
     config = make_config(
@@ -232,5 +233,8 @@ def optimize(
 
 
 def _chunk(validation: int, minibatch: int, concurrency: int) -> int | None:
-    """How many examples a call of the adapter gets at most, which is a whole minibatch at least; None: all."""
-    return None if concurrency == 1 else max(minibatch, -(-validation // concurrency))
+    """How many examples a call of the adapter gets at most, which is a whole minibatch at least; None: all.
+
+    A validation is run in two halves, each in as many calls as may be made at a time.
+    """
+    return None if concurrency == 1 else max(minibatch, -(-validation // (2 * concurrency)))

@@ -20,14 +20,18 @@ from flowevolve.compat.gepa.rollouts import AdapterRollout, joined
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.discard_reasons import OVERTAKEN
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError
 from flowevolve.core.payload_kinds import payload
+from flowevolve.core.policies import Race
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.stages.evaluate import Evaluate
+from flowevolve.stages.group_commit import OPERATORS
 from flowevolve.stages.payloads import Evaluated, Proposed, Rolled
+from flowevolve.stages.rebase import entered_since
 from flowevolve.stages.screen import Screen
 from flowevolve.stages.update import Update
 
@@ -45,7 +49,7 @@ class AdapterPropose:
 
     def __init__(
         self, adapter: AdapterThreads, components: ReflectionComponentSelector, writer: Writer, train: Examples,
-        mirror: Mirror, *, skip_perfect: bool,
+        mirror: Mirror, *, skip_perfect: bool, drops_overtaken: bool,
     ) -> None:  # fmt: skip
         self._adapter = adapter
         self._components = components
@@ -53,6 +57,7 @@ class AdapterPropose:
         self._train = train
         self._mirror = mirror
         self._skip_perfect = skip_perfect
+        self._drops_overtaken = drops_overtaken
         self._worked = False
         self._failures = 0
 
@@ -69,6 +74,8 @@ class AdapterPropose:
         context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
         candidate = context.propose(artifact, parents=[parent], operator="reflect", born=item.version)
+        if self._drops_overtaken and entered_since(artifact, item.version, context.pool):
+            raise Discard(OVERTAKEN)
         self._tell_proposed(texts, rolled, item)
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
         yield Emit(Reflected(candidate, rolled.selected.batch, baseline, before=batch), derives=(parent.id,))
@@ -277,6 +284,11 @@ class AdapterEvaluate(Evaluate):
                 if isinstance(emission.payload, Evaluated):
                     self.mirror.note(context.decide(Validated, validated))
                 yield emission
+
+    def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
+        """Single edits are validated whole, as in gepa: one that does not beat the best may be the best somewhere."""
+        if candidate.operator in OPERATORS.values():
+            super()._stop_if_hopeless(candidate, race, context)
 
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
