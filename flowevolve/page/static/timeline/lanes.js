@@ -137,8 +137,8 @@ function packed(data, places, isCall) {
   const free = [];
   const rows = [];
   for (const at of order) {
-    let place = free.findIndex((end) => end <= begins[at]);
-    if (place < 0) place = free.push(0) - 1;
+    let place = 0;
+    while (place < free.length && free[place] > begins[at]) place++;
     free[place] = ends[at];
     (rows[place] ??= []).push(at);
   }
