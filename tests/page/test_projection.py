@@ -80,13 +80,15 @@ def test_spans_are_the_work_that_the_stages_report(tables: Tables, result: Resul
     assert [stage.stage for stage in tables.of(StageRow)] == list(result.report.stages)
 
 
-def test_a_worker_has_one_item_at_a_time(tables: Tables) -> None:
+def test_a_worker_has_one_item_at_a_time(tables: Tables, result: Result) -> None:
     last: dict[tuple[str, int | None], float] = {}
     for span in sorted(
         (each for each in tables.of(SpanRow) if each.taken is not None), key=lambda each: each.taken or 0
     ):
         assert last.get((span.stage, span.worker), 0.0) <= (span.taken or 0) <= (span.done or 0)
         last[span.stage, span.worker] = span.done or 0
+    for name, stage in result.report.stages.items():
+        assert all((worker or 0) < stage.workers for each, worker in last if each == name)
 
 
 def test_candidates_and_scores_are_those_of_an_export(tables: Tables, directory: Path) -> None:
