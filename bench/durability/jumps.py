@@ -30,8 +30,8 @@ SHORTEST, LONGEST = HOUR, 9000 * DAY
 PAUSES = 0.5, 2.5
 """Seconds from one jump to the next. A process sees a jump within a second."""
 KILLED = ("gepa", "ace", "gepa in lockstep")
-"""None of them starts programs: a thread that waits for one to end sleeps, and libfaketime 0.9.10 shifts the deadlines of
-Python's sleeps with the time of day, though they go by the other clock.
+"""None of them starts programs: a thread that waits for one to end sleeps, and libfaketime 0.9.10 shifts the deadlines
+of Python's sleeps with the time of day, though they go by the other clock.
 """
 BUDGET_SECONDS, LIVES, LIFE_SECONDS = 20, 3, 6.0
 """Of the run with a budget in time: its budget, its processes, and how long each lives that is killed."""
