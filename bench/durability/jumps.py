@@ -21,6 +21,7 @@ from time import perf_counter
 from bench.durability.audit import faults_at_the_end
 from bench.durability.counts import Counts
 from bench.durability.kills import kill_often
+from bench.durability.moments import events_in
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT
@@ -77,7 +78,9 @@ def _keep_to_a_budget_in_time(folder: Path, environment: Mapping[str, str], done
     with server_process(Path(os.devnull)) as url:
         write_config(config, url, {**SETTINGS, "budget": {"seconds": BUDGET_SECONDS}, "drain_seconds": 5})
         for life in range(LIVES):
-            what = ["resume", str(out)] if (out / JOURNAL).exists() else ["run", str(config), "--out", str(out)]
+            if events_in(out / JOURNAL) == 0:  # it was killed before it had begun
+                shutil.rmtree(out, ignore_errors=True)
+            what = ["resume", str(out)] if out.exists() else ["run", str(config), "--out", str(out)]
             began = perf_counter()
             code = _live([*COMMAND, *what], environment, LIFE_SECONDS if life < LIVES - 1 else None)
             done.lived += perf_counter() - began
