@@ -21,6 +21,7 @@ from time import perf_counter
 from bench.durability.audit import faults_at_the_end
 from bench.durability.counts import Counts
 from bench.durability.kills import kill_often
+from bench.durability.moments import events_in
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT
@@ -30,8 +31,8 @@ SHORTEST, LONGEST = HOUR, 9000 * DAY
 PAUSES = 0.5, 2.5
 """Seconds from one jump to the next. A process sees a jump within a second."""
 KILLED = ("gepa", "ace", "gepa in lockstep")
-"""None of them starts programs: a thread that waits for one to end sleeps, and libfaketime 0.9.10 shifts the deadlines of
-Python's sleeps with the time of day, though they go by the other clock.
+"""None of them starts programs: a thread that waits for one to end sleeps, and libfaketime 0.9.10 shifts the deadlines
+of Python's sleeps with the time of day, though they go by the other clock.
 """
 BUDGET_SECONDS, LIVES, LIFE_SECONDS = 20, 3, 6.0
 """Of the run with a budget in time: its budget, its processes, and how long each lives that is killed."""
@@ -77,7 +78,9 @@ def _keep_to_a_budget_in_time(folder: Path, environment: Mapping[str, str], done
     with server_process(Path(os.devnull)) as url:
         write_config(config, url, {**SETTINGS, "budget": {"seconds": BUDGET_SECONDS}, "drain_seconds": 5})
         for life in range(LIVES):
-            what = ["resume", str(out)] if (out / JOURNAL).exists() else ["run", str(config), "--out", str(out)]
+            if events_in(out / JOURNAL) == 0:  # it was killed before it had begun
+                shutil.rmtree(out, ignore_errors=True)
+            what = ["resume", str(out)] if out.exists() else ["run", str(config), "--out", str(out)]
             began = perf_counter()
             code = _live([*COMMAND, *what], environment, LIFE_SECONDS if life < LIVES - 1 else None)
             done.lived += perf_counter() - began
