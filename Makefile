@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-vllm check docs \
+.PHONY: help setup sandbox browser demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-vllm check docs \
 	format bench bench-page clean
 
 help: ## list these commands
@@ -32,12 +32,15 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 	$(BIN)/python examples/real/run.py
 
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
-	tools/install_bubblewrap.sh
+	tools/install_package.sh bwrap bubblewrap
 
-test: setup sandbox ## run the tests, each in its short form (about five minutes on two cores)
+browser: ## install Chromium if it is missing, in which tests look at the page (in the same way)
+	tools/install_package.sh chromium chromium
+
+test: setup sandbox browser ## run the tests, each in its short form (about eight minutes on two cores)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
+test-long: setup sandbox browser ## the same in their long forms: many examples, every place to interrupt a run, stress
 	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not real_vllm'
 
 test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
