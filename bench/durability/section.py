@@ -109,7 +109,10 @@ def _clock(content: Content) -> str:
         ),
         ("accounts that don't add up, and events out of order", f"{len(details['faults'])}"),
         (
-            f"a run with a budget of {BUDGET_SECONDS} s, and 5 s to end what is under way, in {LIVES} processes, all but the last killed",
+            (
+                f"a run with a budget of {BUDGET_SECONDS} s, and 5 s to end what is under way, in {LIVES} processes, "
+                "all but the last killed"
+            ),
             (
                 f"ended after {details['seconds']:.0f} s by its own account, and its processes lived for "
                 f"{details['lived']:.0f} s, starts and ends included"
