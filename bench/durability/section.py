@@ -12,7 +12,7 @@ replies were paid for and not charged to the budget, and a run that was killed b
 `result.json` could not be resumed. This one began with two faults of the bench itself: it counted evolved prompts as
 accepted candidates, which results don't, and its server refused requests for embeddings. To check the bench, the use of
 recorded replies was once switched off, and it then reported the replies that were asked for again (420 in 4 kills).
-The jumps were measured in the short form (`--quick`), at ebdf0a85, which differs from the commit below in the bench
+The jumps were measured in the short form (`--quick`), at 670027f5, which differs from the commit below in the bench
 and in tests; what the journal costs at aa441ae, as the machine was too busy for it since. Runs with programs have no
 jumping clock: libfaketime 0.9.10 also shifts the deadlines of Python's sleeps, which go by another clock.
 
@@ -109,7 +109,10 @@ def _clock(content: Content) -> str:
         ),
         ("accounts that don't add up, and events out of order", f"{len(details['faults'])}"),
         (
-            f"a run with a budget of {BUDGET_SECONDS} s in {LIVES} processes, all but the last killed",
+            (
+                f"a run with a budget of {BUDGET_SECONDS} s, and 5 s to end what is under way, in {LIVES} processes, "
+                "all but the last killed"
+            ),
             (
                 f"ended after {details['seconds']:.0f} s by its own account, and its processes lived for "
                 f"{details['lived']:.0f} s, starts and ends included"
