@@ -17,6 +17,8 @@ _IMPORT = re.compile(r'^import (?:(\w+)|\{([^}]*)\}|\* as (\w+)) from "(\.[^"]+)
 _EXPORT = re.compile(r"^export (async function|function\*?|class|const) (\w+)", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*[\s\S]*?\*/)\n", re.MULTILINE)
 """A comment on lines of its own."""
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
+"""What no text of the page depends on: htm joins lines."""
 _FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
 _VENDORED = {"vendor/uPlot.iife.min.js": "exports.uPlot = uPlot;"}
 """Vendored scripts that define a global name, and what exports it; the others know ``exports``."""
@@ -87,6 +89,7 @@ def _as_function(path: str, source: str) -> str:
         raise ValueError(
             f"{path}: {plain[wrong.start() :].splitlines()[0]}: see static/README.md for the forms of import and export"
         )
+    plain = _INDENT.sub("", plain)
     return f'"use strict";\n{plain}\nObject.assign(exports, {{ {", ".join(exported)} }});'
 
 

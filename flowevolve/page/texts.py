@@ -9,7 +9,7 @@ from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.page.memory import Tables
 from flowevolve.page.tables import CallRow, RunRow
 
-ROOM, ROOM_OF_A_CALL = 800_000, 100
+ROOM, ROOM_OF_A_CALL = 500_000, 100
 """Characters of prompts and replies in a report, before they are compressed: of any, and more for each of its calls."""
 
 
