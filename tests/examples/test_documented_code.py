@@ -37,7 +37,7 @@ SIMULATED = (
 NOT_CONFIGURATIONS = {"pyproject.toml", "prices.toml"}
 ONE_MODULE = "docs/tutorial-algorithm.md"
 """The page whose blocks are one module together, which tests/examples/test_own_algorithm.py runs."""
-OTHER_COMMANDS = {"apt-get", "cd", "docker", "mkdir", "pytest"}
+OTHER_COMMANDS = {"apt-get", "cd", "docker", "mkdir", "pytest", "ssh"}
 
 
 def _of(language: str) -> list[Block]:

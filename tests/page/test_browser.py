@@ -85,7 +85,7 @@ async def test_a_live_page_follows_its_run_to_the_end(directory: Path, result: R
         async with serve_page([str(path)]) as address:
             await tab.open(address)
             await visit_all(tab)
-            assert "interrupted" in await tab.run("document.querySelector('header').innerText")
+            await tab.until("document.querySelector('header').innerText.includes('interrupted')")
             shutil.copy(directory / "result.json", path)
             await tab.until("document.querySelector('header').innerText.includes('finished')")
             with RunSource(directory, "run") as source:

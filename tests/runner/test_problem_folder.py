@@ -80,7 +80,7 @@ def test_a_run_from_the_command_line(files: dict[str, str], score: float, tmp_pa
     done = flowevolve("run", "problem", "--out", "out", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(TRIED) == 1
-    assert done.stdout.splitlines()[-2] == "scores isolated: programs can't reach what scores them"
+    assert done.stdout.splitlines()[-3] == "scores isolated: programs can't reach what scores them"
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (result["score_trust"], result["shared_because"]) == ("isolated", None)
     assert result["seed_score"] == pytest.approx(score)
