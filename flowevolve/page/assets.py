@@ -20,8 +20,6 @@ _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*[\s\S]*?\*/)\n", re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 """What no text of the page depends on: htm joins lines."""
 _FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
-_VENDORED = {"vendor/uPlot.iife.min.js": "exports.uPlot = uPlot;"}
-"""Vendored scripts that define a global name, and what exports it; the others know ``exports``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ def page(data: Sequence[str] = (), *, connect: bool = False) -> Page:
 
 
 def joined_style() -> str:
-    """The page's own styles and those of a library, and then those of the views."""
+    """The page's own styles, and then those of the views."""
     views = sorted(each.name for each in _STATIC.joinpath("views").iterdir() if each.name.endswith(".css"))
-    return "\n".join(map(_read, ["vendor/uPlot.min.css", "style.css", *(f"views/{name}" for name in views)]))
+    return "\n".join(map(_read, ["style.css", *(f"views/{name}" for name in views)]))
 
 
 def joined_script() -> str:
@@ -68,7 +66,7 @@ def _visit(path: str, order: dict[str, str], above: tuple[str, ...]) -> None:
         raise ValueError(f"{path}: imports itself, by way of {', '.join(above)}")
     source = _read(path)
     if path.startswith(VENDOR):
-        order[path] = _wrapped(path, f"const module = {{exports}};\n{source}\n{_VENDORED.get(path, '')}")
+        order[path] = _wrapped(path, f"const module = {{exports}};\n{source}")
         return
     for found in _IMPORT.finditer(source):
         _visit(_target(path, found[4]), order, (*above, path))
