@@ -8,6 +8,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
+from flowevolve.core.assessment import NothingWorksError
 from flowevolve.core.context import PoolReader, StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed
@@ -67,6 +68,8 @@ class Select:
         open_flows, turns = list(self._open.values()), self._turns
         index = min(range(len(turns)), key=lambda each: (open_flows.count(each), turns[each], each))
         island, version = self._islands[index], context.pool.version
+        if not island.ranked:  # not even the seed, of which every island has a copy if it works
+            raise NothingWorksError
         started = island.evaluations + open_flows.count(index) >= self._config.start_programs
         chosen = self._evolve(island, context) if started else _start(island)
         return Selected.from_json({"island": index, "version": version, **chosen})

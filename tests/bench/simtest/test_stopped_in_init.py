@@ -19,6 +19,7 @@ from flowevolve._util.json_types import JSON
         ("levi", "NothingWorksError: nothing that the run began with works; see the event log for why"),
         ("cse", "NothingWorksError: nothing that the run began with works; see the event log for why"),
         ("context_evolve", "NothingWorksError: nothing that the run began with works; see the event log for why"),
+        ("code_evolve", "NothingWorksError: nothing that the run began with works; see the event log for why"),
     ],
 )
 def test_a_run_that_was_stopped_says_that_nothing_works_when_it_goes_on(name: str, says: str) -> None:
