@@ -52,3 +52,10 @@ def ending_signals(
 def _ignored(number: signal.Signals) -> bool:
     """Whether whoever started the program switched a signal off that it can live without, as nohup does."""
     return number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) is signal.SIG_IGN
+
+
+async def until_ended() -> None:
+    """Wait until the process is asked to end."""
+    with ending_signals() as signals:
+        async for _ in signals:
+            return

@@ -15,7 +15,7 @@ import typer
 from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.outputs import LastingOutput, drop_output
-from flowevolve._util.signals import ending_signals
+from flowevolve._util.signals import until_ended
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -312,9 +312,7 @@ def sim_command(
         backend = make_sim(settings, make_roles(settings))
         async with serve(backend, host=host, port=port) as url:
             print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
-            with ending_signals() as signals:
-                async for _ in signals:
-                    return
+            await until_ended()
 
     try:
         clock.run(go, clock="real")

@@ -13,7 +13,7 @@ import typer
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
-from flowevolve._util.signals import ending_signals
+from flowevolve._util.signals import until_ended
 from flowevolve.cli.terminal import print_plain
 
 POLITENESS = 5
@@ -60,9 +60,7 @@ def watch_command(
             if until_closed:
                 await anyio.to_thread.run_sync(sys.stdin.read)
                 return
-            with ending_signals() as signals:
-                async for _ in signals:
-                    return
+            await until_ended()
 
     try:
         clock.run(go, clock="real")
