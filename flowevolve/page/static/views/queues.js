@@ -6,6 +6,7 @@ import { Chart } from "../timeline/chart.js";
 import { collected } from "../timeline/lanes.js";
 import { OVERVIEW, coloured, layout, theme } from "../timeline/paint.js";
 import { moment } from "../timeline/panels.js";
+import { Refresh } from "../timeline/refresh.js";
 import { Steps, firstAbove } from "../timeline/steps.js";
 
 export const title = "Queues";
@@ -45,30 +46,24 @@ class Queues {
     this.chart = new Chart(chart, { view: () => this.showTools(), point: (_, x, y) => this.point(x, y), choose() {}, open() {} });
     this.kind = "";
     this.all = false;
-    this.timer = null;
-    this.took = 0;
+    this.refresh = new Refresh(() => this.read());
     this.resized = new ResizeObserver(() => this.place());
     this.resized.observe(chart);
     this.point(0, 0);
-    this.read();
+    this.refresh.now();
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.refresh.close();
     this.resized.disconnect();
     this.chart.close();
   }
 
   update(changed) {
-    if (!READ.some((name) => changed.has(name)) || this.timer) return;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      this.read();
-    }, Math.max(250, 8 * this.took));
+    if (READ.some((name) => changed.has(name))) this.refresh.soon();
   }
 
   read() {
-    const before = performance.now();
     const whole = !this.chart.scene || this.chart.scene.view.to - this.chart.scene.view.from >= 0.9999 * this.chart.scene.end;
     this.data = collected(this.store);
     this.moves = this.store.table("moves").rows();
@@ -77,7 +72,6 @@ class Queues {
     this.strips = [this.requests(), ...this.work.filter((each) => each.items && each.stage !== "init" && each.stage !== "finish").map((each) => this.stage(each))];
     this.place(whole);
     this.showPanels();
-    this.took = performance.now() - before;
   }
 
   /** Requests that wait to be sent, those in flight, and how many may be. */

@@ -5,6 +5,7 @@ import { Chart } from "../timeline/chart.js";
 import { ARRANGEMENTS, arranged, collected } from "../timeline/lanes.js";
 import { coloured, layout, theme } from "../timeline/paint.js";
 import { Chosen, LaneTable, Legend, StillTable, Summary, moment } from "../timeline/panels.js";
+import { Refresh } from "../timeline/refresh.js";
 import { Steps } from "../timeline/steps.js";
 import { stillStretches } from "../timeline/stretches.js";
 import { told } from "../timeline/told.js";
@@ -42,33 +43,27 @@ class Timeline {
     this.arrangement = "stage";
     this.colouring = "role";
     this.applied = "";
-    this.timer = null;
-    this.took = 0;
+    this.refresh = new Refresh(() => this.read());
     this.resized = new ResizeObserver(() => this.place());
     this.resized.observe(chart);
     this.showChosen(null);
-    this.read();
+    this.refresh.now();
     this.apply();
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.refresh.close();
     this.resized.disconnect();
     this.chart.close();
   }
 
   update(changed) {
     if (!changed.size) this.apply();
-    if (!READ.some((name) => changed.has(name)) || this.timer) return;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      this.read();
-    }, Math.max(250, 8 * this.took));
+    if (READ.some((name) => changed.has(name))) this.refresh.soon();
   }
 
   /** Read the tables anew. */
   read() {
-    const before = performance.now();
     const { store } = this;
     const end = this.data?.end ?? 0;
     const view = this.chart.scene?.view;
@@ -86,7 +81,6 @@ class Timeline {
     this.place();
     const { chosen } = this.chart;
     if (chosen) this.chart.choose(this.chart.find(chosen.reference));
-    this.took = performance.now() - before;
   }
 
   /** Keep what is looked at: the whole run stays whole, its end stays in view if it was. */
