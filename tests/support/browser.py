@@ -1,118 +1,64 @@
-"""A real browser without a screen or a network, driven over its debugging protocol."""
+"""A real browser without a screen or a network: the Chromium of this system, driven by Playwright."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import itertools
 import shutil
-import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from typing import Any
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
-import aiohttp
-import anyio
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATH = next((found for name in NAMES if (found := shutil.which(name))), None)
 """Where the browser is; None where there is none."""
-_FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--remote-debugging-port=0",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
-
-
-class Tab:
-    """A page that is open in the browser."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket = socket
-        self._ids = itertools.count(1)
-        self.problems: list[str] = []
-        """Exceptions that nobody caught, errors and warnings on the console, and what the page's policy refused."""
-
-    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command of the protocol and return its result."""
-        number = next(self._ids)
-        await self._socket.send_json({"id": number, "method": method, "params": params})
-        while True:
-            message = await self._socket.receive_json()
-            if message.get("id") == number:
-                assert "error" not in message, message
-                result: dict[str, Any] = message["result"]
-                return result
-            self._note(message)
-
-    async def open(self, url: str) -> None:
-        await self.ask("Page.navigate", url=url)
-        await self.until("document.querySelector('#page nav, #page .empty')")
-
-    async def run(self, expression: str) -> Any:
-        """The value of an expression of JavaScript, which may be a promise."""
-        answer = await self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
-
-    async def until(self, condition: str) -> None:
-        """Wait until a condition holds in the page."""
-        while not await self.run(f"Boolean({condition})"):  # noqa: ASYNC110 - the page has its own time
-            await anyio.sleep(0.02)
-
-    async def press(self, key: str) -> None:
-        """Press a key, which is a character or has a name such as ArrowDown."""
-        text = key if len(key) == 1 else ""
-        for kind in ("keyDown", "keyUp"):
-            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "")
-
-    async def picture(self, path: Path) -> None:
-        """Write a picture of what is seen, as PNG."""
-        seen = await self.ask("Page.captureScreenshot")
-        await anyio.Path(path).write_bytes(base64.b64decode(seen["data"]))
-
-    def _note(self, message: dict[str, Any]) -> None:
-        params = message.get("params", {})
-        match message.get("method"):
-            case "Runtime.exceptionThrown":
-                self.problems.append(str(params["exceptionDetails"]))
-            case "Runtime.consoleAPICalled" if params["type"] in ("error", "warning", "assert"):
-                self.problems.append(str(params["args"]))
-            case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
-                self.problems.append(str(params["entry"]))
+NEEDED = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.skipif(PATH is None, reason="there is no Chromium")]
+"""The marks of a test that has a tab: the browser is started once, on one event loop."""
+PATIENCE = 120_000
+"""Milliseconds. The machine may be busy."""
+expect.set_options(timeout=PATIENCE)
+_FLAGS = ("--no-sandbox", "--disable-gpu", "--proxy-server=127.0.0.1:9")
+"""No proxy listens there, so nothing but this machine can be reached."""
 
 
 @asynccontextmanager
-async def browser() -> AsyncGenerator[Tab]:
-    """A tab of a browser of its own."""
-    assert PATH is not None
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = await asyncio.create_subprocess_exec(
-            PATH, *_FLAGS, f"--user-data-dir={profile}", "about:blank", stderr=asyncio.subprocess.PIPE
-        )
-        try:
-            port = await _port(process)
-            async with aiohttp.ClientSession() as client:
-                async with client.get(f"http://127.0.0.1:{port}/json/list") as response:
-                    url = next(each["webSocketDebuggerUrl"] for each in await response.json() if each["type"] == "page")
-                async with client.ws_connect(url, max_msg_size=0) as socket:
-                    tab = Tab(socket)
-                    for domain in ("Page", "Runtime", "Log"):
-                        await tab.ask(f"{domain}.enable")
-                    yield tab
-        finally:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+async def started() -> AsyncGenerator[Browser]:
+    """The browser."""
+    async with (
+        async_playwright() as playwright,
+        await playwright.chromium.launch(executable_path=PATH, args=_FLAGS, timeout=PATIENCE) as browser,
+    ):
+        yield browser
 
 
-async def _port(process: asyncio.subprocess.Process) -> int:
-    assert process.stderr is not None
-    while line := (await process.stderr.readline()).decode():
-        if "DevTools listening on" in line:
-            return int(line.split(":")[-1].split("/")[0])
-    raise AssertionError("the browser did not start")
+@asynccontextmanager
+async def opened(browser: Browser) -> AsyncGenerator[Page]:
+    """A tab in which nothing may go wrong: no exception, no error or warning on the console, nothing that the page's
+    policy refuses, and no request that leaves this machine.
+    """
+    problems: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning", "assert"):
+            problems.append(message.text)
+
+    async with await browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.extend([] if _here(request.url) else [request.url]))
+        yield page
+    assert problems == []
+
+
+def _here(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in ("file", "data", "blob") or parts.hostname == "127.0.0.1"
+
+
+async def show(tab: Page, url: str) -> None:
+    """Open a page of ours, until it is drawn."""
+    await tab.goto(url)
+    await tab.locator("#page nav, #page .empty").first.wait_for()

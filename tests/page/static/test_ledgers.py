@@ -7,20 +7,17 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import pytest
+from playwright.async_api import Page, expect
 
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate, Update
-from flowevolve.page.reading.source import RunSource
-from flowevolve.page.report.report import write_report
 from flowevolve.page.tables.candidates import CandidateRow, JudgementRow, ScoreRow
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.run import LogRow
-from flowevolve.runner.result import Result
-from tests.support.browser import PATH, Tab, browser
+from tests.support.browser import NEEDED, show
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.skipif(PATH is None, reason="there is no Chromium")]
+pytestmark = NEEDED
 
 FRONT = """
 (() => {
@@ -42,47 +39,23 @@ FRONT = """
 """
 
 
-@pytest.fixture
-def report(directory: Path, result: Result, tmp_path: Path) -> Path:
-    return write_report([directory], tmp_path / "report.html")
-
-
-@pytest.fixture
-def tables(directory: Path, result: Result) -> Tables:
-    with RunSource(directory, directory.name) as source:
-        return Tables(source.changes())
-
-
-async def choose(tab: Tab, label: str, value: str) -> None:
-    """Choose an option in the view that is shown."""
-    await tab.run(
-        f"(() => {{ const field = [...document.querySelectorAll('main label')].find((each) => "
-        f"each.textContent.trim().startsWith({label!r})).querySelector('select'); field.value = {value!r}; "
-        "field.dispatchEvent(new Event('change', { bubbles: true })); })()"
-    )
-
-
-async def test_the_heat_map_says_of_each_cell_what_was_measured(report: Path, tables: Tables) -> None:
+async def test_the_heat_map_says_of_each_cell_what_was_measured(report: Path, tables: Tables, tab: Page) -> None:
     values = {(row.candidate, row.example): row.value for row in tables.of(ScoreRow) if row.source == "validation"}
     scored = sorted((row for row in tables.of(CandidateRow) if row.score is not None), key=lambda row: row.place)
     best = max(scored, key=lambda row: row.score or 0)
-    async with browser() as tab:
-        await tab.open(f"{report.as_uri()}#/heat")
-        await tab.until("document.querySelector('.map canvas')")
-        assert f"({len(scored)})" in await tab.run("document.querySelector('main select').innerText")
-        await choose(tab, "examples", "name")
-        await tab.run("document.querySelector('.map').focus()")
-        await tab.press("ArrowDown")
-        said = await tab.run("document.querySelector('.said').innerText")
-        first = min((example for candidate, example in values if candidate == best.id), key=int)
-        assert said.startswith(best.id)
-        assert f"example {first}" in said
-        assert f"{values[best.id, first]:.4f} (one run)" in said
-        await tab.press("Enter")
-        await tab.until(f"location.hash.endsWith('candidate={best.id}')")
-        drawn = await tab.run(FRONT % json.dumps(_drawn_scores()))
-    assert drawn == _front(_drawn_scores())
-    assert tab.problems == []
+    await show(tab, f"{report.as_uri()}#/heat")
+    await expect(tab.locator("main select").first).to_contain_text(f"({len(scored)})")
+    await tab.get_by_label("examples").select_option("name")
+    await tab.locator(".map").focus()
+    await tab.keyboard.press("ArrowDown")
+    first = min((example for candidate, example in values if candidate == best.id), key=int)
+    said = tab.locator(".said")
+    await expect(said).to_contain_text(best.id)
+    await expect(said).to_contain_text(f"example {first}")
+    await expect(said).to_contain_text(f"{values[best.id, first]:.4f} (one run)")
+    await tab.keyboard.press("Enter")
+    await tab.wait_for_url(f"**candidate={best.id}")
+    assert await tab.evaluate(FRONT % json.dumps(_drawn_scores())) == _front(_drawn_scores())
 
 
 def _drawn_scores() -> tuple[list[str], list[str], list[float]]:
@@ -109,33 +82,27 @@ def _front(scores: tuple[list[str], list[str], list[float]]) -> list[str]:
     return sorted((each.id for each in archive.confirmed), key=lambda name: int(name[1:]))
 
 
-async def test_the_ledger_and_the_log_count_what_the_tables_hold(report: Path, tables: Tables) -> None:
+async def test_the_ledger_and_the_log_count_what_the_tables_hold(report: Path, tables: Tables, tab: Page) -> None:
     judged = list(tables.of(JudgementRow))
     events = list(tables.of(LogRow))
-    async with browser() as tab:
-        await tab.open(f"{report.as_uri()}#/staleness")
-        await tab.until("document.querySelector('.rows .body .row')")
-        sums = await tab.run(
-            "[...document.querySelectorAll('.sums tbody tr')].map((row) => Number(row.cells[1].textContent))"
-        )
-        assert sum(sums) == len(judged)
-        repaired = next(row for row in judged if row.verdict == "orthogonal")
-        await tab.run(f"location.hash = '#/staleness?item={repaired.item}'")
-        await tab.until("document.querySelector('.details .diff')")
-        details = await tab.run("document.querySelector('.details').innerText")
-        assert repaired.reason is not None
-        assert repaired.reason in details
-        for text in repaired.patch.values():
-            assert await tab.run(f"[...document.querySelectorAll('.diff')].at(-1).innerText.includes({text!r})")
-        await tab.press("9")
-        await tab.until("document.querySelector('.view-log .rows .body .row')")
-        assert f"{len(events):,} events" in await tab.run("document.querySelector('.summary').innerText")
-        kind, count = Counter(row.kind for row in events).most_common(1)[0]
-        await choose(tab, "kind", kind)
-        await tab.until(f"document.querySelector('.summary').innerText === '{count} of {len(events):,} events'")
-        await choose(tab, "kind", "")
-        await choose(tab, "level", "info")
-        notable = sum(row.level != "debug" for row in events)
-        assert 0 < notable < len(events)
-        await tab.until(f"document.querySelector('.summary').innerText === '{notable} of {len(events):,} events'")
-    assert tab.problems == []
+    await show(tab, f"{report.as_uri()}#/staleness")
+    await tab.locator(".rows .body .row").first.wait_for()
+    sums = await tab.locator(".sums tbody td:nth-child(2)").all_inner_texts()
+    assert sum(map(int, sums)) == len(judged)
+    repaired = next(row for row in judged if row.verdict == "orthogonal")
+    await show(tab, f"{report.as_uri()}#/staleness?item={repaired.item}")
+    assert repaired.reason is not None
+    await expect(tab.locator(".details")).to_contain_text(repaired.reason)
+    for text in repaired.patch.values():
+        await expect(tab.locator(".details .diff").last).to_contain_text(str(text))
+    await tab.keyboard.press("9")
+    summary = tab.locator(".view-log .summary")
+    await expect(summary).to_contain_text(f"{len(events):,} events")
+    kind, count = Counter(row.kind for row in events).most_common(1)[0]
+    await tab.get_by_label("kind").select_option(kind)
+    await expect(summary).to_have_text(f"{count} of {len(events):,} events")
+    await tab.get_by_label("kind").select_option("")
+    await tab.get_by_label("level").select_option("info")
+    notable = sum(row.level != "debug" for row in events)
+    assert 0 < notable < len(events)
+    await expect(summary).to_have_text(f"{notable} of {len(events):,} events")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import Page, expect
 
 from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.events import EventLog
 from flowevolve.journal.run_directory import RunDirectory
-from flowevolve.page.reading.source import RunSource
 from flowevolve.page.report.report import write_report
 from flowevolve.page.tables.candidates import CurveRow
 from flowevolve.page.tables.memory import Tables
@@ -19,9 +19,9 @@ from flowevolve.page.tables.row import Row
 from flowevolve.page.tables.run import MoveRow
 from flowevolve.page.tables.work import CallRow, SpanRow
 from flowevolve.runner.result import Result
-from tests.support.browser import PATH, Tab, browser
+from tests.support.browser import NEEDED, show
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.skipif(PATH is None, reason="there is no Chromium")]
+pytestmark = NEEDED
 
 
 def call(number: int, stage: str, begun: float, ended: float, queued: float | None = None) -> CallRow:
@@ -49,64 +49,58 @@ def most_at_once(calls: list[CallRow]) -> int:
     return most
 
 
-async def put(tab: Tab, rows: list[Row]) -> None:
+async def put(tab: Page, rows: list[Row]) -> None:
     """Change tables of the page as a live one does."""
     for row in rows:
-        await tab.run(f"flowevolve.put(flowevolve.run, {row.table!r}, [{json.dumps(row.values())}])")
+        await tab.evaluate(f"flowevolve.put(flowevolve.run, {row.table!r}, [{json.dumps(row.values())}])")
 
 
-async def text(tab: Tab, selector: str) -> str:
-    await tab.until(f"document.querySelector({selector!r})")
-    found: str = await tab.run(f"document.querySelector({selector!r}).innerText.replaceAll('\\u00a0', ' ')")
-    return found
+async def cells(tab: Page, table: str) -> list[list[str]]:
+    """What stands in the rows of a table's body."""
+    rows = tab.locator(f"{table} tbody tr")
+    await rows.first.wait_for()
+    return [row.split("\t") for row in await rows.all_inner_texts()]
 
 
-async def test_the_views_of_a_run_say_what_its_tables_say(directory: Path, result: Result, tmp_path: Path) -> None:
-    report = write_report([directory], tmp_path / "report.html")
-    with RunSource(directory, directory.name) as source:
-        tables = Tables(source.changes())
+async def test_the_views_of_a_run_say_what_its_tables_say(report: Path, tables: Tables, tab: Page) -> None:
     calls = list(tables.of(CallRow))
-    async with browser() as tab:
-        await tab.open(f"{report.as_uri()}#/timeline")
-        said = await text(tab, ".view-timeline .summary")
-        assert said.startswith(f"{len(calls):,} requests in ")
-        assert f"at most {most_at_once(calls)};" in said
-        await tab.run("document.querySelector('.chart').focus()")
-        await tab.press("ArrowRight")
-        await tab.until("document.querySelector('.chosen strong')")
-        first = min((each for each in calls if each.stage == "generate"), key=lambda each: each.begun)
-        assert "generate: task request" in await text(tab, ".chosen")
-        await tab.press("Enter")
-        await tab.until(f"location.hash === '#/candidate?candidate={first.candidate}'")
+    await show(tab, f"{report.as_uri()}#/timeline")
+    said = tab.locator(".view-timeline .summary")
+    await expect(said).to_contain_text(f"{len(calls):,} requests in ")
+    await expect(said).to_contain_text(f"at most {most_at_once(calls)};")
+    await tab.locator(".chart").focus()
+    await tab.keyboard.press("ArrowRight")
+    first = min((each for each in calls if each.stage == "generate"), key=lambda each: each.begun)
+    await expect(tab.locator(".chosen")).to_contain_text("generate: task request")
+    await tab.keyboard.press("Enter")
+    await tab.wait_for_url(f"**#/candidate?candidate={first.candidate}")
 
-        await tab.run("location.hash = '#/score'")
-        await tab.until("document.querySelector('.view-score tbody')")
-        steps = [each for each in tables.of(CurveRow) if each.series == "validation" and each.version >= 0]
-        rows: list[str] = await tab.run("[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
-        assert [row.split("\t")[4:6] for row in rows] == [[each.candidate, f"{each.score:.4f}"] for each in steps]
+    await show(tab, f"{report.as_uri()}#/score")
+    steps = [each for each in tables.of(CurveRow) if each.series == "validation" and each.version >= 0]
+    rows = await cells(tab, ".view-score")
+    assert [row[4:6] for row in rows] == [[each.candidate, f"{each.score:.4f}"] for each in steps]
 
-        await tab.run("location.hash = '#/queues'")
-        await tab.until("document.querySelector('.view-queues tbody')")
-        sums: list[list[str]] = await tab.run(
-            "[...document.querySelectorAll('section')[1].querySelectorAll('tbody tr')].map((row) => row.innerText.split('\\t'))"
-        )
-        stages = {(each.stage, each.role) for each in calls}
-        assert {(stage, role): int(count.replace(",", "")) for stage, role, count, *_ in sums} == {
-            pair: sum((each.stage, each.role) == pair for each in calls) for pair in stages
-        }
-
-        both = write_report([directory, directory], tmp_path / "both.html")
-        await tab.open(f"{both.as_uri()}#/score")
-        compared = await text(tab, ".view-score section")
-        assert result.best is not None
-        assert compared.count(f"{result.best.score:.4f}") >= await tab.run("flowevolve.runs.size")
-    assert tab.problems == []
+    await show(tab, f"{report.as_uri()}#/queues")
+    sums = await cells(tab, ".view-queues section >> nth=1 >>")
+    stages = {(each.stage, each.role) for each in calls}
+    assert {(stage, role): int(count.replace(",", "")) for stage, role, count, *_ in sums} == {
+        pair: sum((each.stage, each.role) == pair for each in calls) for pair in stages
+    }
 
 
-async def check_levels(tab: Tab) -> None:
+async def test_runs_of_one_page_are_compared(directory: Path, result: Result, tmp_path: Path, tab: Page) -> None:
+    both = write_report([directory, directory], tmp_path / "both.html")
+    await show(tab, f"{both.as_uri()}#/score")
+    assert result.best is not None
+    await expect(tab.locator(".view-score section").first).to_contain_text(f"{result.best.score:.4f}")
+    compared = await tab.locator(".view-score section").first.inner_text()
+    assert compared.count(f"{result.best.score:.4f}") >= await tab.evaluate("flowevolve.runs.size")
+
+
+async def check_levels(tab: Page) -> None:
     """Levels over time add up."""
     steps = "new modules['timeline/steps.js'].Steps"
-    found: dict[str, Any] = await tab.run(
+    found: dict[str, Any] = await tab.evaluate(
         f"""(() => {{
             const steps = {steps}([0, 1, 6, 3], [2, 4, 8, 3]);
             const weighted = {steps}([0, 1], [2, 3], [10, 5]);
@@ -139,31 +133,27 @@ def empty(tmp_path: Path) -> Path:
     return write_report([tmp_path / "run"], tmp_path / "report.html")
 
 
-async def test_the_timeline_says_what_stood_still_and_why(empty: Path) -> None:
-    async with browser() as tab:
-        await tab.open(f"{empty.as_uri()}#/timeline")
-        assert "no request" in await text(tab, ".empty")
-        await check_levels(tab)
-        await put(
-            tab,
-            [
-                *(span(item, "propose", 10.0 * item, 10.0 * item + 4) for item in range(10)),
-                *(call(item + 1, "propose", 10.0 * item, 10.0 * item + 4) for item in range(10)),
-                call(11, "propose", 46.0, 50.0, queued=41.0),
-                span(20, "assess", 14.0, 20.0),
-                MoveRow(90, 24.0, "limits", "m", None, None, "slower, please", None, None, None, None),
-                MoveRow(91, 34.5, "pause", None, 0, 1, "paused", None, None, None, None),
-                MoveRow(92, 39.0, "pause", None, 1, 0, "goes on", None, None, None, None),
-            ],
-        )
-        await tab.until("document.querySelectorAll('.panels section').length === 2")
-        rows: list[list[str]] = await tab.run(
-            "[...document.querySelectorAll('.panels section:first-child tbody tr')].map((row) => row.innerText.split('\\t'))"
-        )
-        why = {row[1].strip(): row[3] for row in rows}
+async def test_the_timeline_says_what_stood_still_and_why(empty: Path, tab: Page) -> None:
+    await show(tab, f"{empty.as_uri()}#/timeline")
+    await expect(tab.locator(".empty")).to_contain_text("no request")
+    await check_levels(tab)
+    await put(
+        tab,
+        [
+            *(span(item, "propose", 10.0 * item, 10.0 * item + 4) for item in range(10)),
+            *(call(item + 1, "propose", 10.0 * item, 10.0 * item + 4) for item in range(10)),
+            call(11, "propose", 46.0, 50.0, queued=41.0),
+            span(20, "assess", 14.0, 20.0),
+            MoveRow(90, 24.0, "limits", "m", None, None, "slower, please", None, None, None, None),
+            MoveRow(91, 34.5, "pause", None, 0, 1, "paused", None, None, None, None),
+            MoveRow(92, 39.0, "pause", None, 1, 0, "goes on", None, None, None, None),
+        ],
+    )
+    await expect(tab.locator(".panels section")).to_have_count(2)
+    rows = await cells(tab, ".panels section:first-child")
+    why = {row[1].strip(): row[3] for row in rows}
     assert why["14 s"] == "Work without requests: assess."
     assert why["24 s"] == "Rate limit: slower, please."
     assert why["34 s"] == "The run was paused."
     assert why["44 s"] == "A request waited to be sent (again)."
     assert why["54 s"] == "No work was open."
-    assert tab.problems == []
