@@ -106,5 +106,5 @@ bench: setup ## the quick form of the benches
 bench-page: setup ## write docs/benchmarks.md and docs/benchmarks/ from the results in bench/results
 	$(BIN)/python -m bench.report
 
-clean: ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+clean: ## remove the environment, caches and what was built
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist screenshots *.egg-info

@@ -50,7 +50,7 @@ async def opened(browser: Browser) -> AsyncGenerator[Page]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: problems.extend([] if _here(request.url) else [request.url]))
         yield page
-    assert problems == []
+    assert not problems, problems
 
 
 def _here(url: str) -> bool:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from anyio import create_task_group
+from anyio.abc import TaskStatus
 from playwright.async_api import Page, expect
 
+from flowevolve.config.run import parse_config
 from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId
+from flowevolve.engine.engine import Engine
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.page.live.server import serve_page
+from flowevolve.page.reading.source import RunSource
 from flowevolve.page.report.report import write_report
 from flowevolve.page.tables.contract import TABLES
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.run import RunRow
 from flowevolve.runner.result import Result
+from flowevolve.runner.run import open_run
 from tests.support.browser import NEEDED, show
 
 pytestmark = NEEDED
@@ -36,6 +42,16 @@ async def visit_all(tab: Page) -> list[str]:
     return titles
 
 
+async def shown_sizes(tab: Page) -> dict[str, int]:
+    """How many rows each table of the page has; where sentences came from is worked out when it is asked for."""
+    shown: dict[str, int] = await tab.evaluate(SIZES)
+    return {name: size for name, size in shown.items() if name != "blame"}
+
+
+def sizes(tables: Tables) -> dict[str, int]:
+    return {name: len(list(tables.of(table))) for name, table in TABLES.items() if name != "blame"}
+
+
 async def test_a_report_shows_every_view_and_what_the_journal_says(
     report: Path, result: Result, tables: Tables, tab: Page
 ) -> None:
@@ -44,10 +60,7 @@ async def test_a_report_shows_every_view_and_what_the_journal_says(
     assert result.best is not None
     await expect(tab.locator("header")).to_contain_text(f"{result.seed_score:.4f} → {result.best.score:.4f}")
     assert await tab.evaluate(REPLY)
-    sizes = await tab.evaluate(SIZES)
-    assert {name: size for name, size in sizes.items() if name != "blame"} == {
-        name: len(list(tables.of(table))) for name, table in TABLES.items() if name != "blame"
-    }
+    assert await shown_sizes(tab) == sizes(tables)
 
 
 async def test_what_models_wrote_is_text_in_every_view(tmp_path: Path, tab: Page) -> None:
@@ -69,19 +82,49 @@ async def test_what_models_wrote_is_text_in_every_view(tmp_path: Path, tab: Page
     assert not await tab.evaluate("window.ran")
 
 
-async def test_a_live_page_follows_its_run_to_the_end(
-    directory: Path, result: Result, tables: Tables, tmp_path: Path, tab: Page
+async def test_a_run_is_watched_from_its_first_event_to_its_last(tmp_path: Path, tab: Page) -> None:
+    path = tmp_path / "run"
+    config = parse_config(
+        {"algorithm": {"name": "gepa"}, "sim": {"profile": "instant"}, "held_out": True, "budget": {"proposals": 6}},
+        "test",
+    )
+
+    async def evolve(*, task_status: TaskStatus[Engine]) -> None:
+        async with open_run(config, out=path) as engine:
+            engine.pause()
+            task_status.started(engine)
+
+    header = tab.locator("header")
+    async with create_task_group() as tasks:
+        engine: Engine = await tasks.start(evolve)
+        async with serve_page([str(path)]) as address:
+            await show(tab, address)
+            await expect(header).to_contain_text("running")
+            await tab.evaluate(f"window.seen = []; flowevolve.subscribe(() => seen.push({SIZES}.log))")
+            assert "run.start" in await tab.evaluate("flowevolve.table('log').column('kind')")
+            assert await tab.evaluate("flowevolve.table('candidates').length") <= 1
+            engine.unpause()
+            await visit_all(tab)
+            await expect(header).to_contain_text("finished")
+            with RunSource(path, "run") as source:
+                tables = Tables(source.changes())
+            seen = await tab.evaluate("seen")
+            assert seen == sorted(seen)
+            assert await shown_sizes(tab) == sizes(tables)
+            (row,) = tables.of(RunRow)
+            assert await tab.evaluate("flowevolve.about().best_score") == row.best_score
+            assert await tab.evaluate(REPLY)
+        await expect(tab.locator(".notice")).to_be_visible()
+
+
+async def test_a_live_page_says_what_became_of_a_run_that_seemed_to_be_killed(
+    directory: Path, result: Result, tmp_path: Path, tab: Page
 ) -> None:
     path = tmp_path / "run"
     shutil.copytree(directory, path)
     (path / "result.json").unlink()
     async with serve_page([str(path)]) as address:
         await show(tab, address)
-        await visit_all(tab)
         await expect(tab.locator("header")).to_contain_text("interrupted")
         shutil.copy(directory / "result.json", path)
         await expect(tab.locator("header")).to_contain_text("finished")
-        (row,) = tables.of(RunRow)
-        assert await tab.evaluate("flowevolve.about().best_score") == row.best_score
-        assert await tab.evaluate(REPLY)
-    await expect(tab.locator(".notice")).to_be_visible()
