@@ -92,7 +92,7 @@ class Said:
 @pytest.fixture(params=[*RUNS, KILLED])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The directory of a run, which has its name."""
-    path = tmp_path / request.param
+    path = tmp_path / str(request.param)
     if path.name == KILLED:
         assert killed(partial(carry_out, "gepa", path), STEPS)
     else:
