@@ -24,7 +24,12 @@ TIERS: list[set[str]] = [
 NEIGHBOURS: set[tuple[str, str]] = set()
 """Which room may use which other one of its own tier."""
 
-TIERS_OF_THE_PAGE: list[set[str]] = [{"assets", "tables"}, {"blame", "projection"}, {"reading"}, {"live", "report"}]
+TIERS_OF_THE_PAGE: list[set[str]] = [
+    {"assets", "tables"},
+    {"blame", "projection"},
+    {"reading"},
+    {"figures", "live", "report", "trace"},
+]
 """Those of the rooms within `page/`, of which the same is true."""
 
 FRONT_DOORS = {"", "__main__"}

@@ -221,24 +221,30 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     print_plain(f"{config}: fine; {describe_backend(settings)}")
 
 
-class TableFormat(StrEnum):
+class ExportFormat(StrEnum):
     jsonl = "jsonl"
     parquet = "parquet"
+    trace = "trace"
 
 
 def export_command(
     directory: RunPath,
-    table_format: Annotated[
-        TableFormat, typer.Option("--format", metavar="FORMAT", help="of the tables: jsonl or parquet")
-    ] = TableFormat.jsonl,
+    file_format: Annotated[
+        ExportFormat,
+        typer.Option("--format", metavar="FORMAT", help="jsonl or parquet for tables, or trace: one file for Perfetto"),
+    ] = ExportFormat.jsonl,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="where to; by default export/ in the run directory")
     ] = None,
 ) -> None:
     """Write a run's candidates, scores, lineage, calls and best artifact to files; the run may be going on."""
     from flowevolve.journal.export import export
+    from flowevolve.page.trace import write_trace
 
-    done = export(directory, out, table_format.value)
+    if file_format is ExportFormat.trace:
+        print_plain(f"written to {write_trace(directory, out)}; to look at it: open it at https://ui.perfetto.dev")
+        return
+    done = export(directory, out, "parquet" if file_format is ExportFormat.parquet else "jsonl")
     print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
     if done.best:
         print_plain(f"the best one: {', '.join(map(str, done.best))}")

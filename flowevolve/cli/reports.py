@@ -40,6 +40,10 @@ def report_command(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="the page; by default report.html in the run directory")
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="write figures for papers there, too: SVG, PDF and PNG"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a run came to, or how far it is, and write its page: one file of HTML that needs no network."""
@@ -48,28 +52,41 @@ def report_command(
     from flowevolve.telemetry.summary import summarize
 
     overview = read_overview(directory)
+    directories = [directory, *(compared or ())]
+    of_figures = [] if figures is None else _write_figures(directories, figures)
     if (directory / RESULT).is_file():
         result = read_result(directory)
         if as_json:
             print_json({"directory": str(directory), "state": overview.state, **result})
-        else:
-            console.print(summarize(result))
-            if overview.hint:
-                print_plain(f"to go on: {overview.hint}")
-            _write_page([directory, *(compared or ())], out)
-        return
-    best = find_best(overview)
-    if as_json:
-        print_json(_unfinished_json(overview, best))
+            return
+        console.print(summarize(result))
+        if overview.hint:
+            print_plain(f"to go on: {overview.hint}")
     else:
+        best = find_best(overview)
+        if as_json:
+            print_json(_unfinished_json(overview, best))
+            return
         _print_unfinished(overview, best)
-        _write_page([directory, *(compared or ())], out)
+    _write_page(directories, out)
+    for line in of_figures:
+        print_plain(line)
 
 
 def _write_page(directories: Sequence[Path], out: Path | None) -> None:
     from flowevolve.page.report.report import REPORT, write_report
 
     print_plain(f"its page: {write_report(directories, out or directories[0] / REPORT)}")
+
+
+def _write_figures(directories: Sequence[Path], folder: Path) -> list[str]:
+    """Write figures of runs; returns what is to be said of them, in lines."""
+    from flowevolve.page.figures.catalog import write_figures
+
+    written = write_figures(directories, folder)
+    names = ", ".join(dict.fromkeys(file.stem for file in written.files))
+    told = [f"its figures, as SVG, PDF and PNG: {names} in {folder}"] if names else []
+    return told + [f"no figure {name}: {why}" for name, why in written.empty.items()]
 
 
 def status_command(

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from flowevolve._util.errors import InputError
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
-from flowevolve.journal.files import open_text, writing
+from flowevolve.journal.files import open_text, refuse_link, writing
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 Format = Literal["jsonl", "parquet"]
@@ -92,8 +91,8 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
     """
     if out is None:
         out = path / "export"
-        _refuse_link(out)
-    _refuse_link(out / BEST)
+        refuse_link(out)
+    refuse_link(out / BEST)
     with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
         recorded.check()
         last = recorded.last_event()
@@ -123,11 +122,6 @@ def candidate_rows(recorded: RecordedRun) -> Iterator[dict[str, Any]]:
     """The rows of table ``candidates`` as the run has recorded them up to now."""
     last = recorded.last_event()
     return _Run(recorded, upto=-1 if last is None else last[0]).candidates()
-
-
-def _refuse_link(folder: Path) -> None:
-    if folder.is_symlink():
-        raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")
 
 
 class _Run:

@@ -51,3 +51,9 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: can't be written: {error}") from error
+
+
+def refuse_link(folder: Path) -> None:
+    """Raises: InputError if the folder is a link: a run directory may come from somebody else."""
+    if folder.is_symlink():
+        raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")

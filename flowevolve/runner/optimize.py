@@ -83,6 +83,7 @@ class Arguments(PromptArguments, total=False):
     out: str | Path
     resume: bool
     progress: bool
+    watch: bool
 
 
 def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
@@ -100,7 +101,8 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
     ``preset`` decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
     (`flowevolve.config.presets`); ``settings`` are the algorithm's own. ``out`` is the run directory, by default none.
     With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply be started
-    again. How the run goes is shown on standard error, unless ``progress`` is False.
+    again. How the run goes is shown on standard error, unless ``progress`` is False. With ``watch`` the run in ``out``
+    has a live page while it goes on, whose address is told there first.
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
@@ -160,6 +162,7 @@ async def _evolve(
         "seed": arguments.get("seed", 0),
         "clock": arguments.get("clock", "real"),
         "preset": arguments.get("preset", "default"),
+        "watch": arguments.get("watch", False),
         "algorithm": {
             **arguments.get("settings", {}),
             "name": algorithm,
@@ -182,7 +185,7 @@ async def _evolve(
     out = arguments.get("out")
     directory = None if out is None else Path(out)
     with _progress(config, shown=arguments.get("progress", True)) as progress:
-        watchers = Watchers((progress.event,), (progress.call,))
+        watchers = Watchers((progress.event,), (progress.call,), pages=(_tell_page,))
         if arguments.get("resume") and directory is not None and is_run(directory):
             return await go_on(
                 directory,
@@ -217,6 +220,10 @@ def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:
     }
 
 
+def _tell_page(address: str) -> None:
+    sys.stderr.write(f"the live page: {address}\n")
+
+
 def _note(said: str) -> None:
     sys.stderr.write(f"note: {said}\n")
 
@@ -243,6 +250,8 @@ def _check_names(arguments: Arguments) -> None:
         raise InputError(f"optimize: out is {out!r}; give the path of a directory")
     if arguments.get("resume") and out is None:
         raise InputError("optimize: resume goes on with the run in a directory; give it as out=")
+    if arguments.get("watch") and out is None:
+        raise InputError("optimize: watch shows the run in a directory; give it as out=")
     settings: object = arguments.get("settings", {})
     if not isinstance(settings, Mapping):
         raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")

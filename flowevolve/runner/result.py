@@ -20,6 +20,8 @@ from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
+from flowevolve.page.figures.catalog import draw
+from flowevolve.page.report.report import REPORT, write_report
 from flowevolve.runner import result_view as view
 from flowevolve.runner.candidates import (
     FoundCandidate,
@@ -46,6 +48,7 @@ from flowevolve.runner.result_parts import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 SCHEMA = 1
 
@@ -141,6 +144,36 @@ class Result:
         except ImportError:
             raise InputError("result.to_pandas: needs pandas: pip install pandas") from None
         return pd.DataFrame([table_row(each) for each in self.candidates])
+
+    def plot(self, figure: str = "score") -> Figure:
+        """A figure of the run, drawn with matplotlib, which notebooks show: ``score`` (over time), ``score_tokens``,
+        ``timeline``, ``lineage``, ``heat_map`` or ``staleness``. Its ``savefig`` writes it to a file.
+
+        Raises:
+            InputError: if there is no such figure, there is nothing to be seen in it, the run left no run directory, or
+                matplotlib is not installed.
+        """
+        return draw(self._recorded("plot"), figure)
+
+    def write_page(self, path: Path | str | None = None) -> Path:
+        """Write the run's page, one file of HTML that needs no network, and return its path.
+
+        By default it is ``report.html`` in the run directory.
+
+        Raises:
+            InputError: if the run left no run directory, or the file can't be written.
+        """
+        directory = self._recorded("write_page")
+        return write_report([directory], directory / REPORT if path is None else Path(path))
+
+    def _recorded(self, wanted: str) -> Path:
+        """The run directory. Raises: InputError if there is none."""
+        if self.directory is None or not (self.directory / JOURNAL).is_file():
+            raise InputError(
+                f"result.{wanted}: is made from a run directory, which this result has none of; give the run one with "
+                "out=, or load it from there: Result.load('runs/NAME')"
+            )
+        return self.directory
 
     def save(self, path: Path | str) -> Path:
         """Write the result and its candidates to a file, as JSON, and return its path.

@@ -58,6 +58,7 @@ MAY_CHANGE = (
     "stages",
     "stopping",
     "vllm",
+    "watch",
 )
 """Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
 MODEL = "model"

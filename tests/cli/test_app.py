@@ -241,6 +241,9 @@ def test_a_run_is_exported_and_compacted(config: Path) -> None:
     done = flowevolve("export", "out", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "written to out/export" in done.stdout
+    traced = flowevolve("export", "out", "--format", "trace", cwd=folder)
+    assert traced.stdout == "written to out/export/trace.json; to look at it: open it at https://ui.perfetto.dev\n"
+    assert json.loads((folder / "out" / "export" / "trace.json").read_text())["traceEvents"]
     assert (folder / "out" / "export" / "best" / "system_prompt.txt").exists()
     lines = len((folder / "out" / "export" / "calls.jsonl").read_text().splitlines())
     assert f"{lines} calls" in done.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flowevolve.page.figures import catalog
 from tests.support.command import flowevolve
 
 CONFIG = 'clock = "virtual"\n[budget]\nproposals = 2\n'
@@ -34,6 +35,18 @@ def test_report_writes_the_page_anew_and_where_it_is_told(made: Path) -> None:
     done = flowevolve("report", "runs/one", "--compare", "runs/one", "--out", "both.html", cwd=made)
     assert done.stdout.endswith("its page: both.html\n")
     assert (made / "both.html").read_text("utf-8").count('class="data"') == 2
+
+
+def test_report_writes_figures_and_says_which_there_are(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "FIGURES", {name: catalog.FIGURES[name] for name in ("score", "staleness")})
+    monkeypatch.setattr(catalog, "ENDINGS", (".svg",))
+    done = flowevolve("report", "runs/one", "--figures", "figures", cwd=made)
+    assert done.stdout.splitlines()[-3:] == [
+        "its page: runs/one/report.html",
+        "its figures, as SVG, PDF and PNG: score in figures",
+        "no figure staleness: no item was judged: none was stale, or every one went on unasked",
+    ]
+    assert [file.name for file in (made / "figures").iterdir()] == ["score.svg"]
 
 
 def test_report_as_json_writes_no_page(made: Path) -> None:

@@ -94,6 +94,29 @@ def test_a_result_is_the_same_in_a_pickle_a_file_and_a_run_directory(tmp_path: P
         _ = again.report
 
 
+def test_figures_and_the_page_are_made_from_the_run_directory(
+    result: fe.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = fe.optimize(budget=fe.Budget(proposals=3), clock="virtual", progress=False, out=tmp_path / "run")
+    figure = recorded.plot()
+    assert [axes.get_xlabel() for axes in figure.axes] == ["time (min)"]
+    assert fe.Result.load(tmp_path / "run").plot("timeline").axes
+    assert recorded.write_page() == tmp_path / "run" / "report.html"
+    assert recorded.write_page(tmp_path / "page.html").read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(fe.InputError, match="there is no figure 'scores'; did you mean 'score'"):
+        recorded.plot("scores")
+    for made in (result.plot, result.write_page):
+        with pytest.raises(fe.InputError, match=rf"result\.{made.__name__}: is made from a run directory"):
+            made()
+    for module in ("style", "score"):
+        monkeypatch.delitem(sys.modules, f"flowevolve.page.figures.{module}")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        fe.InputError, match=r"^figures are drawn with matplotlib: pip install 'flowevolve\[figures\]'$"
+    ):
+        recorded.plot()
+
+
 def test_a_limit_in_time_is_told_as_that_whatever_unit_it_was_given_in(capsys: pytest.CaptureFixture[str]) -> None:
     result = fe.optimize(budget=fe.Budget(minutes=1), clock="virtual")
     assert "stopped by the time limit" in repr(result)

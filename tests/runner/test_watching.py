@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
+import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
@@ -44,6 +45,28 @@ def test_the_page_is_there_while_the_run_goes_on(tmp_path: Path) -> None:
     assert shown == [["out"]]
     with pytest.raises(URLError):
         runs_at(addresses[0])
+
+
+def test_a_run_that_is_gone_on_with_may_have_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")  # it is asked for, which is enough here
+    out, said = tmp_path / "out", list[str]()
+    clock.run(lambda: run(parse_config({**TABLE, "watch": False}, "test"), out=out), clock="virtual")
+    watchers = Watchers(pages=(said.append,))
+    changes = ["watch=true", "budget.proposals=2"]
+    clock.run(lambda: fe.resume(out, changes=changes, watchers=watchers), clock="virtual")
+    assert said == ["none: it did not start"]
+
+
+def test_optimize_tells_the_address_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    budget = fe.Budget(proposals=1)
+    result = fe.optimize(budget=budget, clock="virtual", progress=False, watch=True, out=tmp_path / "out")
+    assert result.directory == tmp_path / "out"
+    assert capsys.readouterr().err == "the live page: none: it did not start\n"
+    with pytest.raises(fe.InputError, match="optimize: watch shows the run in a directory; give it as out="):
+        fe.optimize(budget=budget, clock="virtual", watch=True)
 
 
 def test_a_run_goes_on_where_its_page_can_not_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,24 @@
+"""Scores that can be compared with those of the best candidate."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from flowevolve.page.tables.candidates import ScoreRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
+
+
+def validation_scores(tables: Tables) -> Mapping[str, Mapping[str, float]]:
+    """The scores of candidates by example, of those that have scores on an example of the best one's.
+
+    What is scored on others is of another kind, such as the prompts that evolve beside programs.
+    """
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in tables.of(ScoreRow):
+        if row.source == "validation":
+            scores[row.candidate][row.example] = row.value
+    (run,) = tables.of(RunRow)
+    common = scores.get(run.best or "")
+    return scores if common is None else {name: each for name, each in scores.items() if common.keys() & each.keys()}

@@ -1,0 +1,197 @@
+"""A trace keeps to the format that Perfetto reads, and has all requests, work, arrows and verdicts of the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter, defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowevolve._util.errors import InputError
+from flowevolve.journal.opening import JOURNAL
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.work import CallRow, SpanRow
+from flowevolve.page.trace import write_trace
+from flowevolve.runner.result import Result
+
+Event = dict[str, Any]
+REQUIRED: dict[str, dict[str, type]] = {
+    "M": {"name": str, "pid": int, "args": dict},
+    "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": int, "dur": int, "args": dict},
+    "s": {"name": str, "cat": str, "id": int, "pid": int, "tid": int, "ts": int},
+    "f": {"name": str, "cat": str, "id": int, "pid": int, "tid": int, "ts": int, "bp": str},
+    "C": {"name": str, "pid": int, "ts": int, "args": dict},
+    "i": {"name": str, "s": str, "pid": int, "tid": int, "ts": int},
+}
+"""The fields of each type of event that the run's trace may have, from the description of the format."""
+
+
+def faults(events: list[Event]) -> list[str]:
+    """What of these events is not as the format wants it."""
+    found = [
+        f"{name} of {event}"
+        for event in events
+        for name, kind in REQUIRED[event["ph"]].items()
+        if type(event.get(name)) is not kind
+    ]
+    found += [f"negative: {event}" for event in events if min(event.get("ts", 0), event.get("dur", 0)) < 0]
+    named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    found += [f"no name: {each}" for each in events if each["ph"] in "Xsfi" and (each["pid"], each["tid"]) not in named]
+    return found + overlaps(events) + broken_arrows(events) + counters_that_go_back(events)
+
+
+def overlaps(events: list[Event]) -> list[str]:
+    """Slices of a lane that begin before the one in front of them has ended."""
+    found, last = list[str](), dict[tuple[int, int], int]()
+    for event in (each for each in events if each["ph"] == "X"):
+        lane = (event["pid"], event["tid"])
+        if event["ts"] < last.get(lane, 0):
+            found.append(f"overlaps: {event}")
+        last[lane] = event["ts"] + event["dur"]
+    return found
+
+
+def broken_arrows(events: list[Event]) -> list[str]:
+    """Arrows without both ends, backwards in time, or that begin or end at no slice."""
+    slices = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            slices[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+    found, ends = list[str](), defaultdict[int, list[Event]](list)
+    for event in (each for each in events if each["ph"] in "sf"):
+        ends[event["id"]].append(event)
+        if not any(begin <= event["ts"] <= end for begin, end in slices[event["pid"], event["tid"]]):
+            found.append(f"at no slice: {event}")
+    for both in ends.values():
+        if [each["ph"] for each in both] != ["s", "f"] or both[0]["ts"] > both[1]["ts"]:
+            found.append(f"no arrow: {both}")
+    return found
+
+
+def counters_that_go_back(events: list[Event]) -> list[str]:
+    found, last = list[str](), dict[tuple[int, str], int]()
+    for event in (each for each in events if each["ph"] == "C"):
+        counter = (event["pid"], event["name"])
+        if event["ts"] < last.get(counter, 0) or not all(isinstance(n, int | float) for n in event["args"].values()):
+            found.append(f"goes back: {event}")
+        last[counter] = event["ts"]
+    return found
+
+
+def read(file: Path) -> list[Event]:
+    table = json.loads(file.read_text("utf-8"))
+    assert table["displayTimeUnit"] == "ms"
+    found: list[Event] = table["traceEvents"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def events(directory: Path, result: Result, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    return read(write_trace(directory, tmp_path_factory.mktemp("trace")))
+
+
+@pytest.fixture(scope="module")
+def tables(directory: Path, result: Result) -> Tables:
+    with RunSource(directory, "ended") as source:
+        return Tables(source.changes())
+
+
+def processes(events: list[Event]) -> dict[int, str]:
+    return {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+
+
+def test_it_keeps_to_the_format(events: list[Event]) -> None:
+    assert faults(events) == []
+
+
+def test_every_request_and_all_work_is_a_slice(events: list[Event], tables: Tables) -> None:
+    named = processes(events)
+    slices = Counter((named[each["pid"]], each["ts"], each["dur"]) for each in events if each["ph"] == "X")
+    expected = Counter(
+        (f"requests of {call.role}", round(call.begun * 1e6), round(call.ended * 1e6) - round(call.begun * 1e6))
+        for call in tables.of(CallRow)
+    )
+    expected += Counter(
+        (span.stage, round(span.taken * 1e6), round(span.done * 1e6) - round(span.taken * 1e6))
+        for span in tables.of(SpanRow)
+        if span.taken is not None and span.done is not None
+    )
+    assert slices == expected
+
+
+def test_arrows_lead_from_the_proposal_to_the_commit(events: list[Event], tables: Tables, result: Result) -> None:
+    sent = [span for span in tables.of(SpanRow) if span.source is not None and span.taken is not None]
+    named = processes(events)
+    arrows = defaultdict[int, list[str]](list)
+    for event in events:
+        if event["ph"] in "sf":
+            arrows[event["id"]].append(named[event["pid"]])
+    assert Counter(map(tuple, arrows.values())) == Counter((span.source, span.stage) for span in sent)
+    assert {("propose", "screen"), ("screen", "evaluate"), ("evaluate", "update")} <= {*map(tuple, arrows.values())}
+
+
+def test_commits_and_verdicts_are_instants(events: list[Event], tables: Tables) -> None:
+    said = Counter(event["name"] for event in events if event["ph"] == "i")
+    for candidate in tables.of(CandidateRow):
+        assert said[f"{candidate.status}: {candidate.id}"] == (candidate.status != "proposed")
+    for judged in tables.of(JudgementRow):
+        assert said[f"{judged.verdict or judged.policy}: {judged.candidate or judged.item}"]
+
+
+def test_counters_say_what_the_calls_do(events: list[Event], tables: Tables) -> None:
+    points = defaultdict[str, list[tuple[int, float]]](list)
+    for event in events:
+        if event["ph"] == "C":
+            points[event["name"]].append((event["ts"], event["args"]["value"]))
+    seconds = max(call.ended for call in tables.of(CallRow))
+    calls = [call for call in tables.of(CallRow) if call.outcome != "cached"]
+    tokens = sum(call.completion_tokens or 0 for call in calls)
+    assert area(points["completion tokens/s"], seconds) == pytest.approx(tokens, rel=0.01)
+    busy = sum(call.ended - call.begun for call in calls if call.role == "task")
+    assert area(points["requests in flight: task"], seconds) == pytest.approx(busy, rel=0.01)
+    steps = [row.score for row in tables.of(CurveRow) if row.series == "validation" and row.version >= 0]
+    assert [value for _, value in points["best validation score"]] == [round(score, 4) for score in steps]
+
+
+def area(points: list[tuple[int, float]], seconds: float) -> float:
+    """Below steps, in units and seconds."""
+    ends = [*(time for time, _ in points[1:]), seconds * 1e6]
+    return sum(value * (end - time) / 1e6 for (time, value), end in zip(points, ends, strict=True))
+
+
+def test_a_run_that_was_killed_has_the_work_that_was_cut_off(directory: Path, result: Result, tmp_path: Path) -> None:
+    run = tmp_path / "killed"
+    shutil.copytree(directory, run)
+    for name in ("result.json", "journal.end"):
+        (run / name).unlink()
+    with closing(sqlite3.connect(run / JOURNAL)) as database:
+        (last,) = database.execute("SELECT max(seq) FROM events WHERE kind = 'item.taken'").fetchone()
+        database.execute("DELETE FROM events WHERE seq > ?", (last,))
+        database.execute("DELETE FROM calls WHERE seq > ?", (last,))
+        database.commit()
+    file = write_trace(run)
+    assert file == run / "export" / "trace.json"
+    events = read(file)
+    assert faults(events) == []
+    assert [each for each in events if each["ph"] == "X" and each["args"].get("state") == "working"]
+
+
+def test_a_folder_or_a_file_that_is_a_link_is_not_followed(directory: Path, result: Result, tmp_path: Path) -> None:
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    shutil.copytree(directory, run)
+    outside.mkdir()
+    (run / "export").symlink_to(outside)
+    with pytest.raises(InputError, match="export: is a link to"):
+        write_trace(run)
+    for name in ("trace.json", "trace.json.part"):
+        (tmp_path / name).symlink_to(outside / "mine")
+    (outside / "mine").write_text("precious")
+    write_trace(run, tmp_path)
+    assert (outside / "mine").read_text() == "precious"
