@@ -18,6 +18,7 @@ from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
+from flowevolve.core.acts import Act
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost, Ledger
@@ -234,6 +235,14 @@ class Engine:
                 no plain data, or the algorithm takes no candidates from outside.
         """
         return await inject(self._dispatcher, self._executor, self._algorithm, artifact, parents, attributes or {})
+
+    async def act(self, act: Act, by: str) -> None:
+        """Do what somebody who watches the run asks for. ``by`` names who it is. The journal keeps both.
+
+        Raises:
+            InputError: if it can't be done, saying why.
+        """
+        raise InputError(f"{act.act}: this run can't be steered yet, by {by} or anybody")
 
     @property
     def best(self) -> Candidate | None:
