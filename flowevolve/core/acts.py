@@ -52,8 +52,8 @@ class Stop(_Act):
 class RaiseBudget(_Act):
     """Change limits of the budget, each to more than is spent.
 
-    ``limits`` has names and values as the table ``[budget]`` of a configuration: whole amounts, not what is added. Times
-    add up, and together they take the place of the limit in time that the run had.
+    ``limits`` has names and values as the table ``[budget]`` of a configuration: whole amounts, not what is added.
+    Times add up, and together they take the place of the limit in time that the run had.
     """
 
     limits: Mapping[str, Number]
