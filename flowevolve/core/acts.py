@@ -25,6 +25,9 @@ class _Act(Plain):
     def to_json(self) -> dict[str, JSON]:
         return {"act": vars(self)["act"], **super().to_json()}
 
+    def check(self) -> None:
+        """Raises: InputError if its fields make no sense together."""
+
 
 @dataclass(frozen=True)
 class Pause(_Act):
@@ -59,7 +62,7 @@ class RaiseBudget(_Act):
     limits: Mapping[str, Number]
     act: Literal["raise_budget"] = "raise_budget"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not self.limits:
             raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
         if not all(map(math.isfinite, self.limits.values())):
@@ -80,18 +83,14 @@ class Inject(_Act):
 
 @dataclass(frozen=True)
 class Comment(_Act):
-    """Say something of a candidate or an example, by its id, that those who write new candidates read as feedback.
-
-    Raises:
-        InputError: if there is no text, or not exactly one of the two.
-    """
+    """Say something of either a candidate or an example, by its id, that reflections read as feedback."""
 
     text: Text
     candidate: str | None = None
     example: Text | None = None
     act: Literal["comment"] = "comment"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not self.text.strip():
             raise InputError("comment: says nothing; give a text")
         if (self.candidate is None) == (self.example is None):
@@ -131,10 +130,12 @@ def read_act(data: object) -> Act:
         said = data.get("act") if isinstance(data, Mapping) else data
         raise InputError(f"act: {said!r} is no act; give an object with the field act, one of {', '.join(NAMES)}")
     try:
-        return _reader().validate_python(data)
+        act = _reader().validate_python(data)
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         raise InputError(f"{data['act']}: {'; '.join(wrong)}") from None
+    act.check()
+    return act
 
 
 @cache

@@ -178,6 +178,9 @@ class GEPA(Algorithm[GEPAConfig]):
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Proposed(check_components(candidate, self.task.seed()), (), ()), to="evaluate")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
+
     def estimate(self, trigger: str | None = None) -> Cost:
         """With speculation in generate each part of the minibatch may become a proposal."""
         minibatch = self.config.minibatch
