@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from flowevolve.core.acts import Act, Approve, Comment, Inject, RaiseBudget, Veto
 from flowevolve.core.calls import HELD_OUT
-from flowevolve.core.event_kinds import RunStarted
+from flowevolve.core.event_kinds import RunPaused, RunResumed, RunStarted, RunSteered, RunStopped, RunUnpaused
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
+from flowevolve.engine.acts_taken import limits_of
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
 from flowevolve.page.candidates import Candidates
@@ -19,7 +21,7 @@ from flowevolve.page.judgements import Judgements
 from flowevolve.page.log import log_row
 from flowevolve.page.spans import Spans
 from flowevolve.page.spent import Spent
-from flowevolve.page.tables import CallRow, Row, ServerRow, StageRow
+from flowevolve.page.tables import ActRow, CallRow, Row, ServerRow, StageRow
 
 
 class Projection:
@@ -38,6 +40,9 @@ class Projection:
         self._cells = Cells(self.candidates)
         self._judgements = Judgements(self._spans)
         self.start: RunStarted | None = None
+        self.paused = False
+        self.raised: dict[str, float] = {}
+        """Limits of the budget that somebody has raised, as `flowevolve.core.budget.Budget.by_name` has them."""
 
     def event(self, event: Event) -> Iterator[Row]:
         """The rows that an event changes."""
@@ -45,6 +50,8 @@ class Projection:
         if isinstance(body, RunStarted):
             self.start = body
             yield from (StageRow(name, place, None) for place, name in enumerate(body.stages))
+        if isinstance(body, RunPaused | RunUnpaused | RunResumed | RunStopped):
+            self.paused = isinstance(body, RunPaused)
         yield log_row(event)
         yield from self._spans.event(event)
         yield from self.candidates.event(event)
@@ -52,6 +59,10 @@ class Projection:
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)
+        if isinstance(body, RunSteered):
+            if isinstance(body.act, RaiseBudget) and body.refused is None:
+                self.raised.update(limits_of(body.act))
+            yield ActRow(event.seq, event.time, body.by, body.act.act, *_about(body.act), body.refused)
         if isinstance(body, ServerLooked):
             yield ServerRow(event.time, body.running, body.waiting, body.cache_usage, body.prefix_hit_rate)
 
@@ -90,6 +101,21 @@ class Projection:
             outcome=_outcome(call),
             error=call.error,
         )
+
+
+def _about(act: Act) -> tuple[str | None, str]:
+    """The candidate or example that an act is about, and what is said."""
+    match act:
+        case Comment(text=text, candidate=candidate, example=example):
+            return candidate or example, text
+        case Inject(parent=parent):
+            return parent, ""
+        case Veto(candidate=candidate) | Approve(candidate=candidate):
+            return candidate, ""
+        case RaiseBudget(limits=limits):
+            return None, ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
+        case _:
+            return None, ""
 
 
 class Slots:

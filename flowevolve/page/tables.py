@@ -61,12 +61,18 @@ class RunRow(Row, table="runs", key=("name",)):
     """What the page calls it: the name of its directory."""
     state: str
     """running, finished, interrupted, failed or not begun."""
+    paused: bool
+    """Whether somebody has paused it."""
     stop_reason: str | None
     """Why it stopped, such as seconds; null while it goes on, and of a run that was killed."""
     error: str | None
     """What made it fail; on a live page also why it can't be read any more."""
     seconds: Seconds
     """How long it has lasted up to now."""
+    directory: str
+    """The run directory, as it was named to whoever made the page."""
+    branched_from: str | None
+    """Of a run that was branched off another one: the candidate, the run and its pool's version, in words."""
     algorithm: str
     mode: str
     """stream or sync."""
@@ -447,3 +453,21 @@ class LogRow(Row, table="log", key=("seq",)):
     """Its other fields as JSON, cut to 600 characters."""
     level: str
     """warning or info, as in the logs; debug where the event is in the journal only."""
+
+
+@dataclass(frozen=True)
+class ActRow(Row, table="acts", key=("seq",)):
+    """Something that somebody who watches the run did to it, or wanted to."""
+
+    seq: int
+    seconds: Seconds
+    by: str
+    """Who it was."""
+    act: str
+    """pause, unpause, stop, raise_budget, inject, comment, veto or approve."""
+    about: str | None
+    """The id of the candidate or the example that it is about."""
+    text: str
+    """What was said or, of a raised budget, the limits in words."""
+    refused: str | None
+    """Why it was not done; null if it was."""

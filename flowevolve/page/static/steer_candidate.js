@@ -1,0 +1,47 @@
+// What the view of a candidate has to steer the run: edit it, say something of it, take it out of the pool, branch.
+
+import { html } from "./vendor/htm-preact.standalone.umd.js";
+import { componentsOf, isCode } from "./candidate_texts.js";
+import { seconds } from "./common.js";
+import { BranchForm, CommentForm, EditForm, openForm } from "./steer_forms.js";
+import { Control } from "./steer_head.js";
+import { actsAbout, hasControls, isAsked, isVetoed, useActs, whyNot } from "./steering.js";
+import { tame } from "./tame.js";
+
+export function CandidateControls({ store, row }) {
+  const { refused, send, say } = useActs(store);
+  const { id } = row;
+  const branch = html`<button title="begin a new run with its texts" onClick=${() => openForm(BranchForm, "branch a new run", { store, id })}>Branch …</button>`;
+  if (!hasControls(store)) return html`<p class="steer">${branch}</p>`;
+  const why = whyNot(store);
+  const or = (act) => (why === null ? act : () => say(why));
+  const judged = (name) => {
+    store.go("candidate", { candidate: id }); // the view shows the best one otherwise, which it may be no more
+    send({ act: name, candidate: id });
+  };
+  const texts = componentsOf(store, id);
+  const vetoed = isVetoed(store, id);
+  const judge = vetoed || row.status === "rejected" ? "approve" : "veto";
+  const asked = isAsked(store, judge, id);
+  return html`<p class="steer" role="group" aria-label="steer the run by this candidate">
+      <${Control} why=${why} onClick=${or(() => openForm(EditForm, "edit this candidate", { store, id, texts, code: isCode(store) }))}
+        label="Edit and inject …" about="put an edited copy into the run" />
+      <${Control} why=${why} onClick=${or(() => openForm(CommentForm, "comment on this candidate", { store, about: { candidate: id } }))}
+        label="Comment …" about="say something that reflections read as feedback" />
+      ${judge === "approve"
+        ? html`<${Control} why=${why} busy=${asked} onClick=${or(() => judged("approve"))} label=${asked ? "Approving …" : "Approve"}
+            about=${vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected"} />`
+        : html`<${Control} why=${why} busy=${asked} onClick=${or(() => judged("veto"))} label=${asked ? "Vetoing …" : "Veto"}
+            about="take it out of the pool: never a parent, never the best" />`}
+      ${branch}
+    </p>
+    ${refused !== null && html`<p class="notice" role="alert">${tame(refused)}</p>`}
+    ${vetoed && html`<p class="facts">${tame(actsAbout(store, "veto", id).at(-1).by)} has taken it out of the pool.</p>`}`;
+}
+
+/** What was said of a candidate or an example, by its id. */
+export function Comments({ store, about }) {
+  return actsAbout(store, "comment", about).map(
+    ({ seconds: time, by, text }) => html`<blockquote class="comment"><p>${tame(text)}</p><footer>${tame(by)}, at ${seconds(time)}</footer></blockquote>`,
+  );
+}
