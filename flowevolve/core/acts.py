@@ -15,6 +15,8 @@ from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import describe_validation
+from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import Number, Plain, Text
 
 
@@ -67,6 +69,18 @@ class RaiseBudget(_Act):
             raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
         if not all(map(math.isfinite, self.limits.values())):
             raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
+        self.by_name()
+
+    def by_name(self) -> Mapping[str, float]:
+        """The limits as `Budget.by_name` has them.
+
+        Raises:
+            InputError: if one is no limit, or has a value that none can have.
+        """
+        try:
+            return Budget.model_validate(dict(self.limits)).by_name()
+        except ValidationError as error:
+            raise InputError(f"raise_budget: {describe_validation(error, known=list(Budget.model_fields))}") from None
 
 
 @dataclass(frozen=True)

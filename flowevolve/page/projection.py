@@ -11,6 +11,7 @@ from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
+from flowevolve.page.acts import acts
 from flowevolve.page.candidates import Candidates
 from flowevolve.page.cells import Cells
 from flowevolve.page.curve import Curve
@@ -52,6 +53,7 @@ class Projection:
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)
+        yield from acts(event)
         if isinstance(body, ServerLooked):
             yield ServerRow(event.time, body.running, body.waiting, body.cache_usage, body.prefix_hit_rate)
 

@@ -12,7 +12,6 @@ from typing import Self
 import tomli_w
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.run import Config, parse_recorded
@@ -116,9 +115,7 @@ class RunSource:
         config, figures, start = self.config, self._figures, self.projection.start
         seconds = max(figures.seconds, self.projection.spent.last) if ended is None else ended.seconds
         low, high = (ended.interval if ended is not None else None) or (None, None)
-        set_limits = {"seconds": config.budget.time_limit(), "target_score": config.budget.target_score}
-        limits: dict[str, JSON] = dict(config.budget.limits().items())
-        limits |= {name: limit for name, limit in set_limits.items() if limit is not None}
+        budget = config.budget.raised(figures.limits)
         trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         proposals = figures.proposals if ended is None else ended.proposals
         spent = self.projection.spent
@@ -135,8 +132,8 @@ class RunSource:
             backend=config.llm.backend,
             simulated=config.llm.backend in SIMULATED_BACKENDS,
             kind=self.projection.candidates.kind_of_artifact,
-            budget=limits,
-            used=used(config.budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
+            budget=dict(budget.by_name()),
+            used=used(budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
             config=self._toml,
             config_digest=blake2b(self._toml.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest(),
             version=figures.version,
