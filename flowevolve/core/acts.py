@@ -19,6 +19,9 @@ from flowevolve._util.registry import describe_validation
 from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import Number, Plain, Text
 
+LONGEST_COMMENT = 4_000
+"""Characters, as comments go into prompts."""
+
 
 @dataclass(frozen=True)
 class _Act(Plain):
@@ -107,6 +110,8 @@ class Comment(_Act):
     def check(self) -> None:
         if not self.text.strip():
             raise InputError("comment: says nothing; give a text")
+        if len(self.text) > LONGEST_COMMENT:
+            raise InputError(f"comment: has {len(self.text):,} characters; {LONGEST_COMMENT:,} is the most")
         if (self.candidate is None) == (self.example is None):
             raise InputError("comment: is about either a candidate or an example; give the id of one of them")
 

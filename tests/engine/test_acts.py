@@ -87,7 +87,7 @@ class Climbing(fe.Algorithm):
         assert parent is not None
         await anyio.sleep(1)
         context.spend(fe.Cost(proposals=1))
-        self.known[ordinal] = [*context.comments(candidate="c0"), *context.comments(example="1")]
+        self.known[ordinal] = [each.text for each in context.comments if each.candidate == "c0"]
         child = context.propose(fe.Artifact({"a": f"{parent.artifact['a']} {ordinal}"}), parents=[parent], operator="w")
         await anyio.sleep(1)
         if ordinal % 3 == 2:
