@@ -15,7 +15,12 @@ from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import describe_validation
+from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import Number, Plain, Text
+
+LONGEST_COMMENT = 4_000
+"""Characters, as comments go into prompts."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,18 @@ class RaiseBudget(_Act):
             raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
         if not all(map(math.isfinite, self.limits.values())):
             raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
+        self.by_name()
+
+    def by_name(self) -> Mapping[str, float]:
+        """The limits as `Budget.by_name` has them.
+
+        Raises:
+            InputError: if one is no limit, or has a value that none can have.
+        """
+        try:
+            return Budget.model_validate(dict(self.limits)).by_name()
+        except ValidationError as error:
+            raise InputError(f"raise_budget: {describe_validation(error, known=list(Budget.model_fields))}") from None
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,8 @@ class Comment(_Act):
     def check(self) -> None:
         if not self.text.strip():
             raise InputError("comment: says nothing; give a text")
+        if len(self.text) > LONGEST_COMMENT:
+            raise InputError(f"comment: has {len(self.text):,} characters; {LONGEST_COMMENT:,} is the most")
         if (self.candidate is None) == (self.example is None):
             raise InputError("comment: is about either a candidate or an example; give the id of one of them")
 

@@ -77,6 +77,11 @@ class Budget(Settings):
         others = {"seconds": self.time_limit(), "target_score": self.target_score}
         return {name: limit for name, limit in (*self.limits().items(), *others.items()) if limit is not None}
 
+    def raised(self, limits: Mapping[str, float]) -> Budget:
+        """The budget with those of these limits, named as in `by_name`, that it has and that are lower in it."""
+        mine = self.by_name()
+        return Budget.model_validate({name: max(limit, limits.get(name, limit)) for name, limit in mine.items()})
+
     def limits(self) -> Mapping[Dimension, float]:
         """The limits of what the ledger counts."""
         return {name: limit for name in DIMENSIONS if (limit := getattr(self, name)) is not None}

@@ -140,10 +140,10 @@ class StageContext:
         """What the run's prompts are written from."""
         return self._services.templates
 
-    def comments(self, *, candidate: str | None = None, example: str | None = None) -> Sequence[str]:
-        """What people had said of a candidate, or of an example, when this work began; oldest first."""
-        known = self._services.known_comments(self.item_id)
-        return [each.text for each in known if (each.candidate, each.example) == (candidate, example)]
+    @property
+    def comments(self) -> Sequence[Comment]:
+        """What people had said of candidates and examples when this work began, oldest first."""
+        return self._services.known_comments(self.item_id)
 
     @property
     def stopping(self) -> bool:

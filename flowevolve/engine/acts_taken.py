@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import describe_validation
 from flowevolve.core.acts import Approve, Comment, Inject, RaiseBudget, Veto
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Budget
 from flowevolve.core.event_kinds import CandidateProposed, RunSteered
 from flowevolve.core.pool import Pool
 
@@ -39,18 +34,6 @@ class Order:
         return cls(rejected.artifact, tuple(name for name in rejected.parents if pool.keeps(name)))
 
 
-def limits_of(act: RaiseBudget) -> Mapping[str, float]:
-    """The limits that an act names, as `Budget.by_name` has them.
-
-    Raises:
-        InputError: if one is no limit, or none of its values.
-    """
-    try:
-        return Budget.model_validate(act.limits).by_name()
-    except ValidationError as error:
-        raise InputError(f"raise_budget: {describe_validation(error, known=list(Budget.model_fields))}") from None
-
-
 @dataclass(slots=True)
 class ActsTaken:
     """What the events of a run say of the acts on it: a function of the log."""
@@ -72,7 +55,7 @@ class ActsTaken:
             case Comment() as comment:
                 self.comments.append(comment)
             case RaiseBudget() as raised:
-                self.limits.update(limits_of(raised))
+                self.limits.update(raised.by_name())
             case Veto(candidate=name):
                 self.vetoes[name] = True
             case Approve(candidate=name) if self.vetoes.get(name):

@@ -17,7 +17,7 @@ from flowevolve.core.event_kinds import RunSteered
 from flowevolve.core.item_ids import OUTSIDE
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Vetoed
 from flowevolve.core.task import Task
-from flowevolve.engine.acts_taken import ActsTaken, Order, limits_of
+from flowevolve.engine.acts_taken import ActsTaken, Order
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import OPERATOR, inject
@@ -106,7 +106,7 @@ class Steering:
 
     def _raise_budget(self, steered: RunSteered, act: RaiseBudget) -> None:
         ledger, stopping = self._dispatcher.ledger, self._dispatcher.stopping
-        limits = limits_of(act)
+        limits = act.by_name()
         for name, limit in limits.items():
             before = ledger.limit(name)
             if before is None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flowevolve.core.acts import Act, Approve, Comment, Inject, RaiseBudget, Veto
 from flowevolve.core.calls import HELD_OUT
-from flowevolve.core.event_kinds import RunPaused, RunResumed, RunStarted, RunSteered, RunStopped, RunUnpaused
+from flowevolve.core.event_kinds import RunPaused, RunResumed, RunStarted, RunStopped, RunUnpaused
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
-from flowevolve.engine.acts_taken import limits_of
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
+from flowevolve.page.acts import acts
 from flowevolve.page.candidates import Candidates
 from flowevolve.page.cells import Cells
 from flowevolve.page.curve import Curve
@@ -21,7 +20,7 @@ from flowevolve.page.judgements import Judgements
 from flowevolve.page.log import log_row
 from flowevolve.page.spans import Spans
 from flowevolve.page.spent import Spent
-from flowevolve.page.tables import ActRow, CallRow, Row, ServerRow, StageRow
+from flowevolve.page.tables import CallRow, Row, ServerRow, StageRow
 
 
 class Projection:
@@ -41,8 +40,6 @@ class Projection:
         self._judgements = Judgements(self._spans)
         self.start: RunStarted | None = None
         self.paused = False
-        self.raised: dict[str, float] = {}
-        """Limits of the budget that somebody has raised, as `flowevolve.core.budget.Budget.by_name` has them."""
 
     def event(self, event: Event) -> Iterator[Row]:
         """The rows that an event changes."""
@@ -59,10 +56,7 @@ class Projection:
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)
-        if isinstance(body, RunSteered):
-            if isinstance(body.act, RaiseBudget) and body.refused is None:
-                self.raised.update(limits_of(body.act))
-            yield ActRow(event.seq, event.time, body.by, body.act.act, *_about(body.act), body.refused)
+        yield from acts(event)
         if isinstance(body, ServerLooked):
             yield ServerRow(event.time, body.running, body.waiting, body.cache_usage, body.prefix_hit_rate)
 
@@ -101,21 +95,6 @@ class Projection:
             outcome=_outcome(call),
             error=call.error,
         )
-
-
-def _about(act: Act) -> tuple[str | None, str]:
-    """The candidate or example that an act is about, and what is said."""
-    match act:
-        case Comment(text=text, candidate=candidate, example=example):
-            return candidate or example, text
-        case Inject(parent=parent):
-            return parent, ""
-        case Veto(candidate=candidate) | Approve(candidate=candidate):
-            return candidate, ""
-        case RaiseBudget(limits=limits):
-            return None, ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
-        case _:
-            return None, ""
 
 
 class Slots:

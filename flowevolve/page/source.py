@@ -15,7 +15,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.run import BranchSettings, Config, parse_recorded
-from flowevolve.core.budget import Budget, Cost
+from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.reading import RecordedCall, RecordedRun
@@ -115,8 +115,7 @@ class RunSource:
         config, figures, start = self.config, self._figures, self.projection.start
         seconds = max(figures.seconds, self.projection.spent.last) if ended is None else ended.seconds
         low, high = (ended.interval if ended is not None else None) or (None, None)
-        raised = self.projection.raised
-        limits = {str(name): max(limit, raised.get(name, limit)) for name, limit in config.budget.by_name().items()}
+        budget = config.budget.raised(figures.limits)
         trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         proposals = figures.proposals if ended is None else ended.proposals
         spent = self.projection.spent
@@ -136,8 +135,8 @@ class RunSource:
             backend=config.llm.backend,
             simulated=config.llm.backend in SIMULATED_BACKENDS,
             kind=self.projection.candidates.kind_of_artifact,
-            budget=limits,
-            used=used(Budget.model_validate(limits), seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
+            budget=dict(budget.by_name()),
+            used=used(budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
             config=self._toml,
             config_digest=blake2b(self._toml.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest(),
             version=figures.version,

@@ -253,6 +253,8 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     sources: tuple[str, ...]
     """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
     repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
+    vetoed: bool
+    """Whether somebody has taken it out: it is no parent and not the best, whatever its status is."""
 
 
 @dataclass(frozen=True)
@@ -396,6 +398,27 @@ class MoveRow(Row, table="moves", key=("seq",)):
 
 
 @dataclass(frozen=True)
+class ActRow(Row, table="acts", key=("seq",)):
+    """Something that somebody who watches the run did to it, or wanted to."""
+
+    seq: int
+    """The event's number."""
+    time: Seconds
+    by: str
+    """Who did it, as they call themselves."""
+    act: str
+    """pause, unpause, stop, raise_budget, inject, comment, veto or approve."""
+    about: str | None
+    """The id of the candidate or example that it is about; of inject the candidate that was edited."""
+    is_example: bool
+    """Whether it is about an example."""
+    text: str
+    """What a comment says; otherwise what there is to know of it, such as the limits that are raised."""
+    refused: str | None
+    """Why it was not done; null if it was."""
+
+
+@dataclass(frozen=True)
 class CellRow(Row, table="cells", key=("archive", "cell")):
     """A cell of an archive, or a place on an island, and the candidate in it."""
 
@@ -453,21 +476,3 @@ class LogRow(Row, table="log", key=("seq",)):
     """Its other fields as JSON, cut to 600 characters."""
     level: str
     """warning or info, as in the logs; debug where the event is in the journal only."""
-
-
-@dataclass(frozen=True)
-class ActRow(Row, table="acts", key=("seq",)):
-    """Something that somebody who watches the run did to it, or wanted to."""
-
-    seq: int
-    seconds: Seconds
-    by: str
-    """Who it was."""
-    act: str
-    """pause, unpause, stop, raise_budget, inject, comment, veto or approve."""
-    about: str | None
-    """The id of the candidate or the example that it is about."""
-    text: str
-    """What was said or, of a raised budget, the limits in words."""
-    refused: str | None
-    """Why it was not done; null if it was."""

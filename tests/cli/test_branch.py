@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flowevolve import clock, run
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.event_kinds import CandidateProposed
+from flowevolve.core.event_kinds import CandidateProposed, PoolCommitted
+from flowevolve.core.logged_changes import LoggedAdd
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.command import Done, flowevolve
@@ -35,7 +37,7 @@ def candidates(run: Path) -> dict[str, Artifact]:
         return {each.candidate: each.proposal().artifact for each in recorded.events_of(CandidateProposed)}
 
 
-def config_of(run: Path) -> dict[str, object]:
+def config_of(run: Path) -> Any:
     return tomllib.loads((run / "config.toml").read_text("utf-8"))
 
 
@@ -63,11 +65,11 @@ def test_the_new_run_begins_with_the_candidate_s_texts_under_the_same_configurat
 def version_of(run: Path, candidate: str) -> int:
     """The pool's version in which a candidate came into it."""
     with RecordedRun(run) as recorded:
-        commits = [event for event in recorded.events() if event.kind == "pool.commit"]
+        commits = list(recorded.events_of(PoolCommitted))
     return next(
-        event.data["version"]
-        for event in commits
-        if any(change.get("add") == candidate for change in event.data["changes"])
+        commit.version
+        for commit in commits
+        if any(isinstance(change, LoggedAdd) and change.add == candidate for change in commit.changes)
     )
 
 
@@ -77,7 +79,7 @@ def test_a_run_that_is_only_written_is_begun_by_resume(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "written to runs/third/config.toml; to begin the run: flowevolve resume runs/third\n"
     config = (folder / "runs/third/config.toml").read_text("utf-8")
-    (text,) = config_of(folder / "runs/third")["branch"]["texts"].values()  # type: ignore[index]
+    (text,) = config_of(folder / "runs/third")["branch"]["texts"].values()
     (folder / "runs/third/config.toml").write_text(config.replace(json.dumps(text), '"Be brief."'), "utf-8")
     done = flowevolve("resume", "runs/third", "--set", "budget.proposals=1", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -95,7 +97,7 @@ def test_a_branch_is_gone_on_with_and_branched_again_like_any_run(folder: Path) 
     assert done.returncode == 0, done.stderr
     done = flowevolve("branch", "runs/fourth", "--candidate", seed, "--out", "runs/fifth", "--no-start", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert config_of(folder / "runs/fifth")["branch"]["run"] == "runs/fourth"  # type: ignore[index]
+    assert config_of(folder / "runs/fifth")["branch"]["run"] == "runs/fourth"
 
 
 @pytest.mark.parametrize(

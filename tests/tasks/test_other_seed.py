@@ -34,7 +34,7 @@ def test_a_task_of_programs_stays_one() -> None:
 
 
 def test_so_does_one_that_has_slots() -> None:
-    @dataclass(frozen=True, slots=True)
+    @dataclass(slots=True)
     class Slotted:
         data: fe.Dataset
         name: str = "slotted"

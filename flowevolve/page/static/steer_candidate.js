@@ -36,12 +36,12 @@ export function CandidateControls({ store, row }) {
       ${branch}
     </p>
     ${refused !== null && html`<p class="notice" role="alert">${tame(refused)}</p>`}
-    ${vetoed && html`<p class="facts">${tame(actsAbout(store, "veto", id).at(-1).by)} has taken it out of the pool.</p>`}`;
+    ${vetoed && html`<p class="facts">${tame(actsAbout(store, "veto", { candidate: id }).at(-1).by)} has taken it out of the pool.</p>`}`;
 }
 
-/** What was said of a candidate or an example, by its id. */
+/** What was said of {candidate} or {example}, with its id. */
 export function Comments({ store, about }) {
   return actsAbout(store, "comment", about).map(
-    ({ seconds: time, by, text }) => html`<blockquote class="comment"><p>${tame(text)}</p><footer>${tame(by)}, at ${seconds(time)}</footer></blockquote>`,
+    ({ time, by, text }) => html`<blockquote class="comment"><p>${tame(text)}</p><footer>${tame(by)}, at ${seconds(time)}</footer></blockquote>`,
   );
 }

@@ -83,15 +83,11 @@ function lastAct(store, run, name = null) {
   return -1;
 }
 
-/** Acts that were done about a candidate or an example, as objects, oldest first. */
-export function actsAbout(store, name, about) {
-  const acts = store.table("acts");
-  const [names, subjects, refusals] = ["act", "about", "refused"].map((column) => acts.column(column));
-  const found = [];
-  for (let place = 0; place < acts.length; place++) {
-    if (names[place] === name && subjects[place] === about && refusals[place] == null) found.push(acts.row(place));
-  }
-  return found;
+/** Acts of this name that were done about {candidate} or {example}, with its id, as objects, oldest first. */
+export function actsAbout(store, name, { candidate, example }) {
+  const rows = store.table("acts").rows();
+  const about = candidate ?? example;
+  return rows.filter((row) => row.act === name && row.about === about && row.is_example === (example != null) && row.refused === null);
 }
 
 const SAID = {
@@ -112,7 +108,7 @@ export function actSaid({ act, about }) {
 
 /** Whether somebody has taken the candidate out of the pool, and nobody has put it back. */
 export function isVetoed(store, candidate) {
-  const last = (name) => actsAbout(store, name, candidate).at(-1)?.seq ?? -1;
+  const last = (name) => actsAbout(store, name, { candidate }).at(-1)?.seq ?? -1;
   return last("veto") > last("approve");
 }
 

@@ -43,7 +43,7 @@ function Candidate({ store, id, unknown }) {
       ${" "}<${CandidateLink} store=${store} id=${id} label="in the lineage" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
     <${CandidateControls} key=${id} store=${store} row=${row} />
-    <${Comments} store=${store} about=${id} />
+    <${Comments} store=${store} about=${{ candidate: id }} />
     <${Facts} store=${store} row=${row} />
     <${Family} store=${store} row=${row} />
     <${Output} row=${row} />

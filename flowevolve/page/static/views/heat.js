@@ -302,7 +302,7 @@ class HeatView {
         <span>best ${Number.isNaN(best[column]) ? "not known" : score(best[column])}${
           value === best[column] && front.has(row) ? ", reached here, on the Pareto front" : ""
         }</span>
-        ${this.pointed === null && html`<${ExampleControl} key=${example} store=${this.store} example=${example} /><${Comments} store=${this.store} about=${example} />`}`,
+        ${this.pointed === null && html`<${ExampleControl} key=${example} store=${this.store} example=${example} /><${Comments} store=${this.store} about=${{ example }} />`}`,
       said,
     );
   }

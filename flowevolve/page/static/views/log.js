@@ -143,7 +143,7 @@ function Acts({ store }) {
   return html`<details class="acts"><summary>${number(acts.length)} ${acts.length === 1 ? "act" : "acts"} of those who watched the run</summary>
     <table><thead><tr><th scope="col" class="number">time</th><th scope="col">by</th><th scope="col">what</th></tr></thead>
       <tbody>${acts.map(
-        (act) => html`<tr><td class="number">${seconds(act.seconds)}</td><td>${tame(act.by)}</td>
+        (act) => html`<tr><td class="number">${seconds(act.time)}</td><td>${tame(act.by)}</td>
           <td>${tame(actSaid(act))}${act.text && html`<p class="faint">${tame(act.text)}</p>`}${act.refused !== null && html`<p class="notice">Refused: ${tame(act.refused)}</p>`}</td></tr>`,
       )}</tbody>
     </table>
