@@ -351,13 +351,14 @@ class Snapshot:
     pool: Pool
     version: int
 
-    def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL) -> Iterator[Candidate]:
+    def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL, vetoed: bool = False) -> Iterator[Candidate]:
         """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed),
-        without those that are vetoed now.
+        without those that are vetoed now, or with ``vetoed`` together with them.
         """
         wanted = statuses or ("confirmed",)
         for name, candidate in self.pool.candidates():
-            if name == pool and self.status(candidate.id) in wanted and not self.pool.vetoed(candidate.id):
+            shown = vetoed or not self.pool.vetoed(candidate.id)
+            if name == pool and shown and self.status(candidate.id) in wanted:
                 yield candidate
 
     def status(self, candidate_id: str) -> Status | None:

@@ -138,6 +138,7 @@ class Lifecycle:
                 await self._open_flows()
             else:
                 await self._executor.advance()
+        dispatcher.stopping.finishing = True
 
     async def _begin(self, before: Phase | None) -> None:
         """init and fit."""
@@ -174,7 +175,6 @@ class Lifecycle:
 
     async def _finish(self) -> None:
         """Run finish, unless no flow was opened since it last ran."""
-        self._dispatcher.stopping.finishing = True
         if self._dispatcher.flows.opened != self._finished:
             await self._finish_once(None)
 

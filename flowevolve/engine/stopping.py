@@ -118,7 +118,7 @@ class Stopping:
             return
         if not counters.said_in_vain:
             self._events.emit(RunFruitless(dict(counters.in_vain)))
-        seed = next(iter(self._services.pool.snapshot().candidates()), None)
+        seed = next(iter(self._services.pool.snapshot().candidates(vetoed=True)), None)
         error = fruitless(
             counters.in_vain,
             components=1 if seed is None else len(seed.artifact),

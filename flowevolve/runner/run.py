@@ -176,7 +176,8 @@ class _Opened:
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
         by_model = clients.by_model()
-        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
+        confirmed = report.pool.snapshot().candidates(vetoed=True)
+        seed = next((each for each in confirmed if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
