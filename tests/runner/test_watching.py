@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import URLError
@@ -21,9 +21,8 @@ from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import STOPPED
-from flowevolve.engine.engine import Engine
-from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, open_run, run
+from tests.support.watched import run_while
 
 TABLE: dict[str, object] = {
     "clock": "virtual",
@@ -69,20 +68,6 @@ SLOW: dict[str, object] = {**TABLE, "clock": "real", "budget": {"minutes": 10}, 
 """A run that goes on until it is stopped."""
 
 
-async def run_while(out: Path, doing: Callable[[str], Awaitable[None]]) -> Result:
-    """Make a run, and do something with the address of its page meanwhile; then the run is ended."""
-    addresses: list[str] = []
-
-    async def beside(engine: Engine) -> None:
-        try:
-            await doing(addresses[0])
-        finally:
-            engine.stop()
-
-    watchers = Watchers(pages=(addresses.append,))
-    return await run(parse_config(SLOW, "test"), out=out, watchers=watchers, side_task=beside)
-
-
 async def posted(address: str, act: Mapping[str, JSON]) -> tuple[int, str]:
     """Have the page at an address do an act; returns the status and the answer."""
     parts = urlsplit(address)
@@ -100,7 +85,7 @@ def test_what_is_done_in_the_page_is_done_to_the_run(tmp_path: Path) -> None:
         answers.append(await posted(address, {"act": "pause"}))
         answers.append(await posted(address, {"act": "veto", "candidate": "nobody"}))
 
-    asyncio.run(run_while(tmp_path / "out", steer))
+    asyncio.run(run_while(SLOW, tmp_path / "out", steer))
     (paused, _), (vetoed, why) = answers
     assert (paused, vetoed) == (200, 409)
     assert "nobody" in why
@@ -143,7 +128,7 @@ def test_nothing_that_the_page_s_process_does_harms_the_run(
         while page == PAGE_OF_NONSENSE and not (said.exists() and said.read_text().count("\n") == 2):  # noqa: ASYNC110
             await anyio.sleep(0.02)
 
-    result = asyncio.run(run_while(tmp_path / "out", until_it_is_gone))
+    result = asyncio.run(run_while(SLOW, tmp_path / "out", until_it_is_gone))
     assert result.stop_reason == STOPPED
     if page == PAGE_OF_NONSENSE:
         answers = {answer["id"]: answer["refused"] for answer in map(json.loads, said.read_text().splitlines())}

@@ -70,7 +70,7 @@ function facts(store, about) {
 function goingOn({ state, stop_reason: reason, directory, budget }) {
   if (state === "interrupted" || state === "failed") return html`<code>flowevolve resume ${tame(directory)}</code>`;
   if (state !== "finished" || !(reason in budget)) return null;
-  return html`<code>flowevolve resume ${tame(directory)} --set budget.${reason}=…</code>`;
+  return html`<code>flowevolve resume ${tame(directory)} --set budget.${reason === "seconds" ? "minutes" : reason}=…</code>`;
 }
 
 /** The means on the test examples of the seed and of the best candidate. */

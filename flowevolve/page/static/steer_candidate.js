@@ -35,7 +35,7 @@ export function CandidateControls({ store, row }) {
             about="take it out of the pool: never a parent, never the best" />`}
       ${branch}
     </p>
-    ${refused !== null && html`<p class="notice" role="alert">${tame(refused)}</p>`}
+    ${refused !== null && html`<p class="facts notice" role="alert">${tame(refused)}</p>`}
     ${vetoed && html`<p class="facts">${tame(actsAbout(store, "veto", { candidate: id }).at(-1).by)} has taken it out of the pool.</p>`}`;
 }
 
