@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,7 @@ def watch_command(
         os.nice(POLITENESS)
 
     async def go() -> None:
-        pipe = RunPipe() if until_closed else None
+        pipe = RunPipe(sys.stdin.buffer, sys.stdout.buffer) if until_closed else None
         async with serve_page(runs, host, port, token, pipe) as address:
             print_plain(f"{ANSWER}{address}")
             await (until_ended() if pipe is None else pipe.listen())

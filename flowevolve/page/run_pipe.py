@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from itertools import count
+from typing import BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -29,7 +29,9 @@ LONGEST_ANSWER = 64 * 1024
 class RunPipe:
     """The pipe to the run that this process serves the page of. `listen` is to go on as long as there are acts."""
 
-    def __init__(self) -> None:
+    def __init__(self, answers: BinaryIO, acts: BinaryIO) -> None:
+        self._answers = answers
+        self._acts = acts
         self._numbers = count(1)
         self._writing = anyio.Lock()
         self._unanswered: dict[int, _Answer] = {}
@@ -48,7 +50,7 @@ class RunPipe:
         try:
             with anyio.move_on_after(ANSWER_SECONDS):
                 async with self._writing:
-                    await anyio.to_thread.run_sync(_write, line.encode())
+                    await anyio.to_thread.run_sync(_write, self._acts.fileno(), line.encode())
                 await answer.came.wait()
                 return answer.refused
         except OSError:
@@ -59,7 +61,7 @@ class RunPipe:
 
     async def listen(self) -> None:
         """Take in the run's answers until it closes the pipe."""
-        while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, LONGEST_ANSWER):
+        while line := await anyio.to_thread.run_sync(self._answers.readline, LONGEST_ANSWER):
             match json.loads(line):
                 case {"id": int(number), "refused": (str() | None) as refused} if number in self._unanswered:
                     self._unanswered[number].give(refused)
@@ -77,7 +79,7 @@ class _Answer:
         self.came.set()
 
 
-def _write(line: bytes) -> None:
-    """Write a line to standard output whole, however long the run takes to read it."""
+def _write(file: int, line: bytes) -> None:
+    """Write a line whole, however long the run takes to read it."""
     while line:
-        line = line[os.write(sys.stdout.fileno(), line) :]
+        line = line[os.write(file, line) :]

@@ -28,7 +28,7 @@ class Run(RunPipe):
     """A run that notes what it is asked for, has no candidate c9, and does not answer when it is asked to stop."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(BytesIO(), BytesIO())
         self.asked: list[tuple[Act, str]] = []
 
     async def act(self, act: Act, by: str) -> str | None:
