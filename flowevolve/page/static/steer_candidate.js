@@ -7,6 +7,7 @@ import { BranchForm, CommentForm, EditForm, openForm } from "./steer_forms.js";
 import { Control } from "./steer_head.js";
 import { actsAbout, hasControls, isAsked, isVetoed, useActs, whyNot } from "./steering.js";
 import { tame } from "./tame.js";
+import { statusOf } from "./texts.js";
 
 export function CandidateControls({ store, row }) {
   const { refused, send, say } = useActs(store);
@@ -15,28 +16,36 @@ export function CandidateControls({ store, row }) {
   if (!hasControls(store)) return html`<p class="steer">${branch}</p>`;
   const why = whyNot(store);
   const or = (act) => (why === null ? act : () => say(why));
-  const judged = (name) => {
-    store.go("candidate", { candidate: id }); // the view shows the best one otherwise, which it may be no more
-    send({ act: name, candidate: id });
-  };
   const texts = componentsOf(store, id);
-  const vetoed = isVetoed(store, id);
-  const judge = vetoed || row.status === "rejected" ? "approve" : "veto";
-  const asked = isAsked(store, judge, id);
+  const vetoes = isVetoed(store, id) ? actsAbout(store, "veto", { candidate: id }) : [];
   return html`<p class="steer" role="group" aria-label="steer the run by this candidate">
       <${Control} why=${why} onClick=${or(() => openForm(EditForm, "edit this candidate", { store, id, texts, code: isCode(store) }))}
         label="Edit and inject …" about="put an edited copy into the run" />
       <${Control} why=${why} onClick=${or(() => openForm(CommentForm, "comment on this candidate", { store, about: { candidate: id } }))}
         label="Comment …" about="say something that reflections read as feedback" />
-      ${judge === "approve"
-        ? html`<${Control} why=${why} busy=${asked} onClick=${or(() => judged("approve"))} label=${asked ? "Approving …" : "Approve"}
-            about=${vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected"} />`
-        : html`<${Control} why=${why} busy=${asked} onClick=${or(() => judged("veto"))} label=${asked ? "Vetoing …" : "Veto"}
-            about="take it out of the pool: never a parent, never the best" />`}
+      <${Judge} store=${store} row=${row} vetoed=${vetoes.length > 0} why=${why} judge=${(act) => or(() => send(act))()} />
       ${branch}
     </p>
     ${refused !== null && html`<p class="facts notice" role="alert">${tame(refused)}</p>`}
-    ${vetoed && html`<p class="facts">${tame(actsAbout(store, "veto", { candidate: id }).at(-1).by)} has taken it out of the pool.</p>`}`;
+    ${vetoes.length > 0 && html`<p class="facts">${tame(vetoes.at(-1).by)} has taken it out of the pool.</p>`}`;
+}
+
+/** Takes the candidate out of the pool, or into it. One that lives on in another can be neither. */
+function Judge({ store, row, vetoed, why, judge }) {
+  const status = statusOf(row);
+  if (status === "merged" || status === "made again") return null;
+  const act = vetoed || status === "rejected" ? "approve" : "veto";
+  const asked = isAsked(store, act, row.id);
+  const about = {
+    veto: "take it out of the pool: never a parent, never the best",
+    approve: vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected",
+  };
+  const press = () => {
+    store.go("candidate", { candidate: row.id }); // the view shows the best one otherwise, which it may be no more
+    judge({ act, candidate: row.id });
+  };
+  const labels = { veto: ["Veto", "Vetoing …"], approve: ["Approve", "Approving …"] };
+  return html`<${Control} why=${why} busy=${asked} onClick=${press} label=${labels[act][asked ? 1 : 0]} about=${about[act]} />`;
 }
 
 /** What was said of {candidate} or {example}, with its id. */

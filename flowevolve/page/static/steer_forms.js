@@ -5,6 +5,9 @@ import { seconds } from "./common.js";
 import { nameOf, setName, useActs } from "./steering.js";
 import { tame } from "./tame.js";
 
+/** Characters of a comment; the run refuses a longer one. */
+const LONGEST_COMMENT = 4000;
+
 /** Open a form over the page; `Form` gets `props` and `close()`. */
 export function openForm(Form, label, props) {
   const dialog = document.createElement("dialog");
@@ -101,7 +104,7 @@ export function CommentForm({ store, about, close }) {
   return html`<${ActForm} store=${store} close=${close} title=${`Comment on ${what} ${tame(id)}`} button="Comment" ready=${text.trim() !== ""}
       act=${() => ({ act: "comment", text, ...about })}>
     <label class="text"><span>Whoever ${read} reads this as feedback.</span>
-      <textarea rows="5" value=${text} onInput=${(event) => type(event.target.value)}></textarea></label>
+      <textarea rows="5" maxlength=${LONGEST_COMMENT} value=${text} onInput=${(event) => type(event.target.value)}></textarea></label>
   <//>`;
 }
 
