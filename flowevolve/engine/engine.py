@@ -172,6 +172,10 @@ class Engine:
         return self._dispatcher.stopping.reason is not None
 
     @property
+    def ended(self) -> bool:
+        return self._report is not None
+
+    @property
     def recorded_replies(self) -> RecordedReplies:
         """Replies from before the run was interrupted that have not been used again yet."""
         return self._dispatcher.services.recorded_replies

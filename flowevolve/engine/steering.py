@@ -24,8 +24,10 @@ from flowevolve.engine.injection import OPERATOR, inject
 
 
 class Controls(Protocol):
-    """What an engine can be told directly."""
+    """What an engine can be asked, and told directly."""
 
+    @property
+    def ended(self) -> bool: ...
     def pause(self, *, items: bool) -> None: ...
     def unpause(self) -> None: ...
     def stop(self) -> None: ...
@@ -46,8 +48,12 @@ class Steering:
         try:
             await self._do(steered)
         except InputError as error:
-            self._dispatcher.log(RunSteered(by, act, str(error)))
+            self._log_refusal(steered, error)
             raise
+
+    def _log_refusal(self, steered: RunSteered, error: InputError) -> None:
+        if not self._controls.ended:
+            self._dispatcher.log(RunSteered(steered.by, steered.act, str(error)))
 
     async def _do(self, steered: RunSteered) -> None:
         match steered.act:
@@ -85,7 +91,7 @@ class Steering:
         try:
             await self._send(steered, order, journal=False)
         except InputError as error:
-            self._dispatcher.log(RunSteered(steered.by, steered.act, str(error)))
+            self._log_refusal(steered, error)
 
     # What acts do
 

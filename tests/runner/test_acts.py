@@ -67,3 +67,22 @@ def test_the_page_tells_of_them(directory: Path) -> None:
     assert acts[0].about == acts[2].about
     assert [row.vetoed for row in rows if isinstance(row, CandidateRow) and row.id == acts[2].about][-1]
     assert [row.budget for row in rows if isinstance(row, RunRow)][-1] == {"proposals": 9}
+
+
+def test_a_run_that_starts_from_its_pool_keeps_the_vetoes(directory: Path) -> None:
+    config = parse_config(
+        {
+            "clock": "virtual",
+            "preset": "plain",
+            "algorithm": {"max_in_flight": 4},
+            "budget": {"proposals": 2},
+            "start": {"run": str(directory)},
+        },
+        "test",
+    )
+    result = clock.run(lambda: fe.run(config, task=instructions(directory)), clock="virtual")
+    with RecordedRun(directory) as recorded:
+        (banned,) = [str(row["id"]) for row in candidate_rows(recorded) if row["vetoed"]]
+    assert result.report.pool.vetoed(banned)
+    assert result.best is not None
+    assert result.best.id != banned
