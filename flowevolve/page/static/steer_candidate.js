@@ -5,7 +5,7 @@ import { componentsOf, isCode } from "./candidate_texts.js";
 import { seconds } from "./common.js";
 import { BranchForm, CommentForm, EditForm, openForm } from "./steer_forms.js";
 import { Control } from "./steer_head.js";
-import { actsAbout, hasControls, isAsked, isVetoed, useActs, whyNot } from "./steering.js";
+import { actsAbout, hasControls, isAsked, useActs, whyNot } from "./steering.js";
 import { tame } from "./tame.js";
 import { statusOf } from "./texts.js";
 
@@ -17,28 +17,36 @@ export function CandidateControls({ store, row }) {
   const why = whyNot(store);
   const or = (act) => (why === null ? act : () => say(why));
   const texts = componentsOf(store, id);
-  const vetoes = isVetoed(store, id) ? actsAbout(store, "veto", { candidate: id }) : [];
+  const approved = row.status === "rejected" && actsAbout(store, "approve", { candidate: id }).length > 0;
   return html`<p class="steer" role="group" aria-label="steer the run by this candidate">
       <${Control} why=${why} onClick=${or(() => openForm(EditForm, "edit this candidate", { store, id, texts, code: isCode(store) }))}
         label="Edit and inject …" about="put an edited copy into the run" />
       <${Control} why=${why} onClick=${or(() => openForm(CommentForm, "comment on this candidate", { store, about: { candidate: id } }))}
         label="Comment …" about="say something that reflections read as feedback" />
-      <${Judge} store=${store} row=${row} vetoed=${vetoes.length > 0} why=${why} judge=${(act) => or(() => send(act))()} />
+      <${Judge} store=${store} row=${row} approved=${approved} why=${why} judge=${(act) => or(() => send(act))()} />
       ${branch}
     </p>
-    ${refused !== null && html`<p class="facts notice" role="alert">${tame(refused)}</p>`}
-    ${vetoes.length > 0 && html`<p class="facts">${tame(vetoes.at(-1).by)} has taken it out of the pool.</p>`}`;
+    ${refused !== null && html`<p class="facts notice" role="alert">${tame(refused)}</p>`}`;
 }
 
-/** Takes the candidate out of the pool, or into it. One that lives on in another can be neither. */
-function Judge({ store, row, vetoed, why, judge }) {
+/** Who has taken a candidate out of the pool, put it back or let it go on, if anybody did. */
+export function Judged({ store, row }) {
+  const of = (act) => actsAbout(store, act, { candidate: row.id }).at(-1);
+  const [veto, approval] = [of("veto"), of("approve")];
+  if (row.vetoed && veto) return html`<p class="facts">${tame(veto.by)} has taken it out of the pool.</p>`;
+  if (!approval) return null;
+  return html`<p class="facts">${tame(approval.by)} has ${row.status === "rejected" ? "approved it: a copy goes on to its validation" : "put it back into the pool"}.</p>`;
+}
+
+/** Takes the candidate out of the pool, or into it. One that lives on in another, or of which a copy does, can be neither. */
+function Judge({ store, row, approved, why, judge }) {
   const status = statusOf(row);
-  if (status === "merged" || status === "made again") return null;
-  const act = vetoed || status === "rejected" ? "approve" : "veto";
+  if (status === "merged" || status === "made again" || approved) return null;
+  const act = row.vetoed || status === "rejected" ? "approve" : "veto";
   const asked = isAsked(store, act, row.id);
   const about = {
     veto: "take it out of the pool: never a parent, never the best",
-    approve: vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected",
+    approve: row.vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected",
   };
   const press = () => {
     store.go("candidate", { candidate: row.id }); // the view shows the best one otherwise, which it may be no more

@@ -106,12 +106,6 @@ export function actSaid({ act, about }) {
   return SAID[act]?.(about) ?? act;
 }
 
-/** Whether somebody has taken the candidate out of the pool, and nobody has put it back. */
-export function isVetoed(store, candidate) {
-  const last = (name) => actsAbout(store, name, { candidate }).at(-1)?.seq ?? -1;
-  return last("veto") > last("approve");
-}
-
 /**
  * For a control: `send(act)` asks for an act and returns whether it was done, `busy` is true meanwhile, and `refused` is
  * the sentence that says why the last one was not done, or null.

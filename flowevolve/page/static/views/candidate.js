@@ -4,7 +4,7 @@ import { html, render, Component } from "../vendor/htm-preact.standalone.umd.js"
 import { CallDetails, callsBehind } from "../calls.js";
 import { CandidateTexts } from "../candidate_texts.js";
 import { dollars, number, score, seconds } from "../common.js";
-import { CandidateControls, Comments } from "../steer_candidate.js";
+import { CandidateControls, Comments, Judged } from "../steer_candidate.js";
 import { CandidateLink, Status, capital, describe, joinedWith } from "../texts.js";
 
 export const title = "Candidate";
@@ -43,6 +43,7 @@ function Candidate({ store, id, unknown }) {
       ${" "}<${CandidateLink} store=${store} id=${id} label="in the lineage" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
     <${CandidateControls} key=${id} store=${store} row=${row} />
+    <${Judged} store=${store} row=${row} />
     <${Comments} store=${store} about=${{ candidate: id }} />
     <${Facts} store=${store} row=${row} />
     <${Family} store=${store} row=${row} />
