@@ -15,6 +15,9 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed, PoolCommitted
 from flowevolve.core.logged_changes import LoggedAdd
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.page.memory import Tables
+from flowevolve.page.source import RunSource
+from flowevolve.page.tables import RunRow
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.command import Done, flowevolve
 
@@ -60,6 +63,9 @@ def test_the_new_run_begins_with_the_candidate_s_texts_under_the_same_configurat
         "texts": dict(before[chosen]),
     }
     assert second == {**first, "budget": {"proposals": 2}}
+    with RunSource(folder / "runs/second", "second") as source:
+        (row,) = Tables(source.changes()).of(RunRow)
+    assert row.branched_from == f"{chosen} of runs/first, version {version_of(folder / 'runs/first', chosen)}"
 
 
 def version_of(run: Path, candidate: str) -> int:

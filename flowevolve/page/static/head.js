@@ -16,7 +16,7 @@ export function Head({ store, views, view, act }) {
       html`<label class="runs">run <select title="key r: the next run" onChange=${(event) => act.run(event.target.value)}>
         ${names.map((name) => html`<option value=${name} selected=${name === store.run}>${tame(name)}</option>`)}
       </select></label>`}
-      <span class=${`state ${about.state.replace(" ", "-")}`}>${stateOf(about)}</span>
+      <span role="status" class=${`state ${about.state.replace(" ", "-")}`}>${stateOf(about)}</span>
       <${RunControls} key=${store.run} store=${store} />
       ${store.notice && html`<span class="notice" role="status">${store.notice}</span>`}
       <span class="buttons">
