@@ -1,6 +1,6 @@
 """The live page of a run that asks for it, served by a process of its own, so that it takes no time from the run.
 
-What is done in the page comes through a pipe and is done to the run: `flowevolve.page.run_pipe` is its other end.
+What is done in the page comes through a pipe and is done to the run: `flowevolve.page.live.run_pipe` is its other end.
 Whatever that process does or writes, the run goes on.
 """
 

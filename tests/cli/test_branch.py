@@ -15,9 +15,9 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed, PoolCommitted
 from flowevolve.core.logged_changes import LoggedAdd
 from flowevolve.journal.reading import RecordedRun
-from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource
-from flowevolve.page.tables import RunRow
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.command import Done, flowevolve
 

@@ -12,8 +12,9 @@ from flowevolve.config.run import parse_config
 from flowevolve.journal.compact import compact
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.reading import RecordedRun
-from flowevolve.page.source import RunSource
-from flowevolve.page.tables import ActRow, CandidateRow, RunRow
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.candidates import CandidateRow
+from flowevolve.page.tables.run import ActRow, RunRow
 from flowevolve.runner.overview import read_overview
 from tests.support.odd_runs import instructions
 
