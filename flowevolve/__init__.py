@@ -21,6 +21,7 @@ _NAMES = {
     "_util.settings": "OpenSettings Settings",
     "_util.tasks": "Pulse run_all",
     "config.run": "Config load_config",
+    "core.acts": "Approve Comment Inject Pause RaiseBudget Stop Unpause Veto",
     "core.algorithm": "Algorithm Archive Tuning Workers",
     "core.artifact": "Artifact",
     "core.budget": "Budget Cost",
@@ -30,7 +31,7 @@ _NAMES = {
     "core.item": "Item Ticket",
     "core.model": "Message",
     "core.payload_kinds": "payload",
-    "core.pool": "Add Annotate Candidate Move Note Update",
+    "core.pool": "Add Annotate Candidate Move Note Update Vetoed",
     "core.task": "Call ChatModel Dataset Example Rollout Score Task",
     "engine.engine": "Engine",
     "runner.optimize": "LLM optimize optimize_async",
@@ -58,6 +59,16 @@ if TYPE_CHECKING:
     from flowevolve._util.settings import OpenSettings as OpenSettings, Settings as Settings
     from flowevolve._util.tasks import Pulse as Pulse, run_all as run_all
     from flowevolve.config.run import Config as Config, load_config as load_config
+    from flowevolve.core.acts import (
+        Approve as Approve,
+        Comment as Comment,
+        Inject as Inject,
+        Pause as Pause,
+        RaiseBudget as RaiseBudget,
+        Stop as Stop,
+        Unpause as Unpause,
+        Veto as Veto,
+    )
     from flowevolve.core.algorithm import (
         Algorithm as Algorithm,
         Archive as Archive,
@@ -88,6 +99,7 @@ if TYPE_CHECKING:
         Move as Move,
         Note as Note,
         Update as Update,
+        Vetoed as Vetoed,
     )
     from flowevolve.core.task import (
         Call as Call,

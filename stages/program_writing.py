@@ -26,6 +26,7 @@ from flowevolve.prompts.reading.descriptions import Description, read_descriptio
 from flowevolve.prompts.reading.programs import ReadProgram
 from flowevolve.stages.asking import Asker, ask
 from flowevolve.stages.command import CommandProposer
+from flowevolve.stages.comments import commented_prompt
 from flowevolve.stages.novelty import Like, Looked
 from flowevolve.stages.writing import PLAIN, Writing
 
@@ -71,6 +72,7 @@ async def write_program(
         LLMError: if a call failed for good.
         OverBudgetError: if there is no room for one more proposal.
     """
+    prompt = commented_prompt(prompt, context, {each.id for each in (parent, *parents)})
     call = _Call(parent, form, context, role, operator, temperature, writing, others)
     write = call.program if writing.proposer is None else partial(call.by_command, writing.proposer)
     for left in reversed(range(writing.tries)):

@@ -19,6 +19,7 @@ from flowevolve.core.task import Rollout
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import WriteReflection, reflect_on, reflection_examples
 from flowevolve.stages.asking import Asker, read_reply
+from flowevolve.stages.comments import commented
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 
 
@@ -85,7 +86,7 @@ async def reflect(
     Raises:
         Discard: if every rollout failed, if none used the component, or the reply can't be read.
     """
-    examples = reflection_examples(component, rollouts)
+    examples = reflection_examples(component, commented(rollouts, context, parent))
     if not examples:
         failures = [rollout.score.failure for rollout in rollouts]
         if failures and all(failures):

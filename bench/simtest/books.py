@@ -7,7 +7,8 @@ was kept. What is wrong is added to ``faults``: the name of the rule that was br
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench.simtest.bounds import Bounds
@@ -16,6 +17,7 @@ from bench.simtest.record import Fact
 from bench.simtest.rules import Fault, Rule
 from bench.simtest.spending_books import SpendingBooks
 from bench.simtest.worker_books import WorkerBooks
+from flowevolve.core.acts import Act, Approve, Comment, RaiseBudget, Veto
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
@@ -35,6 +37,7 @@ from flowevolve.core.event_kinds import (
     PoolCommitted,
     RunPaused,
     RunResumed,
+    RunSteered,
     RunStopped,
     RunStopping,
     RunUnpaused,
@@ -95,6 +98,11 @@ class Books:
     stopping: str | None = None
     said: list[str] = field(default_factory=list)
     """The reasons why the run is to stop, as they were told."""
+    raised: dict[str, float] = field(default_factory=dict)
+    """Limits of the budget that somebody has raised, those in time in seconds."""
+    vetoes: dict[str, bool] = field(default_factory=dict)
+    """By candidate: whether it is to be vetoed."""
+    comments: int = 0
     paused: bool = False
     paused_items: bool = False
     flow_limit: int | None = None
@@ -116,7 +124,7 @@ class Books:
 
     def open_with(self, bounds: Bounds) -> None:
         """Go on in a process with these bounds."""
-        self.bounds = bounds
+        self.bounds = bounds = replace(bounds, limits=self._raised(bounds.limits))
         self.spending.limits = bounds.limits
         self.workers.open_with(bounds)
         self.width = bounds.width
@@ -157,6 +165,8 @@ class Books:
                 self.paused, self.paused_items = True, items
             case RunUnpaused():
                 self.paused = self.paused_items = False
+            case RunSteered(act=act, refused=None):
+                self._steered(act)
             case WidthChanged(width=width):
                 self.width = width
             case FlowLimitChanged(flows=flows):
@@ -206,6 +216,27 @@ class Books:
 
     # The run
 
+    def _raised(self, limits: Mapping[str, float]) -> Mapping[str, float]:
+        return {name: max(limit, self.raised.get(name, limit)) for name, limit in limits.items()}
+
+    def _steered(self, act: Act) -> None:
+        match act:
+            case RaiseBudget(limits=limits):
+                self.raised.update(limits)
+                if self.bounds is not None:
+                    self.bounds = replace(self.bounds, limits=self._raised(self.bounds.limits))
+                    self.spending.limits = self.bounds.limits
+                if self.stopping in limits:  # it goes on
+                    self.stopping = None
+            case Veto(candidate=name):
+                self.vetoes[name] = True
+            case Approve(candidate=name) if name in self.vetoes:
+                self.vetoes[name] = False
+            case Comment():
+                self.comments += 1
+            case _:
+                """The others hold for nothing after a resume."""
+
     def _resumed(self, body: RunResumed) -> None:
         self.resuming = True
         found = (body.version, body.flows, body.items)
@@ -253,7 +284,7 @@ class Books:
             self.ordinals[body.trigger] += 1
         if kind in ("ordinary", "trigger"):
             self._may_open(body.flow, kind)
-        self.opened = body.flow + 1
+        self.opened = self.pool.flows = body.flow + 1
         self.flows[body.flow] = kind
         state: Literal["waiting", "taken"] = "taken" if kind in ("phase", "inject") else "waiting"
         self.live[ticket_id(body.flow)] = Live(body.stage, body.flow, body.version, (), state=state, ticket=True)

@@ -12,9 +12,24 @@ from pydantic import TypeAdapter
 from flowevolve._util.json_types import JSON
 from flowevolve.config.run import Config, parse_config
 
-Deed = Literal["kill", "abandon", "cancel", "stop", "pause", "pause items", "inject", "disk full"]
+Deed = Literal[
+    "kill",
+    "abandon",
+    "cancel",
+    "stop",
+    "pause",
+    "pause items",
+    "inject",
+    "disk full",
+    "veto",
+    "approve",
+    "comment",
+    "raise",
+    "edit",
+]
 """What is done to a run. ``kill``: the process is gone, and with it what it had not written. ``abandon``: the task that
-awaits the run is cancelled. ``disk full``: nothing more can be written from here on.
+awaits the run is cancelled. ``disk full``: nothing more can be written from here on. The last five are acts of somebody
+who watches the run, such as ``raise`` a limit of the budget, or ``edit`` a candidate.
 """
 DEEDS: tuple[Deed, ...] = get_args(Deed)
 FaultKind = Literal[
@@ -44,7 +59,9 @@ class Act:
     at: int
     deed: Deed
     size: float = 0.5
-    """Of a pause: seconds / 100. Of a kill: which part of what was not yet on disk is lost."""
+    """Of a pause: seconds / 100. Of a kill: which part of what was not yet on disk is lost. Of an act of somebody who
+    watches: which candidate, example or limit, as a part of all there are.
+    """
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from flowevolve.runner.run import flows_of
 Settings = dict[str, JSON]
 _TRIES = 50
 _KILLS = ("kill", "kill", "kill", "abandon", "disk full")
+_STEERING = ("veto", "veto", "veto", "approve", "approve", "comment", "raise", "raise", "edit")
 _GENTLE = ("pause", "pause", "pause items", "pause items", "inject", "inject", "inject", "stop", "cancel")
 
 
@@ -28,8 +29,26 @@ def draw(seed: int) -> Case:
         if may_be_run(case):
             case = replace(case, settings={**case.settings, **_stages(rng, case)})
             if may_be_run(case):
-                return case
+                return _steered(random.Random(f"simtest steering {seed}"), case)
     raise AssertionError(f"seed {seed}: no case could be drawn")
+
+
+def _steered(rng: random.Random, case: Case) -> Case:
+    """The case or, half of the time, one in which somebody who watches the run steers it."""
+    if rng.random() < 0.5:
+        return case
+    lives = [
+        replace(
+            life, acts=(*life.acts, *(_later(_act(rng, rng.choice(_STEERING))) for _ in range(rng.choice([0, 3, 8]))))
+        )
+        for life in case.lives
+    ]
+    return replace(case, lives=tuple(lives))
+
+
+def _later(act: Act) -> Act:
+    """When there is something that could be acted on."""
+    return replace(act, at=3 * act.at)
 
 
 def may_be_run(case: Case) -> bool:

@@ -116,6 +116,14 @@ def _check_pool(ending: Ending) -> None:
     state = recover(algorithm, algorithm.graph(), Memory(ending.facts))
     if _describe(state.pool.pool) != _describe(pool):
         books.fault("pool", "replayed, the events make another pool")
+    vetoed = {name for name, stands in books.vetoes.items() if stands}
+    found = {name for name in books.vetoes if pool.vetoed(name)}
+    if not vetoed == found == set(books.pool.vetoed):
+        books.fault(
+            "acts", f"{sorted(vetoed)} are to be vetoed, {sorted(found)} are, {sorted(books.pool.vetoed)} by the log"
+        )
+    if len(state.acts.comments) != books.comments:
+        books.fault("acts", f"{len(state.acts.comments)} comments are left of {books.comments}")
     best, replayed = ending.plan.algorithm.best(), algorithm.best()
     if best != replayed:
         books.fault("pool", f"replayed, the best is {replayed and replayed.id}, not {best and best.id}")

@@ -7,7 +7,8 @@ from math import inf
 
 from bench.simtest.rules import Rule
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
-from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
 
 _MOVES = {"proposed": {"speculative", "confirmed", "rejected"}, "speculative": {"confirmed", "revoked"}}
 """What a candidate of each status may become."""
@@ -25,6 +26,10 @@ class PoolBooks:
         self.accepted = 0
         self.best_score = -inf
         """The highest that the best candidate ever had."""
+        self.vetoed: dict[str, int] = {}
+        """The vetoed candidates, and how many flows had been opened when each was vetoed."""
+        self.flows = 0
+        """How many flows were opened so far."""
         self._parents: dict[str, tuple[str, ...]] = {}
         self._fault = fault
 
@@ -53,6 +58,12 @@ class PoolBooks:
             self._fault("statuses", f"candidate {body.candidate} has parents {unknown}, which nobody proposed")
         if body.born > self.version:
             self._fault("versions", f"candidate {body.candidate} was born at {body.born}, after {self.version}")
+        flow = flow_of(body.item)
+        banned = [name for name in body.parents if flow >= self.vetoed.get(name, flow + 1)]
+        if banned and body.operator != "injected":
+            self._fault(
+                "acts", f"candidate {body.candidate} was made of {banned}, which were vetoed before flow {flow}"
+            )
         self.statuses[body.candidate] = "proposed"
         self._parents[body.candidate] = body.parents
 
@@ -65,6 +76,8 @@ class PoolBooks:
         self.best_score = max(self.best_score, -inf if body.best_score is None else body.best_score)
         if body.best is not None and self.statuses.get(body.best) != "confirmed":
             self._fault("pool", f"{body.best} is the best at version {body.version}: {self.statuses.get(body.best)}")
+        if body.best in self.vetoed:
+            self._fault("acts", f"{body.best} is the best at version {body.version}, and is vetoed")
 
     def _apply(self, change: LoggedChange, *, of_init: bool) -> None:
         match change:
@@ -79,6 +92,10 @@ class PoolBooks:
                 self.accepted += not of_init and status == "confirmed" and change.pool == "main"
             case LoggedAnnotate(annotate=name, scores=scores) if scores is not None:
                 self.scores[name] = scores
+            case LoggedVeto(veto=name, stands=True):
+                self.vetoed[name] = self.flows
+            case LoggedVeto(veto=name):
+                self.vetoed.pop(name, None)
 
     def _move(self, name: str, status: str) -> None:
         before = self.statuses.get(name, "unknown")

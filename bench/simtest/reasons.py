@@ -22,7 +22,7 @@ def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> boo
         case _ if reason in DIMENSIONS:
             return any(_is_spent(plan, books, each) for each in DIMENSIONS if each == reason)
         case _ if reason == TIME:
-            limit = budget.time_limit()
+            limit = None if books.bounds is None else books.bounds.limits.get("seconds")
             return limit is not None and books.time >= limit - _ROUNDING
         case _ if reason == TARGET_SCORE:
             return budget.target_score is not None and books.pool.best_score >= budget.target_score
@@ -49,13 +49,13 @@ def least_proposals(reason: str, stopping: StoppingSettings) -> int | None:
 
 def _is_spent(plan: Plan, books: Books, dimension: Dimension) -> bool:
     """Whether there is no room for one more flow, and the end of the run, in what is left of a limit."""
-    limit = plan.config.budget.limits().get(dimension)
+    limit = None if books.bounds is None else books.bounds.limits.get(dimension)
     if limit is None:
         return False
     spending, algorithm = books.spending, plan.algorithm
     if any(each.dimension == dimension and each.needed > limit for each in spending.refused):
         return True
-    share = Ledger(plan.config.budget).part
+    share = Ledger(plan.config.budget.raised(books.raised)).part
     room = limit - spending.amount(dimension)
     wanted = [algorithm.estimate(), algorithm.estimate_finish(share), algorithm.reserve_for_finish(share)]
     return room <= 0 or room < sum(each.amount(dimension) for each in wanted)

@@ -12,6 +12,7 @@ Rule = Literal[
     "flow limit",
     "workers",
     "pause",
+    "acts",
     "versions",
     "statuses",
     "gaps",

@@ -7,6 +7,7 @@ import json
 import math
 import traceback
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,7 @@ from bench.simtest.tasks import Mishaps, changed, make_case_algorithm, make_case
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.tasks import Pulse, first_leaf
+from flowevolve.core.acts import Act as SteeringAct, Approve, Comment, Inject, RaiseBudget, Veto
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget
 from flowevolve.core.event_kinds import RunStopping
@@ -224,9 +226,36 @@ class _Process:
                 engine.pause(items=act.deed == "pause items")
                 await anyio.sleep(100 * act.size)
                 engine.unpause()
+            case "veto" | "approve" | "comment" | "raise" | "edit":
+                steered = self._steering(act)
+                with suppress(InputError):  # it can't be done now
+                    if steered is not None:
+                        await engine.act(steered, "simtest")
             case "inject":
                 with suppress(InputError):  # it has ended, has no budget left, or takes none
                     await engine.inject(changed(self._seed, act.at), attributes={"given": act.at})
+
+    def _steering(self, act: Act) -> SteeringAct | None:
+        """The act of steering that a deed stands for now; None where there is nothing that it could be about."""
+        books = self._books
+        limits = {} if books.bounds is None else books.bounds.limits
+        alive = [name for name, status in books.pool.statuses.items() if status in ("proposed", "confirmed")]
+        rejected = [name for name, status in books.pool.statuses.items() if status == "rejected"]
+        examples = [] if self._plan is None else [each.id for each in self._plan.task.data.val]
+        match act.deed:
+            case "veto" if name := _pick(alive, act.size):
+                return Veto(name)
+            case "approve" if name := _pick([*books.pool.vetoed, *rejected], act.size):
+                return Approve(name)
+            case "comment" if name := _pick([*books.pool.scores, *examples], act.size):
+                said = "Say it in fewer words."
+                return Comment(said, example=name) if name in examples else Comment(said, candidate=name)
+            case "raise" if name := _pick(list(limits), act.size):
+                return RaiseBudget({name: math.ceil(1.2 * limits[name]) if limits[name] > 1 else 2 * limits[name]})
+            case "edit" if name := _pick(list(books.pool.scores), act.size):
+                return Inject(changed(self._seed, act.at).components, name)
+            case _:
+                return None
 
     async def _watch_progress(self) -> None:
         """See that something happens in every hour."""
@@ -251,6 +280,10 @@ class _Process:
             and books.spending.tokens >= books.bounds.limits.get("tokens", math.inf)
         ):
             books.fault("budget", f"a call was made after {books.spending.tokens} tokens")
+
+
+def _pick(names: Sequence[str], part: float) -> str | None:
+    return names[min(len(names) - 1, int(part * len(names)))] if names else None
 
 
 def _bounds(plan: Plan) -> Bounds:

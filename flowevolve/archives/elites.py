@@ -26,6 +26,9 @@ class Elites(Protocol):
     """The programs that live: a function of the programs that were entered, in their order."""
 
     def enter(self, program: Candidate) -> None: ...
+    def clear(self) -> None:
+        """Forget all programs."""
+
     def __iter__(self) -> Iterator[Candidate]: ...
 
 
@@ -41,6 +44,9 @@ class Best:
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self._living)
+
+    def clear(self) -> None:
+        self._living.clear()
 
     def enter(self, program: Candidate) -> None:
         if len(self._living) < self._size:
@@ -118,6 +124,10 @@ class Mapped:
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self._elites.values())
+
+    def clear(self) -> None:
+        for collected in (self._seen, self._entered, self._measures, self._elites):
+            collected.clear()
 
     def enter(self, program: Candidate) -> None:
         if not works(program):

@@ -11,7 +11,8 @@ kept, and not all members, whose number grows with the run where scores tie.
 A speculative candidate stands on the fronts of the examples that it has scores for. When it is confirmed it has all its
 scores; when it is revoked it is as if it had never been there. It is never the best and sets no standard. A candidate
 that was made from a revoked one, directly or through speculative ones, is set aside until its verdict, as anything made
-from it would be stale from the start. The archive is a function of the log.
+from it would be stale from the start. A candidate that is vetoed is as if it were not there, for as long as it is. The
+archive is a function of the log.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from flowevolve.archives.objectives import FrontKind, FrontScores
 from flowevolve.core.policies import Standing
-from flowevolve.core.pool import Add, Annotate, Candidate, Move, Update
+from flowevolve.core.pool import Add, Annotate, Candidate, Move, Update, Vetoed
 
 Rank = tuple[float, int]
 """Mean score, and place in order of age: 0 for the oldest. Speculative candidates come after all others."""
@@ -55,6 +56,9 @@ class ParetoArchive:
         """By example, of the confirmed candidates."""
         self._candidates: dict[str, Candidate] = {}
         self._confirmed: list[Candidate] = []
+        self._entered: list[Candidate] = []
+        """All that were confirmed, oldest first: those, and the vetoed ones."""
+        self._vetoed: set[str] = set()
         self._speculative: dict[str, Candidate] = {}
         self._revoked: set[str] = set()
         self._fronts: Fronts = {}
@@ -76,10 +80,12 @@ class ParetoArchive:
                     else:
                         self._revoked.add(name)
                 case Annotate(candidate_id=name, attributes=noted, scores=scores) if (
-                    scores and name in self._candidates
+                    scores and (known := self._known(name)) is not None
                 ):
-                    known = self._candidates[name]
                     self._rescore(replace(known, attributes={**known.attributes, **noted}).scored(scores))
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
+                    self._stand_anew()
                 case _:
                     continue
             self._weights = self._standing = None
@@ -90,6 +96,10 @@ class ParetoArchive:
     def __getitem__(self, candidate_id: str) -> Candidate:
         speculative = self._speculative.get(candidate_id)
         return self._candidates[candidate_id] if speculative is None else speculative
+
+    def _known(self, candidate_id: str) -> Candidate | None:
+        """A candidate that was confirmed, be it vetoed or not."""
+        return next((each for each in self._entered if each.id == candidate_id), None)
 
     @property
     def candidates(self) -> Sequence[Candidate]:
@@ -118,8 +128,13 @@ class ParetoArchive:
         return self._weights
 
     def _enter(self, candidate: Candidate) -> None:
-        if not self._confirmed:
+        if not self._entered:
             self._scores.check(candidate)
+        self._entered.append(candidate)
+        if candidate.id not in self._vetoed:
+            self._take_up(candidate)
+
+    def _take_up(self, candidate: Candidate) -> None:
         rank = (candidate.mean_score, len(self._confirmed))
         self._candidates[candidate.id] = candidate
         self._confirmed.append(candidate)
@@ -130,12 +145,17 @@ class ParetoArchive:
             self._best = candidate
 
     def _rescore(self, candidate: Candidate) -> None:
-        """A confirmed candidate has other scores than before: all fronts are made anew."""
+        """A confirmed candidate has other scores than before."""
         self._scores.forget(candidate)
-        entered = [candidate if each.id == candidate.id else each for each in self._confirmed]
+        self._entered = [candidate if each.id == candidate.id else each for each in self._entered]
+        self._stand_anew()
+
+    def _stand_anew(self) -> None:
+        """Make all fronts anew."""
         self._candidates, self._confirmed, self._fronts, self._best_scores, self._best = {}, [], {}, {}, None
-        for each in entered:
-            self._enter(each)
+        for each in self._entered:
+            if each.id not in self._vetoed:
+                self._take_up(each)
 
     def _upheld(self) -> Sequence[Candidate]:
         """The speculative candidates that are not set aside, oldest first: parents before what is made from them."""
@@ -143,7 +163,7 @@ class ParetoArchive:
         for candidate in self._speculative.values():
             if any(parent in self._revoked or parent in aside for parent in candidate.parents):
                 aside.add(candidate.id)
-        return [candidate for candidate in self._speculative.values() if candidate.id not in aside]
+        return [each for each in self._speculative.values() if each.id not in aside and each.id not in self._vetoed]
 
     def _all_fronts(self) -> Fronts:
         if not self._speculative:

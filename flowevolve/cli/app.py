@@ -16,6 +16,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.outputs import LastingOutput, drop_output
 from flowevolve._util.signals import until_ended
+from flowevolve.cli.branch import branch_command
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -330,6 +331,7 @@ app.command("init")(init_command)
 app.command("check")(check_command)
 app.command("run")(run_command)
 app.command("resume")(resume_command)
+app.command("branch")(branch_command)
 app.command("status")(status_command)
 app.command("report")(report_command)
 app.command("watch")(watch_command)

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import anyio.to_thread
 import typer
 
 from flowevolve._util import clock
@@ -38,12 +37,13 @@ def watch_command(
         bool,
         typer.Option(
             "--until-closed",
-            help="end with standard input, and stand back behind other work",
+            help="what a run starts for its own page: end with standard input, and steer the run through the pipe",
         ),
     ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
     from flowevolve.page.live.access import is_loopback
+    from flowevolve.page.live.run_pipe import RunPipe
     from flowevolve.page.live.server import serve_page
     from flowevolve.runner.watching import ANSWER
 
@@ -55,12 +55,10 @@ def watch_command(
         os.nice(POLITENESS)
 
     async def go() -> None:
-        async with serve_page(runs, host, port, token) as address:
+        pipe = RunPipe(sys.stdin.buffer, sys.stdout.buffer) if until_closed else None
+        async with serve_page(runs, host, port, token, pipe) as address:
             print_plain(f"{ANSWER}{address}")
-            if until_closed:
-                await anyio.to_thread.run_sync(sys.stdin.read)
-                return
-            await until_ended()
+            await (until_ended() if pipe is None else pipe.listen())
 
     try:
         clock.run(go, clock="real")

@@ -156,6 +156,18 @@ class StartSettings(Settings):
     """That pool's version; by default its last."""
 
 
+class BranchSettings(Settings):
+    """Where a run was branched off: at a candidate of another run, whose texts it has as its seed."""
+
+    run: str
+    """The directory of that run, as it was named then."""
+    candidate: str
+    version: int | None = None
+    """The version of that run's pool in which the candidate came into it; None if it never did."""
+    texts: dict[str, str] = Field(min_length=1)
+    """The texts by component, in place of those of the task's own seed."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a configuration was read, which does not make it differ from another one."""
@@ -188,6 +200,7 @@ class Config(Settings):
     stopping: StoppingSettings = StoppingSettings()
     journal: JournalSettings = JournalSettings()
     start: StartSettings | None = None
+    branch: BranchSettings | None = None
     budget: Budget
     drain_seconds: float = Field(default=30.0, ge=0)
     """How long open work may go on after a stop before it is cut off."""

@@ -217,6 +217,15 @@ class Algorithm(Generic[ConfigT_co]):
         """
         raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Say whether a candidate can be taken out of the pool. An algorithm whose archives leave a candidate out from
+        one `flowevolve.Vetoed` change of it to the next has this do nothing, or check what it can't do without.
+
+        Raises:
+            InputError: if it can't be taken out.
+        """
+        raise InputError(f"veto: algorithm {self.name!r} takes no candidate out of its pool: it has no check_veto()")
+
     def estimate(self, trigger: str | None = None) -> Cost:
         """What one flow, ordinary or of this trigger, is expected to spend at least. It is reserved for the flow.
 

@@ -72,6 +72,16 @@ class Budget(Settings):
         given = [amount * unit for amount, unit in parts if amount is not None]
         return sum(given) if given else None
 
+    def by_name(self) -> Mapping[str, float]:
+        """All limits that are set, those in time as one of seconds, and the target score."""
+        others = {"seconds": self.time_limit(), "target_score": self.target_score}
+        return {name: limit for name, limit in (*self.limits().items(), *others.items()) if limit is not None}
+
+    def raised(self, limits: Mapping[str, float]) -> Budget:
+        """The budget with those of these limits, named as in `by_name`, that it has and that are lower in it."""
+        mine = self.by_name()
+        return Budget.model_validate({name: max(limit, limits.get(name, limit)) for name, limit in mine.items()})
+
     def limits(self) -> Mapping[Dimension, float]:
         """The limits of what the ledger counts."""
         return {name: limit for name in DIMENSIONS if (limit := getattr(self, name)) is not None}
@@ -168,7 +178,10 @@ class Ledger:
     """What was spent and what open flows may still spend."""
 
     def __init__(self, budget: Budget) -> None:
-        self._limits = budget.limits()
+        self._limits = dict(budget.limits())
+        self.seconds = budget.time_limit()
+        """How long the run may last; None: as long as it likes."""
+        self.target_score = budget.target_score
         self._open: dict[int, _Open] = {}
         self._begun: dict[str, _Begun] = {}
         """What is set aside for work that has begun, by the item that it is on."""
@@ -178,6 +191,19 @@ class Ledger:
         """What no work may be begun with for now."""
         self.owed = Cost()
         """What was paid before the run was interrupted, and is charged when the work that it was for comes to it."""
+
+    def limit(self, name: str) -> float | None:
+        """The limit of this name, as `Budget.by_name` has it; None where nothing is limited."""
+        others = {"seconds": self.seconds, "target_score": self.target_score}
+        return next((limit for each, limit in (*self._limits.items(), *others.items()) if each == name), None)
+
+    def raise_limits(self, limits: Mapping[str, float]) -> None:
+        """Raise those of these limits, named as in `Budget.by_name`, that there are and that are lower."""
+        self._limits = {name: max(limit, limits.get(name, limit)) for name, limit in self._limits.items()}
+        if self.seconds is not None:
+            self.seconds = max(self.seconds, limits.get("seconds", self.seconds))
+        if self.target_score is not None:
+            self.target_score = max(self.target_score, limits.get("target_score", self.target_score))
 
     def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
         """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain, too.

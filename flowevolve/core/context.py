@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import as_completed
+from flowevolve.core.acts import Comment
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.calls import CallScope
@@ -71,6 +72,7 @@ class Services(Protocol):
     def cost(self, item_id: ItemId) -> Cost: ...
     def reserved(self, item_id: ItemId, cost: Cost) -> AbstractContextManager[None]: ...
     def share(self, more: Cost) -> float: ...
+    def known_comments(self, item_id: ItemId) -> Sequence[Comment]: ...
     def propose(
         self,
         item_id: ItemId,
@@ -137,6 +139,11 @@ class StageContext:
     def templates(self) -> Templates:
         """What the run's prompts are written from."""
         return self._services.templates
+
+    @property
+    def comments(self) -> Sequence[Comment]:
+        """What people had said of candidates and examples when this work began, oldest first."""
+        return self._services.known_comments(self.item_id)
 
     @property
     def stopping(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from flowevolve.core.acts import Act
 from flowevolve.core.artifact import Artifact, ArtifactKind
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_body import EventBody, Number, Table, Text
@@ -81,6 +82,15 @@ class RunPaused(EventBody, kind="run.paused"):
 @dataclass(frozen=True)
 class RunUnpaused(EventBody, kind="run.unpaused"):
     """The pause is over."""
+
+
+@dataclass(frozen=True)
+class RunSteered(EventBody, kind="run.steered"):
+    """Somebody who watches the run acted on it. ``refused`` says why it was not done; None if it was."""
+
+    by: Text
+    act: Act
+    refused: Text | None
 
 
 @dataclass(frozen=True)

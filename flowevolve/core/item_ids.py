@@ -12,6 +12,10 @@ ItemId = NewType("ItemId", str)
 """A path in a flow. At run time it is a plain string, so it costs nothing in JSON and as a key."""
 
 
+OUTSIDE = ItemId("-1")
+"""What stands for an item where somebody from outside has changed the pool: no flow has this number."""
+
+
 def ticket_id(flow: int) -> ItemId:
     """The id of the ticket that starts a flow."""
     return ItemId(str(flow))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from flowevolve.core.event_body import Number, Plain, Table, Text
-from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note
+from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Vetoed
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,16 @@ class LoggedNote(Plain):
     data: Table
 
 
-LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote
+@dataclass(frozen=True)
+class LoggedVeto(Plain):
+    """`flowevolve.core.pool.Vetoed`."""
+
+    veto: str
+    pool: str
+    stands: bool
+
+
+LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote | LoggedVeto
 
 
 def logged_change(change: Change) -> LoggedChange:
@@ -65,6 +74,8 @@ def logged_change(change: Change) -> LoggedChange:
             return LoggedAnnotate(name, pool, attributes, scores)
         case Note(kind, data, pool):
             return LoggedNote(kind, pool, data)
+        case Vetoed(name, stands, pool):
+            return LoggedVeto(name, pool, stands)
 
 
 def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:
@@ -78,3 +89,5 @@ def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Cha
             return Annotate(name, attributes, new_scores, pool)
         case LoggedNote(kind, pool, data):
             return Note(kind, data, pool)
+        case LoggedVeto(name, pool, stands):
+            return Vetoed(name, stands, pool)

@@ -2,6 +2,7 @@
 
 The version grows by one with every commit and never goes back; a commit applies all its changes or none; a
 candidate's status moves only proposed → {speculative, confirmed, rejected} and speculative → {confirmed, revoked}.
+Beside its status a candidate may be vetoed, at any time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from flowevolve.core.payload_kinds import payload
 
 Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]
 DEFAULT_POOL = "main"
+REJECTED_KEPT = 256
+"""Of so many proposals that were rejected last the texts are kept, for those who want to see them judged after all."""
 
 _MOVES: Mapping[Status, frozenset[Status]] = {
     "proposed": frozenset({"speculative", "confirmed", "rejected"}),
@@ -97,7 +100,19 @@ class Note:
     pool: str = DEFAULT_POOL
 
 
-Change = Add | Move | Annotate | Note
+@payload
+@dataclass(frozen=True, slots=True)
+class Vetoed:
+    """Somebody has taken a candidate out, or with ``stands`` False has taken that back. Its status stays as it is, and
+    so does what was made of it; as long as the veto stands, it is never a parent and never the best.
+    """
+
+    candidate_id: str
+    stands: bool = True
+    pool: str = DEFAULT_POOL
+
+
+Change = Add | Move | Annotate | Note | Vetoed
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +152,8 @@ class Pool:
         self._names = frozenset(names)
         self._records: dict[str, _Record] = {}
         self._log: list[Update] = []
+        self._vetoed: set[str] = set()
+        self._rejected: dict[str, Candidate] = {}
 
     @property
     def version(self) -> int:
@@ -162,6 +179,14 @@ class Pool:
 
     def status(self, candidate_id: str) -> Status:
         return self._records[candidate_id].statuses[-1]
+
+    def vetoed(self, candidate_id: str) -> bool:
+        """Whether somebody has taken it out."""
+        return candidate_id in self._vetoed
+
+    def rejected(self, candidate_id: str) -> Candidate | None:
+        """A proposal that never entered a pool, if it is one of the last few hundred that were rejected."""
+        return self._rejected.get(candidate_id)
 
     def pool_of(self, candidate_id: str) -> str | None:
         """The name of the pool a candidate is in; None on its way there, or if it never got there."""
@@ -211,6 +236,10 @@ class Pool:
         """
         record = self._record(candidate_id)
         self._check_move(candidate_id, record, "rejected")
+        if record.candidate is not None:
+            self._rejected[candidate_id] = record.candidate
+        if len(self._rejected) > REJECTED_KEPT:
+            del self._rejected[next(iter(self._rejected))]
         record.candidate = None
         self._set_status(record, "rejected", self.version)
 
@@ -244,10 +273,10 @@ class Pool:
                     self._check_move(candidate_id, record, move_to)
                     self._check_pool(candidate_id, record, pool)
                     self._check_once(candidate_id, moved)
-                case Annotate(candidate_id=candidate_id, pool=pool):
+                case Annotate(candidate_id=candidate_id, pool=pool) | Vetoed(candidate_id=candidate_id, pool=pool):
                     record = self._record(candidate_id)
                     if record.candidate is None:
-                        raise EngineError(f"candidate {candidate_id} was rejected and can't be annotated")
+                        raise EngineError(f"candidate {candidate_id} was rejected and can't be changed")
                     self._check_pool(candidate_id, record, pool)
                 case Note():
                     pass
@@ -290,6 +319,10 @@ class Pool:
                 candidate = self[candidate_id]
                 candidate = replace(candidate, attributes={**candidate.attributes, **attributes})
                 self._records[candidate_id].candidate = candidate if scores is None else candidate.scored(scores)
+            case Vetoed(candidate_id=candidate_id, stands=True):
+                self._vetoed.add(candidate_id)
+            case Vetoed(candidate_id=candidate_id):
+                self._vetoed.discard(candidate_id)
             case Note():
                 pass
 
@@ -318,11 +351,14 @@ class Snapshot:
     pool: Pool
     version: int
 
-    def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL) -> Iterator[Candidate]:
-        """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed)."""
+    def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL, vetoed: bool = False) -> Iterator[Candidate]:
+        """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed),
+        without those that are vetoed now, or with ``vetoed`` together with them.
+        """
         wanted = statuses or ("confirmed",)
         for name, candidate in self.pool.candidates():
-            if name == pool and self.status(candidate.id) in wanted:
+            shown = vetoed or not self.pool.vetoed(candidate.id)
+            if name == pool and shown and self.status(candidate.id) in wanted:
                 yield candidate
 
     def status(self, candidate_id: str) -> Status | None:

@@ -83,7 +83,6 @@ class Dispatcher:
         settled: Settled,
         templates: Templates = SHIPPED,
         stopping: Sequence[StoppingPolicy] = (),
-        target_score: float | None = None,
         most_in_vain: int = MOST_IN_VAIN,
         seed: int = 0,
         abort: Callable[[], None] = lambda: None,
@@ -123,7 +122,6 @@ class Dispatcher:
             pause=self.pause,
             changed=self.changed,
             policies=stopping,
-            target_score=target_score,
             most_in_vain=most_in_vain,
             abort=abort,
         )
@@ -149,6 +147,7 @@ class Dispatcher:
         self.endings.load(state.ending)
         self.tickets.restore(state.ordinals, state.fired)
         self.ledger.restore(state.spent, state.ended)
+        self.ledger.raise_limits(state.acts.limits)
         self.flows.number_from(state.opened)
         for number, flow in state.flows.items():
             triggered = flow.trigger is not None
@@ -336,6 +335,7 @@ class Dispatcher:
     def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
         if item.id not in self.services.interrupted_work:  # else it was taken before the run was interrupted
+            self.services.comments.begin(item.id)
             self.log(ItemTaken(item.id, stage.name, self._staleness.gap(item), judged))
 
     def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:

@@ -18,6 +18,7 @@ from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
+from flowevolve.core.acts import Act
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost, Ledger
@@ -41,6 +42,7 @@ from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import Settled, nothing_to_settle
+from flowevolve.engine.steering import Steering
 from flowevolve.engine.stream import Stream
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.policies.flows import FixedFlows
@@ -138,21 +140,21 @@ class Engine:
             settled=settled,
             templates=templates,
             stopping=stopping,
-            target_score=budget.target_score,
             most_in_vain=most_in_vain,
             seed=seed,
             abort=self._scope.cancel,
         )
         check_gathering(self._dispatcher.graph, max_in_flight, mode)
         self._executor = _executor(self._dispatcher, mode, max_in_flight)
+        self._steering = Steering(self, self._dispatcher, self._executor, algorithm)
         self._lifecycle = Lifecycle(
             algorithm,
             self._dispatcher,
             self._executor,
-            budget=budget,
             allocation=allocation,
             drain_seconds=drain_seconds,
             history=history,
+            steering=self._steering,
             start=start,
             about=about or RunStarted(),
         )
@@ -168,6 +170,10 @@ class Engine:
     @property
     def stopping(self) -> bool:
         return self._dispatcher.stopping.reason is not None
+
+    @property
+    def ended(self) -> bool:
+        return self._report is not None
 
     @property
     def recorded_replies(self) -> RecordedReplies:
@@ -234,6 +240,23 @@ class Engine:
                 no plain data, or the algorithm takes no candidates from outside.
         """
         return await inject(self._dispatcher, self._executor, self._algorithm, artifact, parents, attributes or {})
+
+    async def act(self, act: Act, by: str) -> None:
+        """Do what somebody who watches the run asks for (`flowevolve.core.acts`); ``by`` says who it is.
+
+        The journal keeps both. When this returns, they are on disk.
+
+        Raises:
+            InputError: if it can't be done, saying why. Unless the run has ended, or the act makes no sense by itself,
+                the journal has that, too.
+        """
+        act.check()
+        if self._report is not None:
+            raise InputError(f"{act.act}: the run has ended ({self._report.stop_reason.said}); see flowevolve resume")
+        try:
+            await self._steering.act(act, by)
+        finally:
+            await self._dispatcher.services.settled()
 
     @property
     def best(self) -> Candidate | None:

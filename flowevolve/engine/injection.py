@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 import anyio
 
@@ -19,6 +19,8 @@ from flowevolve.core.pool import Candidate
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 
+OPERATOR = "injected"
+
 
 async def inject(
     dispatcher: Dispatcher,
@@ -27,8 +29,11 @@ async def inject(
     artifact: Artifact,
     parents: Sequence[str],
     attributes: Mapping[str, JSON],
+    before: Callable[[], None] | None = None,
 ) -> Candidate:
     """Propose an artifact and send it to the stage that the algorithm names, in a flow of its own, once init is over.
+
+    ``before`` is called when nothing but the algorithm could refuse it any more.
 
     Raises:
         InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
@@ -51,12 +56,14 @@ async def inject(
         raise InputError(
             f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
         )
+    if before is not None:
+        before()
     made: list[Candidate] = []
     refused: list[Exception] = []
 
     async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         origin = [dispatcher.pool[name] for name in parents]
-        candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
+        candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
         try:
             emission = algorithm.inject(candidate)
             if emission.to not in dispatcher.graph.positions:

@@ -18,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.budget import Budget, Cost
+from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.event_kinds import AllocationChanged, DrainEnded, FlowClosed, ItemHeld, RunResumed, RunStarted
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Trigger
@@ -31,6 +31,7 @@ from flowevolve.engine.executor import Executor
 from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.recovery.recovery import FIT, History, recover
 from flowevolve.engine.recovery.state import Phase, RecoveredState, Start
+from flowevolve.engine.steering import Steering
 from flowevolve.engine.stream import Stream
 
 
@@ -43,10 +44,10 @@ class Lifecycle:
         dispatcher: Dispatcher,
         executor: Executor,
         *,
-        budget: Budget,
         allocation: Allocation | None,
         drain_seconds: float,
         history: History | None,
+        steering: Steering,
         start: Start | None,
         about: RunStarted,
     ) -> None:
@@ -54,11 +55,11 @@ class Lifecycle:
         self._algorithm = algorithm
         self._dispatcher = dispatcher
         self._executor = executor
-        self._budget = budget
         self._allocation = allocation
         self._drain_seconds = drain_seconds
         self._history = history
         self._start = start
+        self._steering = steering
         self._about = about
         self._interrupted: RecoveredState | None = None
         self._evolving = False
@@ -73,8 +74,8 @@ class Lifecycle:
             stages = tuple(stage.name for stage in dispatcher.graph.stages)
             dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
-            await self._resume(self._history)
-        if (limit := self._budget.time_limit()) is not None:
+            await self._resume(self._history, tasks)
+        if (limit := dispatcher.ledger.seconds) is not None:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)
             else:  # a run that is gone on with begins nothing new
@@ -87,7 +88,7 @@ class Lifecycle:
         await self._bounded(self._evolve)
         await self._bounded(self._finish)
 
-    async def _resume(self, history: History) -> None:
+    async def _resume(self, history: History, tasks: TaskGroup) -> None:
         """Rebuild the state in which the history ends."""
         dispatcher = self._dispatcher
         before = self._interrupted = await in_thread(recover, self._algorithm, dispatcher.graph, history)
@@ -106,6 +107,9 @@ class Lifecycle:
                 dispatcher.counters.unchanged,
             )
         )
+        self._steering.restore(before.acts)
+        for steered, order in before.acts.orders:
+            tasks.start_soon(self._steering.send_again, steered, order)
         for flow in before.empty:
             dispatcher.log(FlowClosed(flow))
         for stage, item, outcome, reason in before.over:
@@ -113,7 +117,7 @@ class Lifecycle:
         dispatcher.stopping.check()
 
     async def _evolve(self) -> None:
-        before = self._interrupted
+        dispatcher, before = self._dispatcher, self._interrupted
         if before is not None:
             for stage, items in before.under_way:
                 self._executor.restore(stage, items, together=True)
@@ -129,7 +133,12 @@ class Lifecycle:
         if finish is not None:
             await self._finish_once(finish)  # it had begun, and what is open may wait for it
         await self._open_flows()
-        await self._drain()
+        while dispatcher.flows or dispatcher.stopping.reason is None:
+            if dispatcher.stopping.reason is None:  # somebody has raised the budget that had stopped it
+                await self._open_flows()
+            else:
+                await self._executor.advance()
+        dispatcher.stopping.finishing = True
 
     async def _begin(self, before: Phase | None) -> None:
         """init and fit."""
@@ -258,7 +267,13 @@ class Lifecycle:
             await self._executor.advance()
 
     async def _watch_time(self, limit: float) -> None:
-        await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
+        """Stop once the time is up, which may be later than ``limit`` by then: somebody may have raised it."""
+        while True:
+            await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
+            now = self._dispatcher.ledger.seconds
+            if now is None or now <= limit:
+                break
+            limit = now
         self._dispatcher.stopping.stop(TIME, hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:

@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
+from flowevolve.core.acts import Comment
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Ledger
@@ -31,6 +32,7 @@ from flowevolve.core.logged_changes import logged_change
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.core.templates import Templates
+from flowevolve.engine.comments import Comments
 from flowevolve.engine.counters import Gauge
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
@@ -90,6 +92,7 @@ class EngineServices:
         self.recorded_replies = RecordedReplies()
         self.interrupted_work: dict[ItemId, InterruptedWork] = {}
         """Work that was interrupted and has not been done again yet, by its item."""
+        self.comments = Comments()
         self._on_commit = on_commit
         self._algorithm = algorithm
         self._llm = llm
@@ -111,6 +114,7 @@ class EngineServices:
         self._ledger.owed = sum((self._price(*paid)[1] for paid in state.recorded_replies.paid), Cost())
         self.interrupted_work.update(state.interrupted_work)
         self._proposals.update({name: list(work.proposals) for name, work in state.interrupted_work.items()})
+        self.comments.load(state.acts.comments, {item: work.comments for item, work in state.interrupted_work.items()})
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
         for item in state.injected:
             self.charge(INJECTION, item, Cost(proposals=1))  # it was charged before, though no event says so
@@ -267,6 +271,10 @@ class EngineServices:
         self._ledger.charge(flow_of(item_id), cost, item_id)
         self._costs[item_id] = self.cost(item_id) + cost
 
+    def known_comments(self, item_id: ItemId) -> Sequence[Comment]:
+        """What people had said when the work on an item began."""
+        return self.comments.known(item_id)
+
     def cost(self, item_id: ItemId) -> Cost:
         """What the work on an item has cost so far."""
         return self._costs.get(item_id, Cost())
@@ -367,6 +375,7 @@ class EngineServices:
         """
         for model, paid in self.recorded_replies.forget(stage, item_id):
             self._pay_again(stage, item_id, model, paid)
+        self.comments.end(item_id)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.interrupted_work.pop(item_id, None)

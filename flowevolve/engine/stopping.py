@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.budget import Ledger
+from flowevolve.core.budget import DIMENSIONS, Ledger
 from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
 from flowevolve.core.events import EventLog
 from flowevolve.core.policies import Progress, StoppingPolicy
@@ -32,7 +32,6 @@ class Stopping:
         pause: Pause,
         changed: Pulse,
         policies: Sequence[StoppingPolicy],
-        target_score: float | None,
         most_in_vain: int,
         abort: Callable[[], None],
     ) -> None:
@@ -40,6 +39,8 @@ class Stopping:
         self.reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
+        self.finishing = False
+        """Whether the run is past what more budget could still change."""
         self._ledger = ledger
         self._events = events
         self._services = services
@@ -48,7 +49,6 @@ class Stopping:
         self._pause = pause
         self._changed = changed
         self._policies = policies
-        self._target_score = target_score
         self._most_in_vain = most_in_vain
         self._abort = abort
 
@@ -64,6 +64,18 @@ class Stopping:
             self.reason = StopReason(reason)
             self._services.stopping = True
             self._events.emit(RunStopping(reason))
+        self._changed.fire()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a budget is all that stops the run, and there still is time to give it more."""
+        return self.reason in DIMENSIONS and not self.hurry and not self.finishing
+
+    def go_on(self) -> None:
+        """Open flows again, as the budget that stopped the run was raised."""
+        if self.is_short:
+            self.reason = None
+            self._services.stopping = False
         self._changed.fire()
 
     def fail(self, error: FlowevolveError) -> None:
@@ -84,7 +96,8 @@ class Stopping:
             self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
             return
         measured = self._services.measured_score
-        if self._target_score is not None and measured is not None and measured >= self._target_score:
+        target = self._ledger.target_score
+        if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
             return
         self._look_for_fruits()
@@ -105,7 +118,7 @@ class Stopping:
             return
         if not counters.said_in_vain:
             self._events.emit(RunFruitless(dict(counters.in_vain)))
-        seed = next(iter(self._services.pool.snapshot().candidates()), None)
+        seed = next(iter(self._services.pool.snapshot().candidates(vetoed=True)), None)
         error = fruitless(
             counters.in_vain,
             components=1 if seed is None else len(seed.artifact),

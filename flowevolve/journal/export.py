@@ -18,7 +18,7 @@ from urllib.parse import quote
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
-from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
 from flowevolve.journal.files import open_text, refuse_link, writing
@@ -206,12 +206,20 @@ def _candidate_of(change: LoggedChange) -> str | None:
     match change:
         case LoggedAdd(add=candidate) | LoggedMove(move=candidate) | LoggedAnnotate(annotate=candidate):
             return candidate
+        case LoggedVeto(veto=candidate):
+            return candidate
     return None
 
 
 def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: ScoreTrust | None) -> dict[str, Any]:
     """A candidate as these events left it."""
-    state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed.attributes}
+    state: dict[str, Any] = {
+        "status": "proposed",
+        "vetoed": False,
+        "pool": None,
+        "scores": {},
+        "attributes": proposed.attributes,
+    }
     for body in touched:
         if not isinstance(body, PoolCommitted):
             state["status"] = "rejected"
@@ -223,6 +231,7 @@ def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: Scor
     return {
         "id": proposed.candidate,
         "status": state["status"],
+        "vetoed": state["vetoed"],
         "pool": state["pool"],
         "parents": list(proposed.parents),
         "operator": proposed.operator,
@@ -247,6 +256,8 @@ def _apply(change: LoggedChange, state: dict[str, Any]) -> None:
         case LoggedAnnotate(attributes=attributes, scores=new_scores):
             state["scores"] = state["scores"] if new_scores is None else new_scores
             state["attributes"] = {**state["attributes"], **attributes}
+        case LoggedVeto(stands=stands):
+            state["vetoed"] = stands
 
 
 def _call_row(call: RecordedCall) -> dict[str, Any]:

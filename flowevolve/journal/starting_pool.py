@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowOpened, PoolCommitted, RunStarted
-from flowevolve.core.pool import Add, Candidate, Change, Move
+from flowevolve.core.pool import Add, Candidate, Change, Move, Note, Vetoed
 from flowevolve.core.task import Task
 from flowevolve.engine.recovery.state import Start
 from flowevolve.journal.reading import RecordedRun
@@ -47,9 +48,17 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
         raise InputError(f"start.version: is {version}, but the pool of {path} has only {len(updates)} versions")
     if not updates:
         raise InputError(f"start.run: the pool of {path} is empty")
+    updates = [[_without_veto(change, used) for change in changes] for changes in updates]
     if speculative:
         updates.append([Move(name, "revoked", pool=pool) for name, pool in speculative.items()])
     return Start(list(used.values()), updates, flows)
+
+
+def _without_veto(change: Change, used: Mapping[str, Candidate]) -> Change:
+    """The change or, of a veto of a candidate that never came into a pool, a note in its place."""
+    if isinstance(change, Vetoed) and change.candidate_id not in used:
+        return Note("veto", {"candidate": change.candidate_id, "stands": change.stands}, change.pool)
+    return change
 
 
 def _follow(

@@ -16,8 +16,9 @@ from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.run import Config, parse_recorded
+from flowevolve.core.acts import RaiseBudget
 from flowevolve.core.budget import Cost
-from flowevolve.core.event_kinds import RunResumed
+from flowevolve.core.event_kinds import RunResumed, RunSteered
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.journal.export import candidate_rows
@@ -124,6 +125,9 @@ def read_overview(path: Path) -> Overview:
     """Raises: InputError if it is no run directory, or what it holds can't be read."""
     with RecordedRun(path) as recorded:
         config = parse_recorded(recorded.config, f"{path}/config.toml")
+        for steered in recorded.events_of(RunSteered):
+            if isinstance(steered.act, RaiseBudget) and steered.refused is None:
+                config = config.model_copy(update={"budget": config.budget.raised(steered.act.by_name())})
         if (path / RESULT).is_file():
             return _ended(path, config, read_result(path))
         if not is_held(path):

@@ -20,6 +20,7 @@ from flowevolve.runner.assemble import make_algorithm, make_roles, make_stalenes
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
 from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.task_checks import check_parts, check_task
+from flowevolve.tasks.other_seed import with_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def make_plan(
         task = make_task(config) if given.task is None else given.task
         check_task(task, "run")
         check_parts(task)
+        if config.branch is not None:
+            task = with_seed(task, config.branch.texts, "branch.texts")
         if config.held_out and not task.data.test:
             raise InputError(f"held_out: task {task.name!r} has no test split")
         made = algorithm(config, task)

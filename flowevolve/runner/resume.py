@@ -21,7 +21,15 @@ from flowevolve._util.logger import logger
 from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStarted, RunStopped, RunStopping
+from flowevolve.core.event_kinds import (
+    FlowOpened,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    RunSteered,
+    RunStopped,
+    RunStopping,
+)
 from flowevolve.core.events import Event
 from flowevolve.core.item import INJECTION
 from flowevolve.core.policies import StalenessPolicy
@@ -200,7 +208,9 @@ class _EarlierRun:
     ended: StopReason | None
     """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
-    """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
+    """Whether somebody stopped, paused or went on with it, gave it candidates or acted on it: doing it again needs them
+    again.
+    """
 
 
 def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
@@ -211,7 +221,7 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
     touched = (
         any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
         or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
-        or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
+        or any(True for kind in (RunResumed, RunPaused, RunSteered) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
         parse_recorded(recorded.config, f"{directory}/config.toml"),

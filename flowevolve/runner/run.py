@@ -117,7 +117,7 @@ async def run_plan(
     ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
     """
     async with _opened(plan, keep, watchers, history) as opened:
-        side_tasks = [*([side_task] if side_task is not None else []), *opened.clients.side_tasks]
+        side_tasks = [*([side_task] if side_task is not None else []), *opened.side_tasks]
         result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
     if result.report.error is not None:
         raise result.report.error
@@ -145,7 +145,7 @@ async def open_run(
     plan = make_plan(config, given)
     async with _opened(plan, _keep(plan, out), watchers or Watchers(), None) as opened:
         async with beside() as tasks:
-            for side_task in opened.clients.side_tasks:
+            for side_task in opened.side_tasks:
                 tasks.start_soon(side_task, opened.engine)
             async with opened.engine:
                 yield opened.engine
@@ -164,6 +164,8 @@ class _Opened:
     keeping: RunRecord | None
     history: History | None
     trust: ScoreTrust | None
+    side_tasks: Sequence[SideTask]
+    """What is to go on beside the engine."""
 
     async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
@@ -174,7 +176,8 @@ class _Opened:
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
         by_model = clients.by_model()
-        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
+        confirmed = report.pool.snapshot().candidates(vetoed=True)
+        seed = next((each for each in confirmed if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
@@ -234,6 +237,7 @@ async def _opened(
             stack.callback(RUN.reset, RUN.set(str(keeping.path)))
             if config.watch:
                 _tell_page(watchers, await page.start(keeping.path))
+                (await stack.enter_async_context(beside())).start_soon(page.listen)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
         events = make_event_log(history)
@@ -277,7 +281,8 @@ async def _opened(
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
             watch(clients.traffic)
-        yield _Opened(plan, engine, clients, keeping, history, trust)
+        side_tasks = [*clients.side_tasks, page.side_task]
+        yield _Opened(plan, engine, clients, keeping, history, trust, side_tasks)
 
 
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:

@@ -1,33 +1,106 @@
-"""The live page of a run that asks for it, served by a process of its own, so that it takes no time from the run."""
+"""The live page of a run that asks for it, served by a process of its own, so that it takes no time from the run.
+
+What is done in the page comes through a pipe and is done to the run: `flowevolve.page.live.run_pipe` is its other end.
+Whatever that process does or writes, the run goes on.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
-from flowevolve._util.clock import in_thread
+from flowevolve._util.clock import VirtualClockLoop, in_thread
+from flowevolve._util.console import shown
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import logger
+from flowevolve.core.acts import read_act
+from flowevolve.engine.engine import Engine
 
 ENDING_SECONDS = 5.0
 """The time that the page has, when the run has ended, to tell browsers of the run's last events."""
 ANSWER = "the live page: "
 """What stands before the address in the line that ``flowevolve watch`` prints."""
+LONGEST_LINE = 8 * 1024 * 1024
+"""Bytes of a line that the page writes: of an act that was posted with as many bytes as may be, and escaped."""
+MOST_UNDER_WAY = 16
+"""Acts that are being done at the same time. What comes then waits in the pipe."""
+LONGEST_SAID = 300
+"""Characters that are logged of a line that the page should not have written."""
 
 
 class PageProcess:
     """A process that serves a page, from `start` to `end`. It also ends when this process is killed."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._engine: Engine | None = None
+        self._writing = anyio.Lock()
 
     async def start(self, directory: Path) -> str:
         """Serve the page of the run in a directory; returns its address or, in words, why there is none."""
         self._process = process = await in_thread(lambda: _started(directory))
-        said = await in_thread(lambda: _first_line(process))
+        said = (await in_thread(lambda: _next_line(process))).decode(errors="replace").strip()
         return said.removeprefix(ANSWER) if said.startswith(ANSWER) else f"none: {said or 'it did not start'}"
+
+    async def side_task(self, engine: Engine) -> None:
+        """Let the page steer this run, until cancelled."""
+        self._engine = engine
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._engine = None
+
+    async def listen(self) -> None:
+        """Do what the page asks for, and answer it, until its process ends."""
+        process, room = self._process, anyio.Semaphore(MOST_UNDER_WAY)
+        if process is None:
+            return
+        # A process that has hung is waited for by nobody but the thread, which ends with it.
+        read_line = partial(anyio.to_thread.run_sync, _next_line, process, abandon_on_cancel=True)
+        limiter = anyio.CapacityLimiter(1)
+        async with anyio.create_task_group() as tasks:
+            while line := await read_line(limiter=limiter):
+                await room.acquire()
+                tasks.start_soon(self._take, process, line, room)
+
+    async def _take(self, process: subprocess.Popen[bytes], line: bytes, room: anyio.Semaphore) -> None:
+        try:
+            match _read(line):
+                case {"id": int(number), "by": str(by), "act": act}:
+                    answer = json.dumps({"id": number, "refused": await self._act(act, by)}) + "\n"
+                    async with self._writing:
+                        write = partial(_write, process, answer.encode())
+                        await anyio.to_thread.run_sync(write, abandon_on_cancel=True)
+                case _:
+                    logger().warning("page.said", said=shown(line.decode(errors="replace"))[:LONGEST_SAID].strip())
+        finally:
+            room.release()
+
+    async def _act(self, act: JSON, by: str) -> str | None:
+        """Do an act; returns why not, or None if it was done."""
+        try:
+            wanted = read_act(act)
+            if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+                return "A run on the virtual clock can't be steered, as hours of it pass in a moment."
+            if self._engine is None:
+                return "The run has not begun yet, or is at its end; it can't be steered now."
+            await self._engine.act(wanted, by)
+        except InputError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - such as one of the algorithm's, which must not end the run
+            logger().error("page.act", act=act, by=by, exc_info=True)
+            return f"That failed: {type(error).__name__}: {error}"
+        return None
 
     async def end(self) -> None:
         """End the process, if it was started, once browsers have got what there is."""
@@ -37,7 +110,7 @@ class PageProcess:
                 await in_thread(lambda: _let_go(process))
 
 
-def _started(directory: Path) -> subprocess.Popen[str]:
+def _started(directory: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "flowevolve", "watch", str(directory), "--until-closed"]
     # In a session of its own, as Ctrl-C is for the run, which has work to finish.
     return subprocess.Popen(  # noqa: S603 - our own program
@@ -45,17 +118,33 @@ def _started(directory: Path) -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         start_new_session=True,
     )
 
 
-def _first_line(process: subprocess.Popen[str]) -> str:
+def _next_line(process: subprocess.Popen[bytes]) -> bytes:
+    """The next line, or part of one that is too long; empty if the process has ended."""
     assert process.stdout is not None
-    return process.stdout.readline().strip()
+    return process.stdout.readline(LONGEST_LINE)
 
 
-def _let_go(process: subprocess.Popen[str]) -> None:
+def _read(line: bytes) -> JSON:
+    """The JSON in a line; None if there is none."""
+    with suppress(ValueError, RecursionError):
+        read: JSON = json.loads(line)
+        return read
+    return None
+
+
+def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
+    """Write a line, past the buffer of the pipe, so that `_let_go` has none to wait for."""
+    assert process.stdin is not None
+    with suppress(OSError, ValueError):  # the process has ended, or is being let go
+        while line:
+            line = line[os.write(process.stdin.fileno(), line) :]
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):  # it has ended by itself

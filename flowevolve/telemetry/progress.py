@@ -19,6 +19,7 @@ from rich.text import Text
 
 from flowevolve._util.clock import Clock
 from flowevolve._util.intervals import score_said
+from flowevolve.core.acts import RaiseBudget
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.discard_reasons import UNCHANGED
@@ -34,6 +35,7 @@ from flowevolve.core.event_kinds import (
     RepairJudged,
     RunFruitless,
     RunResumed,
+    RunSteered,
     RunStopping,
 )
 from flowevolve.core.events import Event
@@ -107,6 +109,8 @@ class ProgressFigures:
     in_vain: str | None = None
     """Why nothing came of the first flows."""
     stopping: str | None = None
+    limits: dict[str, float] = field(default_factory=dict)
+    """Limits of the budget that somebody has raised, as `Budget.by_name` has them."""
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost, since the last resume."""
     resumed: bool = False
@@ -150,6 +154,11 @@ class ProgressFigures:
                 self.in_vain = top_reasons(reasons)
             case RunStopping(reason=reason):
                 self.stopping = reason
+            case RunSteered(act=RaiseBudget() as raised, refused=None):
+                self.limits.update(raised.by_name())
+                self.stopping = None
+            case _:
+                pass
 
     @property
     def proposals(self) -> int:
@@ -192,7 +201,12 @@ class Progress(AbstractContextManager["Progress"]):
     def _used(self) -> str:
         """How much of each limit is used. After a resume, only of those of which the earlier part is known."""
         figures = self._figures
-        return used(self._budget, figures.seconds, figures.spent, ("proposals",) if figures.resumed else DIMENSIONS)
+        return used(
+            self._budget.raised(figures.limits),
+            figures.seconds,
+            figures.spent,
+            ("proposals",) if figures.resumed else DIMENSIONS,
+        )
 
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())

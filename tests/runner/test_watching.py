@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
+import aiohttp
+import anyio
 import pytest
 
 import flowevolve as fe
 from flowevolve._util import clock
+from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
-from flowevolve.runner.run import Watchers, run
+from flowevolve.core.stop_reasons import STOPPED
+from flowevolve.runner.run import Watchers, open_run, run
+from tests.support.watched import run_while
 
 TABLE: dict[str, object] = {
     "clock": "virtual",
@@ -27,7 +36,7 @@ TABLE: dict[str, object] = {
 
 def runs_at(address: str) -> object:
     """The names of the runs that a page shows."""
-    with urlopen(f"{address}api/runs") as answer:
+    with urlopen(f"{address.partition('?')[0]}api/runs") as answer:
         return json.load(answer)["runs"]
 
 
@@ -76,6 +85,94 @@ def test_a_run_goes_on_where_its_page_can_not_be_had(tmp_path: Path, monkeypatch
     result = clock.run(lambda: run(parse_config(TABLE, "test"), out=tmp_path, watchers=watchers), clock="virtual")
     assert result.proposals == 1
     assert said == ["none: it did not start"]
+
+
+SLOW: dict[str, object] = {**TABLE, "clock": "real", "budget": {"minutes": 10}, "drain_seconds": 0}
+"""A run that goes on until it is stopped."""
+
+
+async def posted(address: str, act: Mapping[str, JSON]) -> tuple[int, str]:
+    """Have the page at an address do an act; returns the status and the answer."""
+    parts = urlsplit(address)
+    headers = {"Authorization": f"Bearer {parse_qs(parts.query)['token'][0]}"}
+    url = f"{parts.scheme}://{parts.netloc}/api/runs/out/acts"
+    said = {"act": act, "by": "ada"}
+    async with aiohttp.ClientSession() as client, client.post(url, json=said, headers=headers) as answer:
+        return answer.status, await answer.text()
+
+
+def test_what_is_done_in_the_page_is_done_to_the_run(tmp_path: Path) -> None:
+    answers: list[tuple[int, str]] = []
+
+    async def steer(address: str) -> None:
+        answers.append(await posted(address, {"act": "pause"}))
+        answers.append(await posted(address, {"act": "veto", "candidate": "nobody"}))
+
+    asyncio.run(run_while(SLOW, tmp_path / "out", steer))
+    (paused, _), (vetoed, why) = answers
+    assert (paused, vetoed) == (200, 409)
+    assert "nobody" in why
+
+
+PAGE_THAT_DIES = """
+print('the live page: http://127.0.0.1:9/', flush=True)
+"""
+PAGE_OF_NONSENSE = r"""
+import os, sys
+print('the live page: http://127.0.0.1:9/', flush=True)
+for line in (
+    b'\xff\x1b[2J',
+    b'{"id": 1}',
+    b'{"id": "a", "by": "b", "act": {"act": "stop"}}',
+    b'[' * 100_000,
+    b'{"id": 2, "by": "b", "act": {"act": "fly"}}',
+    b'{"id": 3, "by": "b", "act": {"act": "veto", "candidate": 7}}',
+):
+    sys.stdout.buffer.write(line + b'\n')
+sys.stdout.flush()
+answers = sys.stdin.readline() + sys.stdin.readline()
+open(os.environ["ANSWERS"], "w").write(answers)
+sys.stdin.close()
+"""
+
+
+@pytest.mark.parametrize("page", [PAGE_THAT_DIES, PAGE_OF_NONSENSE])
+def test_nothing_that_the_page_s_process_does_harms_the_run(
+    tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable}\n{page}", "utf-8")
+    program.chmod(0o700)
+    said = tmp_path / "answers"
+    monkeypatch.setenv("ANSWERS", str(said))
+    monkeypatch.setattr("sys.executable", str(program))
+
+    async def until_it_is_gone(address: str) -> None:
+        while page == PAGE_OF_NONSENSE and not (said.exists() and said.read_text().count("\n") == 2):  # noqa: ASYNC110
+            await anyio.sleep(0.02)
+
+    result = asyncio.run(run_while(SLOW, tmp_path / "out", until_it_is_gone))
+    assert result.stop_reason == STOPPED
+    if page == PAGE_OF_NONSENSE:
+        answers = {answer["id"]: answer["refused"] for answer in map(json.loads, said.read_text().splitlines())}
+        assert answers.keys() == {2, 3}
+        assert "is no act" in answers[2]
+
+
+def test_a_run_on_the_virtual_clock_says_why_it_can_not_be_steered(tmp_path: Path) -> None:
+    answers: list[tuple[int, str]] = []
+    addresses: list[str] = []
+
+    async def go() -> None:
+        async with open_run(
+            parse_config(TABLE, "test"), out=tmp_path / "out", watchers=Watchers(pages=(addresses.append,))
+        ):
+            answers.append(await clock.in_thread(anyio.run, posted, addresses[0], {"act": "pause"}))
+
+    clock.run(go, clock="virtual")
+    ((status, why),) = answers
+    assert status == 409
+    assert "virtual clock" in why
 
 
 def test_a_run_without_a_directory_has_no_page() -> None:

@@ -27,6 +27,7 @@ from flowevolve.core.task import Task
 from flowevolve.programs.problem import Case, Verdict
 from flowevolve.programs.task import ProgramTask
 from flowevolve.prompts.reading.again import prompt_of
+from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sandbox import Sandbox
@@ -185,9 +186,18 @@ def drawn(forms: Sequence[Form], salt: str) -> Form:
 
 
 def evolve(
-    name: str, form: Form | None, patch: pytest.MonkeyPatch, folder: Path, budget: Mapping[str, int] | None = None
+    name: str,
+    form: Form | None,
+    patch: pytest.MonkeyPatch,
+    folder: Path,
+    budget: Mapping[str, int] | None = None,
+    *,
+    side_task: SideTask | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
 ) -> Ran:
-    """A run of an algorithm, the same each time but for the form of the replies; None: as they are."""
+    """A run of an algorithm, the same each time but for the form of the replies; None: as they are. ``side_task`` goes
+    on beside it, and ``watch`` is told of its events.
+    """
     setting = SETTINGS[name]
     asked: list[ChatRequest] = []
     forms: dict[Kind, int] = {}
@@ -230,7 +240,7 @@ def evolve(
 
     async def go() -> Result:
         task = None if setting.task is None else setting.task(folder)
-        return await run(config, task=task, watchers=Watchers(events=(events.append,)))
+        return await run(config, task=task, watchers=Watchers(events=(events.append, watch)), side_task=side_task)
 
     with patch.context() as patched:
         patched.setattr(catalog, "WORLDS", {**catalog.WORLDS, setting.world: Odd})

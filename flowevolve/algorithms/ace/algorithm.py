@@ -91,6 +91,9 @@ class ACE(Algorithm[ACEConfig]):
     def best(self) -> Candidate | None:
         return self._progress.best
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
+
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=1)
 

@@ -29,6 +29,7 @@ from flowevolve.prompts.playbook import (
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages import scan
 from flowevolve.stages.asking import Asker, ask, read_reply
+from flowevolve.stages.comments import commented_prompt
 
 _DIAGNOSES = 20
 """How many a curator is shown at most."""
@@ -64,7 +65,8 @@ class Curate:
         shown = render(self.reader.shown(bullets), counters=True)
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
-            prompt = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
+            written = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
+            prompt = commented_prompt(written, context, None)  # all playbooks before this one are what it was made of
             read = parse_curator_requests
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:

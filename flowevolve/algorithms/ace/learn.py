@@ -17,6 +17,7 @@ from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.playbook import CheckedAnswer, Reflection, lesson_prompt, parse_lesson
 from flowevolve.stages import Rollouts, try_asking
+from flowevolve.stages.comments import commented
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class _Notes:
 
 async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageContext) -> Reflection | None:
     """One reflection call; None where nothing came back, or nothing that can be read."""
+    (rollout,) = commented([rollout], context)
     score = rollout.score
     checked = CheckedAnswer(
         question_of(rollout), rollout.output, score.feedback, score.value, score.passed, render(used)

@@ -19,7 +19,7 @@ from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Candidate, Note, Update as PoolUpdate
+from flowevolve.core.pool import Add, Candidate, Note, Update as PoolUpdate, Vetoed
 from flowevolve.core.record import Record
 
 
@@ -81,25 +81,31 @@ class Progress:
         """Lessons that were not given to a curator yet, oldest first."""
         self.tested: set[int] = set()
         """Windows that were tested."""
-        self.best: Candidate | None = None
         self.latest: Candidate | None = None
         """The playbook that was last scored."""
         self._adaptation = adaptation
+        self._validated: list[Candidate] = []
+        self._vetoed: set[str] = set()
+
+    @property
+    def best(self) -> Candidate | None:
+        standing = [each for each in self._validated if each.id not in self._vetoed]
+        if self._adaptation == "online":
+            return standing[-1] if standing else None
+        return max(standing, key=lambda each: each.mean_score, default=None)
 
     def apply(self, update: PoolUpdate) -> None:
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status="confirmed"):
-                    self._scored(candidate)
+                    self.latest = candidate
+                    self._validated.append(candidate)
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
                 case Note():
                     self._note(change)
                 case _:
                     pass
-
-    def _scored(self, candidate: Candidate) -> None:
-        self.latest = candidate
-        if self._adaptation == "online" or self.best is None or candidate.mean_score > self.best.mean_score:
-            self.best = candidate
 
     def _note(self, note: Note) -> None:
         match note.kind:

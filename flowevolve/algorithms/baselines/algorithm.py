@@ -17,7 +17,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit, Graph
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Candidate, Update
+from flowevolve.core.pool import Add, Candidate, Update, Vetoed
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
@@ -35,14 +35,28 @@ class Best:
     def __init__(self) -> None:
         self.candidate: Candidate | None = None
         self.seed: Candidate | None = None
+        self._taken: list[Candidate] = []
+        """All that were the best when they came, oldest first."""
+        self._vetoed: set[str] = set()
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
-            if isinstance(change, Add) and change.candidate.operator == "seed":
-                self.seed = change.candidate
-        for candidate in update.added():
-            if not self.beats(candidate):
-                self.candidate = candidate
+            match change:
+                case Add(candidate=candidate, status=status):
+                    if candidate.operator == "seed":
+                        self.seed = candidate
+                    if status != "rejected" and not self.beats(candidate):
+                        self._taken.append(candidate)
+                        self.candidate = self.candidate if self.vetoed(candidate) else candidate
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
+                    standing = (each for each in reversed(self._taken) if not self.vetoed(each))
+                    self.candidate = max(standing, key=lambda each: each.mean_score, default=None)
+                case _:
+                    pass
+
+    def vetoed(self, candidate: Candidate) -> bool:
+        return candidate.id in self._vetoed
 
     def beats(self, other: Candidate) -> bool:
         """Whether there is a better one."""
@@ -101,6 +115,9 @@ class OnePlusLambda(Algorithm[SearchConfig]):
 
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
+
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
@@ -192,4 +209,4 @@ class BestOfN(OnePlusLambda):
     def parent(self, best: Candidate) -> Candidate:
         """The seed; without one that works, the best of those from outside."""
         seed = self._best.seed
-        return best if seed is None or not works(seed) else seed
+        return best if seed is None or not works(seed) or self._best.vetoed(seed) else seed

@@ -92,6 +92,13 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
             raise InputError(f"inject: the attribute {own[0]!r} is the algorithm's to set; leave it out")
         return Emit(Made(candidate), to="evaluate")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        for island in self.islands:
+            if island.needs(candidate):
+                raise InputError(
+                    f"veto: {candidate.id} is the last that island {island.index} can go on from; inject another first"
+                )
+
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
         return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)

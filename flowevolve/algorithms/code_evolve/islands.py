@@ -7,13 +7,13 @@ What belongs where stands in the candidates' attributes. Everything is a functio
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import Elites
 from flowevolve.core.assessment import works
-from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update
+from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update, Vetoed
 from flowevolve.core.record import Attributes
 
 PROGRAMS, PROMPTS = DEFAULT_POOL, "prompts"
@@ -56,6 +56,10 @@ class Island:
         self._prompts: dict[str, Candidate] = {}
         self._entered: dict[str, int] = {}
         """The artifact ids of programs that were entered, and the order in which they came."""
+        self._programs: list[Candidate] = []
+        """The programs that were entered, the first one with each text."""
+        self._vetoed: set[str] = set()
+        """Programs and prompts that somebody has taken out."""
         self._ranked: list[Candidate] = []
         self._emigrated: set[str] = set()
         self._improved = False
@@ -74,13 +78,32 @@ class Island:
     @property
     def prompts(self) -> Sequence[Candidate]:
         """The prompts that live: those with the best children. Their mean score is that of the best child."""
-        ranked = sorted(self._prompts.values(), key=lambda prompt: -prompt.mean_score)
+        ranked = sorted(self._standing(self._prompts.values()), key=lambda prompt: -prompt.mean_score)
         return ranked[: self._most_prompts]
 
     @property
+    def first_program(self) -> Candidate:
+        """The seed; its best program if somebody has vetoed that.
+
+        Raises:
+            LookupError: if there is no program.
+        """
+        return self._ranked[0] if self.seed is None or self.seed.id in self._vetoed else self.seed
+
+    @property
     def first_prompt(self) -> Candidate:
-        """The prompt that the island began with."""
-        return next(iter(self._prompts.values()))
+        """The prompt that the island began with, or the oldest that nobody has vetoed."""
+        return next(iter(self._standing(self._prompts.values())))
+
+    def needs(self, candidate: Candidate) -> bool:
+        """Whether this is the last program or the last prompt that the island can go on from."""
+        working = [each for each in self._programs if works(each)]
+        return any(
+            [each.id for each in self._standing(of)] == [candidate.id] for of in (working, self._prompts.values())
+        )
+
+    def _standing(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        return [each for each in candidates if each.id not in self._vetoed]
 
     def epoch_over(self) -> bool:
         """Whether the last evaluation ended an epoch."""
@@ -130,7 +153,9 @@ class Island:
         before = self.best
         if program.artifact.id not in self._entered:
             self._entered[program.artifact.id] = len(self._entered)
-            self._elites.enter(program)
+            self._programs.append(program)
+            if program.id not in self._vetoed:
+                self._elites.enter(program)
             self._ranked = sorted(self._elites, key=self._rank)
         best = self.best
         self._improved |= before is not None and best is not None and best.mean_score > before.mean_score
@@ -138,6 +163,14 @@ class Island:
             self.seed = program
         elif Place.of(program).origin is None:
             self._born(program)
+
+    def veto(self, name: str, *, stands: bool) -> None:
+        """A program or a prompt of the island is taken out, or comes back."""
+        (self._vetoed.add if stands else self._vetoed.discard)(name)
+        self._elites.clear()
+        for program in self._standing(self._programs):
+            self._elites.enter(program)
+        self._ranked = sorted(self._elites, key=self._rank)
 
     def _rank(self, program: Candidate) -> tuple[bool, float, int]:
         return not works(program), -program.mean_score, self._entered[program.artifact.id]
@@ -198,6 +231,9 @@ class Islands:
                     self._enter(candidate, update.version)
                 case Annotate(candidate_id=name, scores=scores, pool=pool) if pool == PROMPTS and scores is not None:
                     self._at_home[name].rescore_prompt(name, dict(scores))
+                case Vetoed(candidate_id=name, stands=stands):
+                    for island in self._islands:
+                        island.veto(name, stands=stands)
                 case _:
                     pass
 

@@ -95,8 +95,7 @@ class Select:
 
 def _start(island: Island) -> dict[str, JSON]:
     """Another way to begin: the seed and the first prompt alone."""
-    seed, prompt = island.seed, island.first_prompt
-    assert seed is not None, "every island has the seed before ordinary flows are opened"
+    seed, prompt = island.first_program, island.first_prompt
     return {"parent": seed.id, "inspirations": [], "operator": "start", "prompt": prompt.id, "ancestors": []}
 
 

@@ -79,6 +79,9 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
+
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
         return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)

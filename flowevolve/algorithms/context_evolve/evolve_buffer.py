@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 
 from flowevolve.core.assessment import works
-from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update
+from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update, Vetoed
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import Summary, Trajectory, TrajectoryKind
 
@@ -45,6 +45,9 @@ class EvolveBuffer:
         self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
         """Those that failed last, oldest first."""
         self.seed: Candidate | None = None
+        self._entered: list[tuple[Candidate, int]] = []
+        """All programs that came, with the versions at which they did."""
+        self._vetoed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._order)
@@ -60,8 +63,26 @@ class EvolveBuffer:
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
-            if isinstance(change, Add) and change.pool == DEFAULT_POOL:
-                self._enter(change.candidate, update.version)
+            if change.pool != DEFAULT_POOL:
+                continue
+            match change:
+                case Add(candidate=candidate):
+                    self._entered.append((candidate, update.version))
+                    if candidate.id not in self._vetoed:
+                        self._enter(candidate, update.version)
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
+                    self._enter_anew()
+                case _:
+                    pass
+
+    def _enter_anew(self) -> None:
+        for collected in (self._order, self._versions, self._programs, self._texts, self._known, self._ranked):
+            collected.clear()
+        self.failures.clear()
+        for program, version in self._entered:
+            if program.id not in self._vetoed:
+                self._enter(program, version)
 
     def _enter(self, program: Candidate, version: int) -> None:
         if program.operator == "seed" and self.seed is None:

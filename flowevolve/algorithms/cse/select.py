@@ -19,7 +19,7 @@ from flowevolve.core.assessment import Assessment, NothingWorksError, works
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale, Ticket
-from flowevolve.core.pool import Add, Candidate, Update
+from flowevolve.core.pool import Add, Candidate, Update, Vetoed
 from flowevolve.core.record import Record
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.stages import as_shown
@@ -52,12 +52,14 @@ class Reward:
 
 
 class Population:
-    """Every program that works, oldest first, and the last that failed: a function of the log."""
+    """Every program that works and is not vetoed, oldest first, and the last that failed: a function of the log."""
 
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
         self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
         """Those that failed last, oldest first."""
+        self._working: list[Candidate] = []
+        self._vetoed: set[str] = set()
 
     @property
     def last_failure(self) -> str | None:
@@ -65,10 +67,18 @@ class Population:
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
-            if isinstance(change, Add) and change.status == "rejected":
-                self.failures.append(change.candidate)
-            elif isinstance(change, Add):
-                self.candidates.append(change.candidate)
+            match change:
+                case Add(candidate=candidate, status="rejected"):
+                    self.failures.append(candidate)
+                case Add(candidate=candidate):
+                    self._working.append(candidate)
+                    if candidate.id not in self._vetoed:
+                        self.candidates.append(candidate)
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
+                    self.candidates = [each for each in self._working if each.id not in self._vetoed]
+                case _:
+                    pass
 
     def best(self) -> Candidate | None:
         """The one with the highest score, of equals the oldest."""

@@ -25,6 +25,7 @@ from flowevolve.algorithms.gepa.prune import Pruning
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import ARCHIVES, CandidateArchive
+from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -177,6 +178,10 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Proposed(check_components(candidate, self.task.seed()), (), ()), to="evaluate")
+
+    def check_veto(self, candidate: Candidate) -> None:
+        if not isinstance(self._archive, ParetoArchive):
+            raise InputError("veto: nobody knows whether the archive, which is a plug-in, leaves a candidate out")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         """With speculation in generate each part of the minibatch may become a proposal."""

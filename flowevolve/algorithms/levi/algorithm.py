@@ -109,6 +109,9 @@ class LEVI(Algorithm[LEVIConfig]):
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self.task.seed())), to="evaluate")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
+
     def estimate(self, trigger: str | None = None) -> Cost:
         if trigger == "advice":
             return Cost()

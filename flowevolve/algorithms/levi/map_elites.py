@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowevolve.archives.descriptors import Space, cvt_archive, k_means
-from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Note, Update
+from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Note, Update, Vetoed
 from flowevolve.core.record import Attributes
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class MapElites:
         self._pool = pool
         self._candidates: list[Candidate] = []
         self._places: dict[str, int] = {}
+        self._vetoed: set[str] = set()
         self._cells: CVTArchive | None = None
 
     def apply(self, update: Update) -> None:
@@ -51,6 +52,9 @@ class MapElites:
                     place = self._places[name]
                     self._candidates[place] = _annotated(self._candidates[place], change)
                     rebuild = True
+                case Vetoed(candidate_id=name, stands=stands):
+                    (self._vetoed.add if stands else self._vetoed.discard)(name)
+                    rebuild = True
                 case Note(kind=Space.kind, data=data):
                     self.space = Space.from_json(data)
                     rebuild = True
@@ -60,7 +64,8 @@ class MapElites:
             self._cells = cvt_archive(self.space.centroids)
             self._put(self._candidates)
 
-    def _put(self, candidates: Sequence[Candidate]) -> None:
+    def _put(self, added: Sequence[Candidate]) -> None:
+        candidates = [each for each in added if each.id not in self._vetoed]
         if self._cells is None or self.space is None or not candidates:
             return
         self._cells.add(
@@ -71,14 +76,14 @@ class MapElites:
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """All confirmed candidates, oldest first."""
-        return self._candidates
+        """All confirmed candidates that nobody has vetoed, oldest first."""
+        return [each for each in self._candidates if each.id not in self._vetoed] if self._vetoed else self._candidates
 
     @property
     def elites(self) -> Sequence[Candidate]:
         """The elites, oldest first."""
         if self._cells is None:
-            return self._candidates
+            return self.candidates
         return [self._candidates[place] for place in sorted(self._cells.data("solution").tolist())]
 
     def __getitem__(self, candidate_id: str) -> Candidate:

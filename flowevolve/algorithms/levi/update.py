@@ -24,7 +24,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Annotate, Candidate, Note, Update as PoolUpdate
+from flowevolve.core.pool import Add, Annotate, Candidate, Note, Update as PoolUpdate, Vetoed
 from flowevolve.core.record import Attributes, Record
 from flowevolve.stages import Assessed
 
@@ -165,6 +165,8 @@ class Progress:
                     if scores is not None:
                         self.finalists[name] = None
                         self.measured = max(fmean(scores.values()), -inf if self.measured is None else self.measured)
+                case Vetoed(candidate_id=name):
+                    self.finalists.pop(name, None)
                 case _:
                     pass
 

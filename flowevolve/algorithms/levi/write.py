@@ -36,6 +36,7 @@ from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import reflection_examples
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
+from flowevolve.stages.comments import commented
 from flowevolve.stages.forms import KINDS, REWRITES
 
 LARGE, SMALL = "large", "small"
@@ -192,7 +193,7 @@ async def _rewritten(
         rewriting,
         component,
         text,
-        reflection_examples(component, rollouts),
+        reflection_examples(component, commented(rollouts, context, parent)),
         others=_shown_instructions(component, others),
         earlier=_shown_instructions(component, earlier),
         advice=brief.advice,

@@ -78,6 +78,9 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
             raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {[COMPONENT]}")
         return Emit(Written(candidate), to="check")
 
+    def check_veto(self, candidate: Candidate) -> None:
+        """Any can be taken out."""
+
     def estimate(self, trigger: str | None = None) -> Cost:
         rows = len(self._task.data.val)
         count = 1 if trigger == "inject" else self.config.candidates

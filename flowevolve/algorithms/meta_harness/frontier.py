@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pydantic import JsonValue
 
-from flowevolve.core.pool import Annotate, Candidate, Update
+from flowevolve.core.pool import Annotate, Candidate, Update, Vetoed
 from flowevolve.core.record import Attributes
 
 
@@ -39,6 +39,7 @@ class Frontier:
 
     def __init__(self) -> None:
         self._scored: list[Candidate] = []
+        self._vetoed: set[str] = set()
         self._best: Candidate | None = None
 
     def apply(self, update: Update) -> None:
@@ -48,14 +49,20 @@ class Frontier:
             self._scored = [
                 replace(each, attributes={**each.attributes, **noted.get(each.id, {})}) for each in self._scored
             ]
-        self._best = max(self._scored, key=lambda each: Result.of(each).rank, default=None)
+        for change in update.changes:
+            if isinstance(change, Vetoed):
+                (self._vetoed.add if change.stands else self._vetoed.discard)(change.candidate_id)
+        self._best = max(self._standing(), key=lambda each: Result.of(each).rank, default=None)
 
     def best(self) -> Candidate | None:
         """The most accurate harness; of equally accurate ones the one with the shorter context, then the older one."""
         return self._best
 
     def front(self) -> Sequence[Candidate]:
-        return frontier(self._scored)
+        return frontier(self._standing())
+
+    def _standing(self) -> list[Candidate]:
+        return [each for each in self._scored if each.id not in self._vetoed]
 
 
 def frontier(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -65,7 +65,7 @@ class Propose:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         seen = context.decide(Seen, lambda: self._look(context))
         version = seen.version
-        texts = files(context.pool.snapshot(version))
+        texts = files(context.pool.snapshot(version), context.comments)
         sources = await self._proposer.write(View(texts, self._config.read_chars), context)
         wrote = context.decide(
             Wrote, lambda: Wrote(harnesses=len(sources), in_vain=0 if sources else self._in_vain + 1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from flowevolve.algorithms.meta_harness.frontier import Result, frontier
+from flowevolve.core.acts import Comment
 from flowevolve.core.pool import Candidate, Snapshot
 from flowevolve.tasks.labelling import COMPONENT
 
@@ -14,12 +15,14 @@ _HITS = 40
 """Lines that one search shows."""
 
 
-def files(snapshot: Snapshot) -> dict[str, str]:
-    """Texts by path. The candidates' scores on the test splits are in none of them."""
+def files(snapshot: Snapshot, comments: Sequence[Comment] = ()) -> dict[str, str]:
+    """Texts by path. The candidates' scores on the test splits are in none of them. The summary ends with ``comments``,
+    which are what people have said.
+    """
     scored = list(snapshot.candidates("confirmed"))
     invalid = list(snapshot.candidates("rejected"))
     texts = {
-        SUMMARY: "\n".join([*map(_line, scored), *map(_invalid_line, invalid)]),
+        SUMMARY: "\n".join([*map(_line, scored), *map(_invalid_line, invalid), *map(_comment_line, comments)]),
         FRONTIER: "\n".join(map(_line, frontier(scored))),
     }
     for each in [*scored, *invalid]:
@@ -68,6 +71,11 @@ def _line(each: Candidate) -> str:
     parents = f"; from {', '.join(each.parents)}" if each.parents else ""
     context = f"context {result.context_chars:.0f} characters"
     return f"{each.id}: accuracy {result.mean_accuracy:.3f} ({sets}), {context}{parents}"
+
+
+def _comment_line(each: Comment) -> str:
+    subject = f"example {each.example}" if each.candidate is None else each.candidate
+    return f"a person says of {subject}: {each.text}"
 
 
 def _invalid_line(each: Candidate) -> str:

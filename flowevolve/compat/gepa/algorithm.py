@@ -10,7 +10,7 @@ from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 from gepa.strategies.eval_policy import EvaluationPolicy
 
-from flowevolve._util.errors import EngineError
+from flowevolve._util.errors import EngineError, InputError
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.failures import Failures, Forgiving
@@ -29,6 +29,7 @@ from flowevolve.core.event_kinds import CandidateRejected, FlowClosed, ItemDone
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph, Stage, committing
 from flowevolve.core.policies import NoRacing, Waiting
+from flowevolve.core.pool import Candidate
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
 from flowevolve.policies.departure import Balance
@@ -129,6 +130,9 @@ class AdapterGEPA(GEPA):
         self.archives = (
             self._archive, parts.mirror, self._merged_onto, *([] if parts.merger is None else [parts.merger])
         )  # fmt: skip
+
+    def check_veto(self, candidate: Candidate) -> None:
+        raise InputError("veto: the package gepa, whose adapter and state this run goes by, takes no candidate out")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=self._parts.reserved)

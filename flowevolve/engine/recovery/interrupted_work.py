@@ -35,6 +35,8 @@ class InterruptedWork:
     sent: deque[ItemSent] = field(default_factory=deque)
     commits: deque[Update] = field(default_factory=deque)
     events: dict[tuple[str, str | None], deque[Event]] = field(default_factory=dict)
+    comments: int = 0
+    """How many comments there were when it began."""
     children: int = 0
     """How many items it had handed on, which is the number of the next one."""
 

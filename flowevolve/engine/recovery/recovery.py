@@ -32,6 +32,7 @@ from flowevolve.core.event_kinds import (
     Outcome,
     PhaseEnded,
     PoolCommitted,
+    RunSteered,
     StageEvent,
     TriggerFired,
 )
@@ -124,6 +125,8 @@ class _LogReplay:
         self._state = RecoveredState(PoolAndArchives(algorithm), RunCounters(graph))
         self._live: dict[ItemId, _Live] = {}
         self._fired: dict[str, None] = {}
+        self._injected: dict[ItemId, CandidateProposed] = {}
+        """Candidates from outside that were not handed to a stage yet, by the item of their injection."""
 
     def take(self, event: Event) -> None:
         match event.body:
@@ -137,7 +140,9 @@ class _LogReplay:
                 item=name, judged=None | "continue"
             ):  # the effects of other verdicts have events of their own
                 self._live[name].taken = True
-                self._state.interrupted_work[name] = InterruptedWork()
+                self._state.interrupted_work[name] = InterruptedWork(comments=len(self._state.acts.comments))
+            case RunSteered() as steered:
+                self._state.acts.take(steered, self._state.pool.pool)
             case ItemsGathered(items=batch):
                 for name in batch:
                     self._live[name].batch = batch
@@ -193,6 +198,8 @@ class _LogReplay:
         if number is None:
             self._live[parent].over = SENT_TO_REPAIR
         elif parent in self._state.interrupted_work:
+            if (proposal := self._injected.pop(parent, None)) is not None:
+                self._state.acts.arrived(proposal)
             work = self._state.interrupted_work[parent]
             work.sent.append(sent)
             work.children = number + 1
@@ -214,6 +221,8 @@ class _LogReplay:
     def _proposed(self, proposed: CandidateProposed) -> None:
         candidate = proposed.proposal()
         self._state.pool.pool.register(candidate)
+        if proposed.item in self._live and self._live[proposed.item].stage == INJECTION:
+            self._injected[proposed.item] = proposed
         if proposed.item in self._state.interrupted_work:
             self._state.interrupted_work[proposed.item].proposals.append(candidate)
 

@@ -16,6 +16,7 @@ from flowevolve.core.graph import Trigger
 from flowevolve.core.item import INJECTION, Item, Ticket
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Candidate, Change
+from flowevolve.engine.acts_taken import ActsTaken
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
@@ -84,6 +85,7 @@ class RecoveredState:
     """Flows whose last item had ended, but whose own end was not logged."""
     phases: dict[str, Phase] = field(default_factory=dict)
     """The phases that were begun."""
+    acts: ActsTaken = field(default_factory=ActsTaken)
     workers: dict[str, int] = field(default_factory=dict)
     """How many workers the allocation policy had given to stages."""
 

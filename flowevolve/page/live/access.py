@@ -1,16 +1,20 @@
-"""Who may see a live page: everybody on this machine, or from elsewhere those who have its token; and no other site."""
+"""Who may see a live page: everybody on this machine, or from elsewhere those who have its token; and no other site.
+
+Who steers a run must have the token in either case.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from ipaddress import ip_address
-from typing import NoReturn
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 COOKIE = "flowevolve_token"
+"""What the cookie's name begins with; the port follows, as cookies are shared by all ports of a machine."""
+HOW_TO_STEER = "Open the page at the address that was printed, which ends with ?token= and the token."
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -32,50 +36,66 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """What is asked of each request. ``token`` is None where the page is on loopback and has none."""
+    """What is asked of each request. ``token`` is None where the page is on loopback, and steers nothing.
 
-    def __init__(self, host: str, token: str | None) -> None:
+    With ``free`` everybody on this machine may read, and the token is for what changes something alone.
+    """
+
+    def __init__(self, host: str, token: str | None, *, free: bool) -> None:
         self._names = _LOCAL_NAMES | {host}
         self._token = token
+        self._free = free
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer the request if it may be answered; a middleware of aiohttp.
 
-        A page on loopback is asked for by a name of this machine: so no other site can have a browser ask for it under
-        a name of its own that leads here. With a token any name will do.
+        A page that everybody may read is asked for by a name of this machine: so no other site can have a browser ask
+        for it under a name of its own that leads here. Where it takes a token to read, any name will do.
         """
-        if self._token is None and _host_name(request.host) not in self._names:
+        if self._free and _host_name(request.host) not in self._names:
             raise web.HTTPForbidden(text="This page is for this machine; ask for it as http://127.0.0.1 with its port.")
-        if not _from_here(request):
+        reads = request.method in ("GET", "HEAD")
+        if not (_from_here(request) if reads else _from_this_page(request)):
             raise web.HTTPForbidden(text="This page answers no other site.")
-        if self._token is not None and not self._shown(request):
-            self._let_in(request)
+        if not self.knows_token(request):
+            self._turn_into_cookie(request)
+            if not reads:
+                raise web.HTTPForbidden(text=f"Steering takes the page's token. {HOW_TO_STEER}")
+            if not self._free:
+                raise web.HTTPForbidden(
+                    text="The address must end with ?token= and the token that flowevolve watch printed."
+                )
         return await handler(request)
 
-    def _shown(self, request: web.Request) -> bool:
+    def knows_token(self, request: web.Request) -> bool:
         """Whether the request has the token: in a cookie or, of a program, in its header."""
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        given = bearer if kind == "Bearer" else request.cookies.get(COOKIE, "")
+        given = bearer if kind == "Bearer" else request.cookies.get(_cookie(request), "")
         return self._is_token(given)
 
-    def _let_in(self, request: web.Request) -> NoReturn:
+    def _turn_into_cookie(self, request: web.Request) -> None:
         """Turn a token in the address into a cookie, which is in no history and no log."""
-        if request.path != "/" or not self._is_token(request.query.get("token", "")):
-            raise web.HTTPForbidden(
-                text="The address must end with ?token= and the token that flowevolve watch printed."
-            )
-        answer = web.HTTPSeeOther("/")
-        answer.set_cookie(COOKIE, str(self._token), httponly=True, samesite="Strict")
-        raise answer
+        if request.path == "/" and self._is_token(request.query.get("token", "")):
+            answer = web.HTTPSeeOther("/")
+            answer.set_cookie(_cookie(request), str(self._token), httponly=True, samesite="Strict")
+            raise answer
 
     def _is_token(self, given: str) -> bool:
-        return self._token is not None and compare_digest(given.encode(), self._token.encode())
+        return self._token is not None and compare_digest(
+            given.encode("utf-8", "surrogateescape"), self._token.encode()
+        )
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """What every answer says to the browser; a signal handler of aiohttp."""
     response.headers.update(_HEADERS)
+
+
+def _cookie(request: web.Request) -> str:
+    """The cookie's name, by the port that the browser asked: one machine may have several pages."""
+    port = request.host.rpartition(":")[2]
+    return f"{COOKIE}_{port if port.isdecimal() else 80}"
 
 
 def _host_name(host: str) -> str:
@@ -84,8 +104,17 @@ def _host_name(host: str) -> str:
 
 def _from_here(request: web.Request) -> bool:
     """Whether no other site has made the browser ask. Following a link to the page itself is fine."""
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if not _same_origin(request):
         return False
     site, mode = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Sec-Fetch-Mode")
     return site in ("none", "same-origin") or (mode == "navigate" and request.path == "/")
+
+
+def _from_this_page(request: web.Request) -> bool:
+    """Whether a request that changes something comes from the page itself or from a program, and no other site."""
+    return _same_origin(request) and request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
+
+
+def _same_origin(request: web.Request) -> bool:
+    origin = request.headers.get("Origin")
+    return origin is None or urlsplit(origin).netloc == request.host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, get_origin, get_type_hints
@@ -14,7 +14,9 @@ import anyio
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.core.acts import Act
 from flowevolve.page.blame.blame import blame
+from flowevolve.page.live.run_pipe import RunPipe
 from flowevolve.page.reading.source import RunSource, distinct, run_name
 from flowevolve.page.tables.columns import in_object
 from flowevolve.page.tables.contract import TABLES
@@ -23,6 +25,7 @@ from flowevolve.page.tables.row import Row
 
 ANSWER_SECONDS = 60.0
 """The time limit of an answer of another page."""
+ONLY_SHOWN = "This page only shows the run. To steer one, start it with --watch, and open the address that it prints."
 
 
 class Follower(Protocol):
@@ -50,6 +53,17 @@ class Follower(Protocol):
             InputError: if the journal can't be read.
         """
 
+    @property
+    def only_shown(self) -> str | None:
+        """Why the run can't be steered from here, in words; None if it can."""
+
+    async def act(self, act: Act, by: str) -> str | None:
+        """Have the run do an act; returns why it refuses, or None if it was done.
+
+        Raises:
+            InputError: if the run can't be reached, or gives no answer.
+        """
+
 
 def is_address(place: str) -> bool:
     """Whether a place is that of a live page, and not a directory."""
@@ -57,8 +71,10 @@ def is_address(place: str) -> bool:
 
 
 @asynccontextmanager
-async def follow(places: Sequence[str]) -> AsyncGenerator[Mapping[str, Follower]]:
+async def follow(places: Sequence[str], pipe: RunPipe | None = None) -> AsyncGenerator[Mapping[str, Follower]]:
     """The runs in these places, by names that are theirs alone: run directories, and addresses of live pages.
+
+    ``pipe`` is that to the run in the directory, if this process serves the page of that run alone.
 
     Raises:
         InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
@@ -74,15 +90,16 @@ async def follow(places: Sequence[str]) -> AsyncGenerator[Mapping[str, Follower]
         followers: dict[str, Follower] = {}
         for name, (own, where) in zip(distinct([own for own, _ in named]), named, strict=True):
             if isinstance(where, Path):
-                followers[name] = _LocalRun(stack.enter_context(RunSource(where, name)))
+                followers[name] = _LocalRun(stack.enter_context(RunSource(where, name)), pipe)
             else:
                 followers[name] = _RemoteRun(where, own)
         yield followers
 
 
 class _LocalRun:
-    def __init__(self, source: RunSource) -> None:
+    def __init__(self, source: RunSource, pipe: RunPipe | None) -> None:
         self._source = source
+        self._pipe = pipe
         self._lock = anyio.Lock()
         self._unread: list[Row] = []
         """What was read before reading failed."""
@@ -107,10 +124,18 @@ class _LocalRun:
         async with self._lock:
             return await in_thread(lambda: [in_object(row) for row in blame(tables, [candidate], self._source.reply)])
 
+    @property
+    def only_shown(self) -> str | None:
+        return ONLY_SHOWN if self._pipe is None else None
+
+    async def act(self, act: Act, by: str) -> str | None:
+        return ONLY_SHOWN if self._pipe is None else await self._pipe.act(act, by)
+
 
 class _RemoteRun:
     def __init__(self, page: _Page, name: str) -> None:
         self._page = page
+        self.only_shown = page.only_shown.get(name, ONLY_SHOWN)
         self._path = f"api/runs/{quote(name, safe='')}"
         self._version = ""
 
@@ -132,19 +157,31 @@ class _RemoteRun:
     async def blame(self, tables: Tables, candidate: str) -> JSON:
         return await self._page.ask(f"{self._path}/blame/{quote(candidate, safe='')}") or []
 
+    async def act(self, act: Act, by: str) -> str | None:
+        match await self._page.tell(f"{self._path}/acts", {"act": act.to_json(), "by": by}):
+            case {"refused": (str() | None) as refused}:
+                return refused
+        raise InputError(f"{self._page.shown}: is the page of another version of flowevolve")
+
 
 class _Page:
     """Another live page."""
 
     def __init__(self, client: aiohttp.ClientSession, address: str) -> None:
         self._client = client
+        self.only_shown: dict[str, str | None] = {}
+        """By run, why it can't be steered from here; None if it can. A page that does not know of this names none."""
         parts = urlsplit(address)
         self.shown = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/") + "/"
         """Its address without its token."""
 
     async def runs(self) -> Sequence[str]:
         """Raises: InputError if it can't be reached, or is none."""
-        match await self.ask("api/runs"):
+        answer = await self.ask("api/runs")
+        match answer:
+            case {"only_shown": dict(known)}:
+                self.only_shown = {name: None if why is None else str(why) for name, why in known.items()}
+        match answer:
             case {"runs": [*names]}:
                 return [str(name) for name in names]
         raise InputError(f"{self.shown}: is no live page of flowevolve")
@@ -155,11 +192,22 @@ class _Page:
         Raises:
             InputError: if it can't be reached, refuses, or what it answers is no JSON.
         """
+        return await self._exchange("GET", path, None, (200,))
+
+    async def tell(self, path: str, data: JSON) -> JSON:
+        """What it answers to what it is told; None if there is no such thing.
+
+        Raises:
+            InputError: as `ask`.
+        """
+        return await self._exchange("POST", path, data, (200, 409))
+
+    async def _exchange(self, method: str, path: str, data: JSON, fine: Collection[int]) -> JSON:
         try:
-            async with self._client.get(self.shown + path) as response:
+            async with self._client.request(method, self.shown + path, json=data) as response:
                 if response.status == 404:
                     return None
-                if response.status != 200:
+                if response.status not in fine:
                     raise InputError(f"{self.shown}: refuses ({response.status}): {(await response.text()).strip()}")
                 answer: JSON = await response.json()
                 return answer

@@ -1,12 +1,14 @@
 """The live page over HTTP: the page, the tables as they are, and what changes in them as server-sent events.
 
     GET /                                     the page
-    GET /api/runs                             the names of the runs, and the version that events go on from
+    GET /api/runs                             the names of the runs, the version that events go on from, by run why it
+                                              can't be steered from here (null if it can), and as whom one steers it
     GET /api/runs/NAME/tables                 all rows of a run, in columns
     GET /api/events?after=VERSION             rows that have changed after a version, and from then on as they change
     GET /api/runs/NAME/changes?after=VERSION  those of one run up to now; without a version all of them
     GET /api/runs/NAME/calls/ID               the texts of a call
     GET /api/runs/NAME/blame/ID               where the sentences of a candidate's texts came from
+    POST /api/runs/NAME/acts                  have the run do something: flowevolve.page.live.posts
 
 A version is a number behind the server's own mark. A browser that was away asks with the last version that it had, and
 gets every row that has changed since. If the server is not the same any more, it is told to begin anew.
@@ -26,9 +28,11 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
 from flowevolve.page.assets import page
-from flowevolve.page.live.access import Access, add_headers
+from flowevolve.page.live.access import HOW_TO_STEER, Access, add_headers
 from flowevolve.page.live.following import follow
 from flowevolve.page.live.live import Live, LiveRun
+from flowevolve.page.live.posts import MOST_BYTES, login_name, read_post
+from flowevolve.page.live.run_pipe import RunPipe
 
 LOOK_SECONDS = 0.4
 """The time between two looks at the journals."""
@@ -38,20 +42,31 @@ QUIET_SECONDS = 15.0
 
 @asynccontextmanager
 async def serve_page(
-    places: Sequence[str], host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    places: Sequence[str],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    pipe: RunPipe | None = None,
 ) -> AsyncGenerator[str]:
     """Serve the page of the runs in these directories, or that live pages at these addresses show, and yield its own
     address. Port 0 takes any free port.
+
+    ``token`` is what one must know to read. If there is none, everybody on this machine may, and a new token, which the
+    address ends with, is for steering. ``pipe`` is that to the run, if the page is that of one run alone.
 
     Raises:
         InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
         OSError: if the address can't be listened on.
     """
-    async with follow(places) as followers:
+    async with follow(places, pipe) as followers:
         live = Live(followers)
         await live.read()
-        handlers = _Handlers(live)
-        app = web.Application(middlewares=[Access(host, token).check])
+        free = token is None
+        if token is None and any(follower.only_shown is None for follower in followers.values()):
+            token = secrets.token_urlsafe(16)
+        access = Access(host, token, free=free)
+        handlers = _Handlers(live, access)
+        app = web.Application(middlewares=[access.check], client_max_size=MOST_BYTES)
         app.router.add_get("/", handlers.page)
         app.router.add_get("/api/runs", handlers.runs)
         app.router.add_get("/api/events", handlers.events)
@@ -59,6 +74,7 @@ async def serve_page(
         app.router.add_get("/api/runs/{run}/changes", handlers.changes)
         app.router.add_get("/api/runs/{run}/calls/{id}", handlers.call)
         app.router.add_get("/api/runs/{run}/blame/{candidate}", handlers.blame)
+        app.router.add_post("/api/runs/{run}/acts", handlers.act)
         app.on_response_prepare.append(add_headers)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -82,8 +98,9 @@ async def _keep_reading(live: Live) -> None:
 
 
 class _Handlers:
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, access: Access) -> None:
         self._live = live
+        self._access = access
         self._mark = secrets.token_hex(4)
         self._message: tuple[int, int, bytes] = (0, 0, b"")
         """The versions between which changes were last sent, and the message: browsers mostly ask for the same."""
@@ -100,7 +117,11 @@ class _Handlers:
         return web.Response(text=made.html, content_type="text/html", headers=headers)
 
     async def runs(self, request: web.Request) -> web.Response:
-        return web.json_response({"runs": list(self._live.runs), "version": self._version()})
+        only_shown = {name: run.follower.only_shown for name, run in self._live.runs.items()}
+        if not self._access.knows_token(request):
+            only_shown = {name: why or HOW_TO_STEER for name, why in only_shown.items()}
+        about = {"version": self._version(), "only_shown": only_shown, "by": login_name()}
+        return web.json_response({"runs": list(self._live.runs), **about})
 
     async def tables(self, request: web.Request) -> web.Response:
         answer = _json(self._run(request).snapshot())
@@ -129,6 +150,14 @@ class _Handlers:
             return _json(await run.follower.blame(run.tables.copy(), request.match_info["candidate"]))
         except InputError as error:
             raise web.HTTPBadGateway(text=str(error)) from None
+
+    async def act(self, request: web.Request) -> web.Response:
+        run, posted = self._run(request), await read_post(request)
+        try:
+            refused = await run.follower.act(posted.act, posted.by)
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
+        return web.json_response({"refused": refused}, status=200 if refused is None else 409)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -10,7 +10,7 @@ from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, ItemTaken, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
 from flowevolve.page.projection.sources import Sources
 from flowevolve.page.tables.candidates import CandidateRow, ComponentRow, ScoreRow
 from flowevolve.page.tables.row import Row
@@ -109,6 +109,7 @@ class Candidates:
             failure=None,
             feedback=None,
             sources=self._sources.take(proposed),
+            vetoed=False,
         )
         yield self._keep(_described(row, proposed.attributes))
         for component, text in proposed.components.items():
@@ -127,6 +128,9 @@ class Candidates:
                 case LoggedAnnotate(annotate=name, attributes=attributes, scores=new_scores):
                     if name in self.rows:
                         yield from self._scored(_described(self.rows[name], attributes), new_scores)
+                case LoggedVeto(veto=name, stands=stands):
+                    if name in self.rows:
+                        yield self._keep(replace(self.rows[name], vetoed=stands))
 
     def _scored(self, row: CandidateRow, scores: Mapping[str, float] | None) -> Iterator[Row]:
         if scores:

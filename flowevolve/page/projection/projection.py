@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from flowevolve.core.calls import HELD_OUT
-from flowevolve.core.event_kinds import RunStarted
+from flowevolve.core.event_kinds import RunPaused, RunResumed, RunStarted, RunStopped, RunUnpaused
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart, flow_of
 from flowevolve.core.server_event_kinds import ServerLooked
 from flowevolve.journal.reading import RecordedCall
 from flowevolve.llm.client.accounting import Price
+from flowevolve.page.projection.acts import acts
 from flowevolve.page.projection.candidates import Candidates
 from flowevolve.page.projection.cells import Cells
 from flowevolve.page.projection.curve import Curve
@@ -40,6 +41,7 @@ class Projection:
         self._cells = Cells(self.candidates)
         self._judgements = Judgements(self._spans)
         self.start: RunStarted | None = None
+        self.paused = False
 
     def event(self, event: Event) -> Iterator[Row]:
         """The rows that an event changes."""
@@ -47,6 +49,8 @@ class Projection:
         if isinstance(body, RunStarted):
             self.start = body
             yield from (StageRow(name, place, None) for place, name in enumerate(body.stages))
+        if isinstance(body, RunPaused | RunUnpaused | RunResumed | RunStopped):
+            self.paused = isinstance(body, RunPaused)
         yield log_row(event)
         yield from self._spans.event(event)
         yield from self.candidates.event(event)
@@ -54,6 +58,7 @@ class Projection:
         yield from self.curve.event(event)
         yield from self._judgements.event(event)
         yield from decisions(event)
+        yield from acts(event)
         if isinstance(body, ServerLooked):
             yield ServerRow(event.time, body.running, body.waiting, body.cache_usage, body.prefix_hit_rate)
 

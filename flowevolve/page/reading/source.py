@@ -12,10 +12,9 @@ from typing import Self
 import tomli_w
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
-from flowevolve.config.run import Config, parse_recorded
+from flowevolve.config.run import BranchSettings, Config, parse_recorded
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.score_trust import ScoreTrust
@@ -117,9 +116,7 @@ class RunSource:
         config, figures, start = self.config, self._figures, self.projection.start
         seconds = max(figures.seconds, self.projection.spent.last) if ended is None else ended.seconds
         low, high = (ended.interval if ended is not None else None) or (None, None)
-        set_limits = {"seconds": config.budget.time_limit(), "target_score": config.budget.target_score}
-        limits: dict[str, JSON] = dict(config.budget.limits().items())
-        limits |= {name: limit for name, limit in set_limits.items() if limit is not None}
+        budget = config.budget.raised(figures.limits)
         trust = None if start is None else ScoreTrust.of(start.score_trust, start.shared_because)
         proposals = figures.proposals if ended is None else ended.proposals
         spent = self.projection.spent
@@ -127,17 +124,20 @@ class RunSource:
         return RunRow(
             name=self.name,
             state=find_state(self.path, None if ended is None else ended.reason),
+            paused=self.projection.paused,
             stop_reason=None if ended is None else str(ended.reason),
             error=None if ended is None else ended.error,
             seconds=seconds,
+            directory=str(self.path),
+            branched_from=None if config.branch is None else _branch_said(config.branch),
             algorithm=config.algorithm.name,
             mode=config.algorithm.mode,
             task=(start and start.task) or config.task.name,
             backend=config.llm.backend,
             simulated=config.llm.backend in SIMULATED_BACKENDS,
             kind=self.projection.candidates.kind_of_artifact,
-            budget=limits,
-            used=used(config.budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
+            budget=dict(budget.by_name()),
+            used=used(budget, seconds, cost, ("rollouts", "proposals", "tokens", "dollars")),
             config=self._toml,
             config_digest=blake2b(self._toml.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest(),
             version=figures.version,
@@ -150,6 +150,11 @@ class RunSource:
             examples=None if start is None else start.examples,
             score_trust=None if trust is None else str(trust),
         )
+
+
+def _branch_said(point: BranchSettings) -> str:
+    version = "" if point.version is None else f", version {point.version}"
+    return f"{point.candidate} of {point.run}{version}"
 
 
 def _prices(config: Config) -> Mapping[str, Price]:

@@ -2,6 +2,7 @@
 
 import { html } from "./vendor/htm-preact.standalone.umd.js";
 import { score, seconds } from "./common.js";
+import { RunControls } from "./steer_head.js";
 import { tame } from "./tame.js";
 
 /** `views` are the modules by name; `act` has go(view), run(name), theme() and help(). */
@@ -15,7 +16,8 @@ export function Head({ store, views, view, act }) {
       html`<label class="runs">run <select title="key r: the next run" onChange=${(event) => act.run(event.target.value)}>
         ${names.map((name) => html`<option value=${name} selected=${name === store.run}>${tame(name)}</option>`)}
       </select></label>`}
-      <span class=${`state ${about.state.replace(" ", "-")}`}>${stateOf(about)}</span>
+      <span role="status" class=${`state ${about.state.replace(" ", "-")}`}>${stateOf(about)}</span>
+      <${RunControls} key=${store.run} store=${store} />
       ${store.notice && html`<span class="notice" role="status">${store.notice}</span>`}
       <span class="buttons">
         <button onClick=${act.theme} title="dark or light: key t" aria-label="dark or light">◐</button>
@@ -41,7 +43,8 @@ function toMain(event) {
   document.querySelector("main").focus();
 }
 
-function stateOf({ state, stop_reason: reason }) {
+function stateOf({ state, stop_reason: reason, paused }) {
+  if (paused && state === "running") return "paused";
   if (reason == null || reason === state) return state;
   return `${state}: ${tame({ seconds: "its time was over", exhausted: "nothing was left to do" }[reason] ?? reason)}`;
 }
@@ -58,7 +61,16 @@ function facts(store, about) {
     ["held-out", heldOut],
     ["used", about.used],
     ["time", seconds(about.seconds)],
+    ["branched off", about.branched_from && tame(about.branched_from)],
+    ["to go on", goingOn(about)],
   ].filter(([, said]) => said);
+}
+
+/** How to go on with a run that has ended, if its budget or somebody ended it. */
+function goingOn({ state, stop_reason: reason, directory, budget }) {
+  if (state === "interrupted" || state === "failed") return html`<code>flowevolve resume ${tame(directory)}</code>`;
+  if (state !== "finished" || !(reason in budget)) return null;
+  return html`<code>flowevolve resume ${tame(directory)} --set budget.${reason === "seconds" ? "minutes" : reason}=…</code>`;
 }
 
 /** The means on the test examples of the seed and of the best candidate. */

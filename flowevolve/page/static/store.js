@@ -94,6 +94,10 @@ export class Store {
     this.live = false;
     /** What is to be said at the head of the page, such as that the server can't be reached; null if nothing. */
     this.notice = null;
+    /** Of a live page: why runs can't be steered from it, by name (null if they can), and as whom one does: {onlyShown, by}. */
+    this.steering = null;
+    /** Acts that were asked for here, which the journal does not have yet: steering.js. */
+    this.asked = new Set();
     /** What stands behind the view's name in the address, by name: {candidate: "c1", …}. */
     this.params = {};
     this.listeners = new Set();
@@ -200,9 +204,10 @@ export async function embedded() {
 
 /** Fill a store from the server that the page came from, and keep it up with what changes there. */
 export async function follow(store) {
-  const { runs, version } = await fetched("api/runs");
+  const { runs, version, only_shown: onlyShown, by } = await fetched("api/runs");
   for (const name of runs) store.addRun({ ...(await fetched(`api/runs/${encodeURIComponent(name)}/tables`)), name });
   store.live = true;
+  store.steering = { onlyShown, by };
   const source = new EventSource(`api/events?after=${version}`);
   const say = (notice) => {
     store.notice = notice;

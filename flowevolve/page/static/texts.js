@@ -21,7 +21,8 @@ export function CandidateLink({ store, id, view = "lineage", label }) {
 }
 
 /** The state of a candidate in a word: that of an edit which lives on in another candidate is not that it was rejected. */
-export function statusOf({ status, reason }) {
+export function statusOf({ status, reason, vetoed }) {
+  if (vetoed) return "vetoed";
   if (status === "rejected" && /^merged into /.test(reason)) return "merged";
   if (status === "rejected" && /^(?:replaced by its repair|rebased as )/.test(reason)) return "made again";
   return STATUSES[status] ?? status;
@@ -29,7 +30,8 @@ export function statusOf({ status, reason }) {
 
 export function Status({ row }) {
   const said = statusOf(row);
-  return html`<span class=${`status ${["merged", "made again"].includes(said) ? "" : row.status}`}>${said}</span>`;
+  const tone = { merged: "", "made again": "", vetoed: "revoked" }[said] ?? row.status;
+  return html`<span class=${`status ${tone}`}>${said}</span>`;
 }
 
 export function capital(text) {

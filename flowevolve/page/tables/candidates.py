@@ -66,6 +66,8 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     sources: tuple[str, ...]
     """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
     repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
+    vetoed: bool
+    """Whether somebody has taken it out: it is no parent and not the best, whatever its status is."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from flowevolve.page.tables.candidates import (
     ScoreRow,
 )
 from flowevolve.page.tables.row import Row
-from flowevolve.page.tables.run import LogRow, MoveRow, RunRow, ServerRow, StageRow
+from flowevolve.page.tables.run import ActRow, LogRow, MoveRow, RunRow, ServerRow, StageRow
 from flowevolve.page.tables.work import CallRow, SpanRow
 
 _ROWS: tuple[type[Row], ...] = (
@@ -38,6 +38,7 @@ _ROWS: tuple[type[Row], ...] = (
     GroupRow,
     ServerRow,
     MoveRow,
+    ActRow,
     CellRow,
     BlameRow,
     LogRow,

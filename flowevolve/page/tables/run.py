@@ -17,12 +17,18 @@ class RunRow(Row, table="runs", key=("name",)):
     """What the page calls it: the name of its directory."""
     state: str
     """running, finished, interrupted, failed or not begun."""
+    paused: bool
+    """Whether somebody has paused it."""
     stop_reason: str | None
     """Why it stopped, such as seconds; null while it goes on, and of a run that was killed."""
     error: str | None
     """What made it fail; on a live page also why it can't be read any more."""
     seconds: Seconds
     """How long it has lasted up to now."""
+    directory: str
+    """The run directory, as it was named to whoever made the page."""
+    branched_from: str | None
+    """Of a run that was branched off another one: the candidate, the run and its pool's version, in words."""
     algorithm: str
     mode: str
     """stream or sync."""
@@ -104,6 +110,27 @@ class MoveRow(Row, table="moves", key=("seq",)):
     """Requests that waited in the scheduler."""
     server_running: float | None
     server_waiting: float | None
+
+
+@dataclass(frozen=True)
+class ActRow(Row, table="acts", key=("seq",)):
+    """Something that somebody who watches the run did to it, or wanted to."""
+
+    seq: int
+    """The event's number."""
+    time: Seconds
+    by: str
+    """Who did it, as they call themselves."""
+    act: str
+    """pause, unpause, stop, raise_budget, inject, comment, veto or approve."""
+    about: str | None
+    """The id of the candidate or example that it is about; of inject the candidate that was edited."""
+    is_example: bool
+    """Whether it is about an example."""
+    text: str
+    """What a comment says; otherwise what there is to know of it, such as the limits that are raised."""
+    refused: str | None
+    """Why it was not done; null if it was."""
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from flowevolve.core.budget import Ledger
 from flowevolve.core.event_kinds import CandidateRejected, ItemDone
 from flowevolve.core.events import EventLog
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, logged_change
-from flowevolve.core.pool import Change, Pool
+from flowevolve.core.pool import Change, Pool, Vetoed
 from flowevolve.engine import services
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
+from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.queue import ItemQueue
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
@@ -257,6 +258,23 @@ def nothing_comes_of_any_flow_and_nobody_minds(patch: Patch) -> None:
     )
 
 
+def a_veto_does_not_reach_the_archives(patch: Patch) -> None:
+    apply = PoolAndArchives.commit
+
+    def deaf(self: Any, changes: Sequence[Change], *rest: Any) -> Any:
+        self._archives = () if any(isinstance(each, Vetoed) for each in changes) else self._kept
+        return apply(self, changes, *rest)
+
+    before = PoolAndArchives.__init__
+
+    def keeping(self: Any, algorithm: Any) -> None:
+        before(self, algorithm)
+        self._kept = self._archives
+
+    patch.setattr(PoolAndArchives, "__init__", keeping)
+    patch.setattr(PoolAndArchives, "commit", deaf)
+
+
 def a_stage_breaks(patch: Patch) -> None:
     settle = Dispatcher.settle
 
@@ -294,15 +312,16 @@ SABOTAGES: Mapping[Callable[[Patch], None], tuple[Rule, int]] = {
     more_flows_are_opened_than_may_be: ("flow limit", 0),
     a_stage_has_one_worker_too_many: ("workers", 0),
     a_pause_holds_nothing_back: ("pause", 0),
+    a_veto_does_not_reach_the_archives: ("acts", 0),
     a_version_is_left_out: ("versions", 0),
     a_candidate_is_rejected_twice: ("statuses", 6),
     a_gap_is_not_seen: ("gaps", 38),
     what_is_too_old_goes_on: ("gaps", 0),
     more_calls_are_sent_than_may_be: ("call limit", 2),
-    work_is_begun_without_room: ("budget", 0),
+    work_is_begun_without_room: ("budget", 2),
     calls_go_on_when_the_tokens_are_spent: ("budget", 13),
     what_was_spent_is_forgotten_in_a_kill: ("counters", 0),
-    what_was_answered_is_asked_again: ("paid twice", 0),
+    what_was_answered_is_asked_again: ("paid twice", 6),
     what_calls_cost_is_forgotten_in_a_kill: ("counters", 0),
     scores_are_written_down_wrong: ("pool", 0),
     a_proposal_is_lost_in_the_replay: ("pool", 3),
@@ -311,7 +330,7 @@ SABOTAGES: Mapping[Callable[[Patch], None], tuple[Rule, int]] = {
     it_says_that_there_is_nothing_left_to_do: ("stop reason", 0),
     it_stops_though_there_is_budget_left: ("stop reason", 0),
     nobody_is_told_that_something_has_changed: ("progress", 0),
-    nothing_comes_of_any_flow_and_nobody_minds: ("progress", 0),
+    nothing_comes_of_any_flow_and_nobody_minds: ("progress", 3),
     a_stage_breaks: ("crash", 0),
     something_goes_on_after_the_end: ("left over", 0),
     what_is_drawn_depends_on_what_was_before: ("repeatable", 0),

@@ -70,6 +70,11 @@ async def fetched(client: aiohttp.ClientSession, url: str) -> Any:
         return await response.json()
 
 
+def cookie_at(url: str) -> str:
+    """The name of the cookie of the page at an address: pages at several ports have cookies of their own."""
+    return f"flowevolve_token_{urlsplit(url).port}"
+
+
 async def next_message(response: aiohttp.ClientResponse) -> dict[str, str]:
     """The fields of the next event of a stream."""
     fields: dict[str, str] = {}
@@ -179,7 +184,7 @@ async def test_who_has_no_token_gets_nothing(run: Path) -> None:
             ("/?token=wrong", {}),
             ("/api/runs?token=a-token", {}),
             ("/api/runs", {"Authorization": "Bearer wrong"}),
-            ("/api/runs", {"Cookie": "flowevolve_token=wrong"}),
+            ("/api/runs", {"Cookie": f"{cookie_at(url)}=wrong"}),
         ):
             async with client.get(f"{url}{path}", headers=headers) as response:
                 assert response.status == 403, path
@@ -190,10 +195,10 @@ async def test_the_token_becomes_a_cookie(run: Path) -> None:
     async with served(run, TOKEN) as (client, url):
         async with client.get(f"{url}/?token={TOKEN}", allow_redirects=False) as response:
             assert (response.status, response.headers["Location"]) == (303, "/")
-            cookie = response.cookies["flowevolve_token"]
+            cookie = response.cookies[cookie_at(url)]
         assert cookie["httponly"]
         assert cookie["samesite"] == "Strict"
-        async with client.get(f"{url}/api/runs", headers={"Cookie": f"flowevolve_token={TOKEN}"}) as response:
+        async with client.get(f"{url}/api/runs", headers={"Cookie": f"{cookie_at(url)}={TOKEN}"}) as response:
             assert response.status == 200
         async with client.get(f"{url}/api/runs", headers={"Authorization": f"Bearer {TOKEN}"}) as response:
             assert response.status == 200
@@ -201,7 +206,7 @@ async def test_the_token_becomes_a_cookie(run: Path) -> None:
 
 async def test_nothing_can_be_written(run: Path) -> None:
     async with served(run) as (client, url), client.post(f"{url}/api/runs") as response:
-        assert response.status == 405
+        assert response.status == 403
 
 
 async def test_a_page_can_show_the_runs_of_another_page(run: Path, directory: Path) -> None:

@@ -10,10 +10,12 @@ from anyio.abc import TaskStatus
 from playwright.async_api import Page, expect
 
 from flowevolve.config.run import parse_config
-from flowevolve.core.event_kinds import CandidateProposed, RunStarted
+from flowevolve.core.acts import Comment, Pause, Unpause
+from flowevolve.core.event_kinds import CandidateProposed, RunStarted, RunSteered
 from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId
 from flowevolve.engine.engine import Engine
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.page.live.server import serve_page
 from flowevolve.page.reading.source import RunSource
@@ -24,6 +26,7 @@ from flowevolve.page.tables.run import RunRow
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import open_run
 from tests.support.browser import NEEDED, show
+from tests.support.watched import run_while
 
 pytestmark = NEEDED
 
@@ -81,6 +84,63 @@ async def test_what_models_wrote_is_text_in_every_view(tmp_path: Path, tab: Page
     await expect(tab.locator("#page script, #page img")).to_have_count(0)
     assert not await tab.evaluate("window.ran")
 
+
+FAST: dict[str, object] = {
+    "task": {"name": "house_style"},
+    "llm": {"backend": "sim"},
+    "sim": {"profile": "fast-demo"},
+    "algorithm": {"max_in_flight": 1},
+    "budget": {"minutes": 30},
+    "drain_seconds": 0,
+}
+
+
+async def press(tab: Page, label: str) -> None:
+    """Press the button that says this, as soon as it is there and can be pressed."""
+    await tab.get_by_role("button", name=label, exact=True).click()
+
+
+async def test_what_is_done_in_the_page_is_done_to_its_run_and_stands_in_the_journal(
+    tmp_path: Path, tab: Page
+) -> None:
+    async def steer(address: str) -> None:
+        await show(tab, address)
+        await press(tab, "Pause")
+        await press(tab, "Go on")  # so the journal has the pause
+        await press(tab, "Pause")
+        await expect(tab.locator(".state")).to_have_text("paused")
+        await tab.wait_for_function("flowevolve.about().best")
+        await tab.keyboard.press("5")
+        await press(tab, "Comment …")
+        await tab.locator("dialog textarea").fill(HOSTILE)
+        await tab.locator("dialog .last input").fill("ada")
+        await press(tab, "Comment")
+        await expect(tab.locator(".comment").first).to_contain_text(HOSTILE)
+        await press(tab, "Stop …")
+        await press(tab, "Cancel")
+        await expect(tab.locator("dialog")).to_have_count(0)
+        assert not await tab.evaluate("Boolean(window.ran)")
+
+    await run_while(FAST, tmp_path / "run", steer)
+    with RecordedRun(tmp_path / "run") as recorded:
+        acts = list(recorded.events_of(RunSteered))
+    assert [each.act for each in acts] == [Pause(), Unpause(), Pause(), Comment(HOSTILE, candidate="c0")]
+    assert [each.refused for each in acts] == [None] * 4
+    assert acts[-1].by == "ada"
+
+
+async def test_a_page_that_only_shows_its_run_says_so_when_one_presses(
+    directory: Path, result: Result, tab: Page
+) -> None:
+    async with serve_page([str(directory)]) as address:
+        await show(tab, f"{address}#/candidate")
+        await press(tab, "Veto")
+        await expect(tab.locator("main [role=alert]")).to_contain_text("The run is over")
+        await press(tab, "Branch …")
+        assert result.best is not None
+        await expect(tab.locator(".command")).to_have_value(
+            f"flowevolve branch {directory} --candidate {result.best.id} --out {directory}-{result.best.id}"
+        )
 
 async def test_a_run_is_watched_from_its_first_event_to_its_last(tmp_path: Path, tab: Page) -> None:
     path = tmp_path / "run"

@@ -4,18 +4,19 @@ import { html, render, Component } from "../vendor/htm-preact.standalone.umd.js"
 import { CallDetails, callsBehind } from "../calls.js";
 import { CandidateTexts } from "../candidate_texts.js";
 import { dollars, number, score, seconds } from "../common.js";
+import { CandidateControls, Comments, Judged } from "../steer_candidate.js";
 import { CandidateLink, Status, capital, describe, joinedWith } from "../texts.js";
 
 export const title = "Candidate";
 
 const FIRST_ROWS = 30;
 const FIRST_CALLS = 15;
-const TABLES = ["candidates", "components", "runs", "scores", "calls"];
+const TABLES = ["candidates", "components", "runs", "scores", "calls", "acts"];
 
 export function mount(element, store) {
   let seen = "";
   function update(changed) {
-    const now = [store.params.candidate, ...TABLES.map((name) => store.table(name).version)].join();
+    const now = [store.params.candidate, store.asked.size, ...TABLES.map((name) => store.table(name).version)].join();
     if (changed?.size && now === seen) return;
     seen = now;
     const candidates = store.table("candidates");
@@ -41,6 +42,9 @@ function Candidate({ store, id, unknown }) {
     <p class="facts">${capital(describe(row))}, proposed at ${seconds(row.created)}${row.stage ? ` by ${row.stage}` : ""}, on version ${row.born} of the pool${row.reason ? `; ${row.reason}` : ""}.
       ${" "}<${CandidateLink} store=${store} id=${id} label="in the lineage" /></p>
     ${row.idea && html`<p class="facts">${row.name ? `${row.name}: ` : ""}${row.idea}</p>`}
+    <${CandidateControls} key=${id} store=${store} row=${row} />
+    <${Judged} store=${store} row=${row} />
+    <${Comments} store=${store} about=${{ candidate: id }} />
     <${Facts} store=${store} row=${row} />
     <${Family} store=${store} row=${row} />
     <${Output} row=${row} />

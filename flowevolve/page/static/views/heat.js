@@ -5,6 +5,8 @@ import { number, score, seconds } from "../common.js";
 import { HeatCanvas, SIZES, hatch, inks, measures } from "../heat_canvas.js";
 import { Matrix, orderedColumns, orderedRows } from "../matrix.js";
 import { sequential } from "../palette.js";
+import { Comments } from "../steer_candidate.js";
+import { ExampleControl } from "../steer_head.js";
 import { tame } from "../tame.js";
 
 export const title = "Examples";
@@ -52,6 +54,7 @@ class HeatView {
       if (candidate || example) this.choose(candidate ?? this.chosen.candidate, example ?? this.chosen.example);
       return;
     }
+    if (changed.has("acts")) this.say();
     if (!changed.has("scores") && !changed.has("candidates")) return;
     this.later ??= setTimeout(() => this.take(), Math.max(0, this.ready - performance.now()));
   }
@@ -298,7 +301,8 @@ class HeatView {
         ${Number.isNaN(value) ? html`<b>not measured</b>` : html`<span><b>${score(value)}</b> (${times})</span>`}
         <span>best ${Number.isNaN(best[column]) ? "not known" : score(best[column])}${
           value === best[column] && front.has(row) ? ", reached here, on the Pareto front" : ""
-        }</span>`,
+        }</span>
+        ${this.pointed === null && html`<${ExampleControl} key=${example} store=${this.store} example=${example} /><${Comments} store=${this.store} about=${{ example }} />`}`,
       said,
     );
   }

@@ -3,6 +3,7 @@
 import { html, render } from "../vendor/htm-preact.standalone.umd.js";
 import { number, seconds } from "../common.js";
 import { RowList } from "../row_list.js";
+import { actSaid } from "../steering.js";
 import { tame } from "../tame.js";
 
 export const title = "Log";
@@ -76,7 +77,7 @@ class LogView {
       return;
     }
     const places = filtered(table, this.filter);
-    render(html`${this.controls(table, places.length)}<div class="list" />`, this.element);
+    render(html`<${Acts} store=${this.store} />${this.controls(table, places.length)}<div class="list" />`, this.element);
     this.list ??= new RowList(this.element.querySelector(".list"), {
       label: "Events. Enter unfolds one.",
       columns: COLUMNS,
@@ -133,6 +134,20 @@ class LogView {
     this.filter = { text: "", kind: "", level: "debug", candidate: "", item: "" };
     this.show(false);
   }
+}
+
+/** What was done to the run by those who watched it. */
+function Acts({ store }) {
+  const acts = store.table("acts").rows();
+  if (!acts.length) return null;
+  return html`<details class="acts"><summary>${number(acts.length)} ${acts.length === 1 ? "act" : "acts"} of those who watched the run</summary>
+    <table><thead><tr><th scope="col" class="number">time</th><th scope="col">by</th><th scope="col">what</th></tr></thead>
+      <tbody>${acts.map(
+        (act) => html`<tr><td class="number">${seconds(act.time)}</td><td>${tame(act.by)}</td>
+          <td>${tame(actSaid(act))}${act.text && html`<p class="faint">${tame(act.text)}</p>`}${act.refused !== null && html`<p class="notice">Refused: ${tame(act.refused)}</p>`}</td></tr>`,
+      )}</tbody>
+    </table>
+  </details>`;
 }
 
 /** The places of the events that fit. An item's id fits the items made of it, too. */

@@ -1,0 +1,162 @@
+"""What somebody who watches a run can do to it while it goes on, and how that is read from JSON.
+
+An act is ``{"act": "<name>", ...}`` in JSON, with the fields of its class. `flowevolve.Engine.act` does it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal, get_args
+
+from pydantic import Discriminator, TypeAdapter, ValidationError
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import describe_validation
+from flowevolve.core.budget import Budget
+from flowevolve.core.event_body import Number, Plain, Text
+
+LONGEST_COMMENT = 4_000
+"""Characters, as comments go into prompts."""
+
+
+@dataclass(frozen=True)
+class _Act(Plain):
+    """The base of all acts, whose JSON has their name first."""
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"act": vars(self)["act"], **super().to_json()}
+
+    def check(self) -> None:
+        """Raises: InputError if its fields make no sense together."""
+
+
+@dataclass(frozen=True)
+class Pause(_Act):
+    """Open no new flows and, with ``items``, begin no work on items that wait."""
+
+    items: bool = False
+    act: Literal["pause"] = "pause"
+
+
+@dataclass(frozen=True)
+class Unpause(_Act):
+    """End a pause."""
+
+    act: Literal["unpause"] = "unpause"
+
+
+@dataclass(frozen=True)
+class Stop(_Act):
+    """Open no more flows; those that are open have the run's drain time to end."""
+
+    act: Literal["stop"] = "stop"
+
+
+@dataclass(frozen=True)
+class RaiseBudget(_Act):
+    """Change limits of the budget, each to more than is spent.
+
+    ``limits`` has names and values as the table ``[budget]`` of a configuration: whole amounts, not what is added.
+    Times add up, and together they take the place of the limit in time that the run had.
+    """
+
+    limits: Mapping[str, Number]
+    act: Literal["raise_budget"] = "raise_budget"
+
+    def check(self) -> None:
+        if not self.limits:
+            raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
+        if not all(map(math.isfinite, self.limits.values())):
+            raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
+        self.by_name()
+
+    def by_name(self) -> Mapping[str, float]:
+        """The limits as `Budget.by_name` has them.
+
+        Raises:
+            InputError: if one is no limit, or has a value that none can have.
+        """
+        try:
+            return Budget.model_validate(dict(self.limits)).by_name()
+        except ValidationError as error:
+            raise InputError(f"raise_budget: {describe_validation(error, known=list(Budget.model_fields))}") from None
+
+
+@dataclass(frozen=True)
+class Inject(_Act):
+    """Add a candidate with these texts by component; ``parent`` is the id of the candidate that they were edited from.
+
+    Components that are left out are as the parent has them.
+    """
+
+    texts: Mapping[Text, Text]
+    parent: str
+    act: Literal["inject"] = "inject"
+
+
+@dataclass(frozen=True)
+class Comment(_Act):
+    """Say something of either a candidate or an example, by its id, that reflections read as feedback."""
+
+    text: Text
+    candidate: str | None = None
+    example: Text | None = None
+    act: Literal["comment"] = "comment"
+
+    def check(self) -> None:
+        if not self.text.strip():
+            raise InputError("comment: says nothing; give a text")
+        if len(self.text) > LONGEST_COMMENT:
+            raise InputError(f"comment: has {len(self.text):,} characters; {LONGEST_COMMENT:,} is the most")
+        if (self.candidate is None) == (self.example is None):
+            raise InputError("comment: is about either a candidate or an example; give the id of one of them")
+
+
+@dataclass(frozen=True)
+class Veto(_Act):
+    """Take a candidate out of the pool: it is never a parent and never the best. What was made of it stays."""
+
+    candidate: str
+    act: Literal["veto"] = "veto"
+
+
+@dataclass(frozen=True)
+class Approve(_Act):
+    """Take back the veto of a candidate, or let one that a gate has rejected go on to its validation."""
+
+    candidate: str
+    act: Literal["approve"] = "approve"
+
+
+AnyAct = Pause | Unpause | Stop | RaiseBudget | Inject | Comment | Veto | Approve
+Act = Annotated[AnyAct, Discriminator("act")]
+"""One of the acts, which pydantic tells apart by their field ``act``."""
+NAMES: tuple[str, ...] = tuple(each.__dataclass_fields__["act"].default for each in get_args(AnyAct))
+"""The names of all acts, as JSON has them."""
+
+
+def read_act(data: object) -> Act:
+    """An act of which the JSON form is given.
+
+    Raises:
+        InputError: naming what is wrong with it.
+    """
+    if not isinstance(data, Mapping) or data.get("act") not in NAMES:
+        said = data.get("act") if isinstance(data, Mapping) else data
+        raise InputError(f"act: {said!r} is no act; give an object with the field act, one of {', '.join(NAMES)}")
+    try:
+        act = _reader().validate_python(data)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        raise InputError(f"{data['act']}: {'; '.join(wrong)}") from None
+    act.check()
+    return act
+
+
+@cache
+def _reader() -> TypeAdapter[Act]:
+    return TypeAdapter(Act)

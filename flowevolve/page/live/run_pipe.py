@@ -1,0 +1,85 @@
+"""The pipe between a run and the process that serves its page, as that process has it.
+
+What is done in the page goes to the run on standard output, a line of JSON for each act: ``{"id": 7, "by": "ada",
+"act": {"act": "pause"}}``. The run answers on standard input: ``{"id": 7, "refused": null}``, or a sentence that says
+why not. When the run ends, it closes standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import count
+from typing import BinaryIO
+
+import anyio
+import anyio.to_thread
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.acts import Act
+
+ANSWER_SECONDS = 30.0
+"""How long the page waits for the run's answer."""
+MOST_UNANSWERED = 100
+"""Acts that may wait for an answer at the same time."""
+LONGEST_ANSWER = 64 * 1024
+"""Bytes of a line with an answer."""
+
+
+class RunPipe:
+    """The pipe to the run that this process serves the page of. `listen` is to go on as long as there are acts."""
+
+    def __init__(self, answers: BinaryIO, acts: BinaryIO) -> None:
+        self._answers = answers
+        self._acts = acts
+        self._numbers = count(1)
+        self._writing = anyio.Lock()
+        self._unanswered: dict[int, _Answer] = {}
+
+    async def act(self, act: Act, by: str) -> str | None:
+        """Have the run do an act; returns why it refuses, or None if it was done.
+
+        Raises:
+            InputError: if the run gives no answer.
+        """
+        if len(self._unanswered) >= MOST_UNANSWERED:
+            raise InputError(f"The run has not answered {MOST_UNANSWERED} acts yet; try again when it has.")
+        number, answer = next(self._numbers), _Answer()
+        self._unanswered[number] = answer
+        line = json.dumps({"id": number, "by": by, "act": act.to_json()}) + "\n"
+        try:
+            with anyio.move_on_after(ANSWER_SECONDS):
+                async with self._writing:
+                    await anyio.to_thread.run_sync(_write, self._acts.fileno(), line.encode())
+                await answer.came.wait()
+                return answer.refused
+        except OSError:
+            raise InputError("The run has ended.") from None
+        finally:
+            del self._unanswered[number]
+        raise InputError("The run has not answered yet. If it does what you asked for, its log will say so.")
+
+    async def listen(self) -> None:
+        """Take in the run's answers until it closes the pipe."""
+        while line := await anyio.to_thread.run_sync(self._answers.readline, LONGEST_ANSWER):
+            match json.loads(line):
+                case {"id": int(number), "refused": (str() | None) as refused} if number in self._unanswered:
+                    self._unanswered[number].give(refused)
+
+
+class _Answer:
+    """What the run says to an act."""
+
+    def __init__(self) -> None:
+        self.came = anyio.Event()
+        self.refused: str | None = None
+
+    def give(self, refused: str | None) -> None:
+        self.refused = refused
+        self.came.set()
+
+
+def _write(file: int, line: bytes) -> None:
+    """Write a line whole, however long the run takes to read it."""
+    while line:
+        line = line[os.write(file, line) :]

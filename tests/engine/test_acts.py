@@ -1,0 +1,324 @@
+"""Acts on a run: each is journaled with who and when, done, and held to by a run that goes on after an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.core.acts import Act
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.pool import Add, Candidate, Update, Vetoed
+from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.scheduling.scheduler import Scheduler
+from tests.support.depth import cuts
+from tests.support.interruption import Fact, events_of, evolve
+
+
+class Standing:
+    """An archive of all candidates but the vetoed ones."""
+
+    def __init__(self) -> None:
+        self._all: list[Candidate] = []
+        self._vetoed: set[str] = set()
+
+    def apply(self, update: Update) -> None:
+        self._all += update.added()
+        for change in update.changes:
+            if isinstance(change, Vetoed):
+                (self._vetoed.add if change.stands else self._vetoed.discard)(change.candidate_id)
+
+    def best(self) -> Candidate | None:
+        standing = [each for each in self._all if each.id not in self._vetoed]
+        return max(standing, key=lambda each: each.mean_score, default=None)
+
+
+class Climbing(fe.Algorithm):
+    """Each ticket makes a child of the best candidate in 2 s; it is a point better. Every third is stopped by a gate.
+
+    What stages knew of comments when they worked on a ticket is in ``known``.
+    """
+
+    name = "climbing"
+
+    def __init__(self, tickets: int = 12, *, steerable: bool = True) -> None:
+        self._standing = Standing()
+        self.archives = (self._standing,)
+        self._tickets = tickets
+        self._steerable = steerable
+        self.known: dict[int, list[str]] = {}
+
+    def best(self) -> Candidate | None:
+        return self._standing.best()
+
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(candidate, to="judge") if self._steerable else super().inject(candidate)
+
+    def check_veto(self, candidate: Candidate) -> None:
+        if not self._steerable:
+            super().check_veto(candidate)
+
+    def graph(self) -> Graph:
+        return Graph(
+            (
+                Stage("make", self._make, ("judge",), workers=2),
+                CommittingStage("judge", self._judge),
+            ),
+            entry="make",
+        )
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        yield Emit(context.propose(fe.Artifact({"a": "seed"}), parents=[], operator="seed"), to="judge")
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= self._tickets:
+            raise Exhausted
+        parent = self.best()
+        assert parent is not None
+        await anyio.sleep(1)
+        context.spend(fe.Cost(proposals=1))
+        self.known[ordinal] = [each.text for each in context.comments if each.candidate == "c0"]
+        child = context.propose(fe.Artifact({"a": f"{parent.artifact['a']} {ordinal}"}), parents=[parent], operator="w")
+        await anyio.sleep(1)
+        if ordinal % 3 == 2:
+            raise Discard("not better")
+        yield Emit(child)
+
+    async def _judge(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        candidate = item.expect(Candidate)
+        context.commit([Add(candidate.scored({"x": float(len(candidate.artifact["a"]))}))])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+Plan = list[tuple[float, Act]]
+Acting = Callable[[Engine], Coroutine[Any, Any, None]]
+
+
+def at(*plan: tuple[float, Act]) -> Acting:
+    """Does acts at these seconds; what is refused is left."""
+
+    async def act(engine: Engine) -> None:
+        passed = 0.0
+        for seconds, each in plan:
+            await anyio.sleep(seconds - passed)
+            passed = seconds
+            try:
+                await engine.act(each, "ada")
+            except InputError:
+                continue
+
+    return act
+
+
+def climb(*plan: tuple[float, Act], algorithm: Climbing | None = None, **options: Any) -> tuple[RunReport, list[Fact]]:
+    return evolve(algorithm or Climbing(), beside=at(*plan), **options)
+
+
+def steered(facts: Sequence[Fact]) -> list[tuple[object, object, object]]:
+    return [(event.data["by"], event.data["act"], event.data["refused"]) for event in events_of(facts, "run.steered")]
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_what_is_done_is_journaled_with_who_and_when(mode: str) -> None:
+    plan: Plan = [
+        (1.5, fe.Comment("Go on.", candidate="c0")),
+        (3.5, fe.Pause()),
+        (9.5, fe.Unpause()),
+        (11.5, fe.Stop()),
+    ]
+    report, facts = climb(*plan, mode=mode)
+    assert steered(facts) == [("ada", act.to_json(), None) for _, act in plan]
+    assert [event.time for event in events_of(facts, "run.steered")] == [1.5, 3.5, 9.5, 11.5]
+    opened = [event.time for event in events_of(facts, "flow.open")]
+    assert not [time for time in opened if 3.5 < time < 9.5]
+    assert report.stop_reason == "stopped"
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_vetoed_candidate_is_no_parent_and_not_the_best_until_that_is_taken_back(mode: str) -> None:
+    width: dict[str, Any] = {"max_in_flight": 1, "mode": mode}
+    plan: Plan = [(5.0, fe.Veto("c2")), (9.0, fe.Approve("c2")), (9.5, fe.Veto("c1"))]
+    report, facts = climb(*plan, **width)
+    parents = {str(e.data["candidate"]): e.data["parents"] for e in events_of(facts, "candidate.proposed")}
+    assert parents["c2"] == ["c1"]
+    assert parents["c3"] == ["c2"]  # which was on its way, and stays
+    vetoed = [e for e in events_of(facts, "pool.commit") if e.data["item"] == "-1"]
+    assert [(e.time, e.data["best"]) for e in vetoed] == [(5.0, "c1"), (9.0, "c2"), (9.5, "c2")]
+    assert report.pool.vetoed("c1")
+    assert not report.pool.vetoed("c2")
+    assert report.pool.status("c1") == "confirmed"
+    assert "c1" not in {each.id for each in report.pool.snapshot().candidates()}
+
+
+def test_a_candidate_that_is_vetoed_on_its_way_is_out_when_it_comes() -> None:
+    report, facts = climb((1.5, fe.Veto("c1")), max_in_flight=1)
+    assert report.pool.status("c1") == "confirmed"
+    (came,) = [e for e in events_of(facts, "pool.commit") if e.data["item"] == "1.0"]
+    assert came.data["best"] == "c0"
+    assert report.pool["c2"].parents == ("c0",)
+
+
+def test_what_a_gate_has_stopped_is_judged_once_it_is_approved() -> None:
+    report, facts = climb((8.5, fe.Approve("c3")), max_in_flight=1)
+    assert report.pool.status("c3") == "rejected"
+    (event,) = [e for e in events_of(facts, "candidate.proposed") if e.data["operator"] == "injected"]
+    assert event.data["attributes"] == {"approved": "c3"}
+    approved = report.pool[str(event.data["candidate"])]
+    (before,) = [e for e in events_of(facts, "candidate.proposed") if e.data["candidate"] == "c3"]
+    assert approved.artifact.components == before.data["components"]
+    assert approved.parents == tuple(before.data["parents"] or ())  # type: ignore[arg-type]
+    assert report.pool.status(approved.id) == "confirmed"
+
+
+def test_edited_texts_go_in_with_what_they_were_edited_from() -> None:
+    report, _ = climb((5.5, fe.Inject({"a": "by hand, and longer than all others"}, "c1")), max_in_flight=1)
+    (candidate,) = [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]
+    assert candidate.parents == ("c1",)
+    assert candidate.artifact["a"] == "by hand, and longer than all others"
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_raised_budget_lets_the_run_go_on(mode: str) -> None:
+    width: dict[str, Any] = {"max_in_flight": 1, "mode": mode}
+    budget = fe.Budget(proposals=3, seconds=15)
+    report, facts = climb((5.0, fe.RaiseBudget({"proposals": 5})), budget=budget, **width)
+    assert (report.spent.proposals, report.stop_reason) == (5, "proposals")
+    report, facts = climb((7.0, fe.RaiseBudget({"minutes": 0.5})), budget=fe.Budget(seconds=9), **width)
+    assert report.stop_reason == "exhausted"
+    assert report.wall_seconds > 20
+    assert not events_of(facts, "run.drain_ended")
+
+
+class Unforeseen(Climbing):
+    """Runs more than a flow has reserved; every other ticket takes four seconds longer."""
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        context.begin(fe.Cost(rollouts=3))
+        await anyio.sleep(4 * (item.expect(Ticket).ordinal % 2))
+        async for emission in super()._make(item, context):
+            yield emission
+
+
+@pytest.mark.parametrize("limit", [11, 20])
+def test_a_budget_that_is_raised_while_the_last_flows_end_opens_more_if_it_is_enough(limit: int) -> None:
+    options: dict[str, Any] = {"budget": fe.Budget(rollouts=10), "max_in_flight": 2}
+    short, facts = climb(algorithm=Unforeseen(), **options)
+    (stopping,) = events_of(facts, "run.stopping")
+    assert short.stop_reason == "rollouts"
+    assert short.wall_seconds > stopping.time + 1
+    report, facts = climb((stopping.time + 1, fe.RaiseBudget({"rollouts": limit})), algorithm=Unforeseen(), **options)
+    assert steered(facts)[0][2] is None
+    assert report.stop_reason == "rollouts"
+    assert report.spent.rollouts == (18 if limit == 20 else 9)
+
+
+def test_work_knows_the_comments_that_were_made_before_it_began() -> None:
+    algorithm = Climbing()
+    climb(
+        (3.0, fe.Comment("Mind the gap.", candidate="c0")),
+        (7.0, fe.Comment("Shorter.", candidate="c0")),
+        algorithm=algorithm,
+        max_in_flight=1,
+    )
+    assert algorithm.known[0] == algorithm.known[1] == []
+    assert algorithm.known[2] == ["Mind the gap."]
+    assert algorithm.known[4] == ["Mind the gap.", "Shorter."]
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (fe.Unpause(), "unpause: the run is not paused"),
+        (fe.RaiseBudget({"rollouts": 9}), "raise_budget: the run has no limit of rollouts that could be raised"),
+        (fe.RaiseBudget({"proposals": 20}), "raise_budget: proposals is limited to 20; give more than that, not 20"),
+        (fe.Comment("Hm.", candidate="c99"), "comment: there is no candidate 'c99'"),
+        (fe.Comment("Hm.", candidate="c3"), "comment: c3 was rejected, so nothing is made of it"),
+        (fe.Comment("Hm.", example="9"), "comment: the task has no training or validation example '9'"),
+        (fe.Veto("c99"), "veto: there is no candidate 'c99'"),
+        (fe.Veto("c3"), "veto: c3 was rejected, so nothing is made of it"),
+        (fe.Approve("c1"), "approve: c1 is confirmed: no veto of it stands, and no gate has stopped it"),
+        (fe.Approve("c99"), "approve: there is no candidate 'c99'"),
+        (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are those of c1"),
+        (fe.Inject({"a": "x"}, "c3"), "inject: the pool has no candidate 'c3' that this was edited from"),
+    ],
+    ids=repr,
+)
+def test_what_can_not_be_done_is_refused_and_that_is_journaled(act: Act, message: str) -> None:
+    async def refused(engine: Engine) -> None:
+        await anyio.sleep(8.5)
+        with pytest.raises(InputError, match=f"^{message}$") as caught:
+            await engine.act(act, "ada")
+        said.append(str(caught.value))
+
+    said: list[str] = []
+    report, facts = evolve(Climbing(), beside=refused, budget=fe.Budget(proposals=20), max_in_flight=1)
+    assert steered(facts) == [("ada", act.to_json(), said[0])]
+    untouched, _ = evolve(Climbing(), budget=fe.Budget(proposals=20), max_in_flight=1)
+    assert (report.pool.version, report.stop_reason) == (untouched.pool.version, untouched.stop_reason)
+
+
+def test_what_the_algorithm_does_not_take_is_refused_by_its_name() -> None:
+    plan: Plan = [(8.5, fe.Veto("c1")), (8.5, fe.Approve("c3")), (8.5, fe.Inject({"a": "x"}, "c1"))]
+    report, facts = climb(*plan, algorithm=Climbing(steerable=False), max_in_flight=1)
+    whys = [str(why) for _, _, why in steered(facts)]
+    assert all("algorithm 'climbing' takes no candidate" in why for why in whys)
+    assert len(whys) == 3
+    assert report.pool.version == 9
+
+
+def test_the_only_candidate_can_not_be_vetoed() -> None:
+    _, facts = climb((1.0, fe.Veto("c0")), max_in_flight=1)
+    assert [why for _, _, why in steered(facts)] == [
+        "veto: c0 is all that the run can go on from; inject another candidate first"
+    ]
+
+
+def test_a_run_that_has_ended_takes_no_acts() -> None:
+    async def late() -> None:
+        client = LLMClient({}, Scheduler(8), RetryPolicy(), 0, lambda fact: None)
+        engine = Engine(Climbing(), llm=client, budget=fe.Budget(hours=1))
+        await engine.run()
+        with pytest.raises(InputError, match=r"stop: the run has ended \(exhausted\); see flowevolve resume"):
+            await engine.act(fe.Stop(), "ada")
+
+    clock.run(late, clock="virtual")
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_interrupted_after_any_event_what_was_done_holds(mode: str) -> None:
+    plan: Plan = [
+        (3.0, fe.Comment("Mind the gap.", candidate="c0")),
+        (5.0, fe.RaiseBudget({"proposals": 11, "minutes": 1})),
+        (5.0, fe.Veto("c2")),
+        (5.5, fe.Inject({"a": "by hand"}, "c0")),
+        (6.5, fe.Approve("c3")),
+        (9.0, fe.Veto("c1")),
+        (9.5, fe.Approve("c2")),
+    ]
+    options: dict[str, Any] = {"budget": fe.Budget(proposals=5, seconds=12), "max_in_flight": 2, "mode": mode}
+    whole, facts = climb(*plan, **options)
+    assert [why for _, _, why in steered(facts)] == [None] * len(plan)
+    for end in cuts(facts):
+        algorithm = Climbing()
+        report, combined = evolve(algorithm, facts[:end], **options)
+        done = [act["act"] for _, act, _ in steered(facts[:end]) if isinstance(act, dict)]
+        assert report.pool.vetoed("c1") == (len(done) >= 6)
+        assert report.pool.vetoed("c2") == (len(done) in (3, 4, 5, 6))
+        given = [each.artifact["a"] for each in report.pool.snapshot().candidates() if each.operator == "injected"]
+        assert len(given) == len(set(given)) == (len(done) >= 4) + (len(done) >= 5)
+        assert report.spent.proposals <= (5 if len(done) < 2 else 11)
+        if len(done) >= 2:
+            assert report.stop_reason in ("proposals", "exhausted")
+        assert steered(combined) == steered(facts[:end])
+    assert whole.pool.vetoed("c1")
