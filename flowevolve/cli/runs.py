@@ -111,8 +111,6 @@ def show(
     )
     metrics, traffic = Metrics(), TrafficMetrics()
     metrics.registry.register(traffic)
-    if metrics_port is not None:
-        _serve_metrics(metrics, metrics_port)
 
     def tell_server(change: ServerChange) -> None:
         told.say(f"{change.url}: {change.detail}")
@@ -127,7 +125,7 @@ def show(
         (traffic.watch,),
         (tell_page,),
     )
-    with progress:
+    with _served(metrics, metrics_port), progress:
         interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
         result = clock.run(interruptible, clock=config.clock)
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
@@ -174,11 +172,26 @@ def _as_json(result: Result | None, directory: Path, code: int) -> dict[str, obj
     return {"directory": str(directory), "state": state, "exit_code": code, **result.to_json()}
 
 
-def _serve_metrics(metrics: Metrics, port: int) -> None:
+@contextmanager
+def _served(metrics: Metrics, port: int | None) -> Iterator[None]:
+    """Serve metrics on a port of this machine, if one is given.
+
+    Raises:
+        InputError: if the port can't be listened on.
+    """
+    if port is None:
+        yield
+        return
     try:
-        start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
+        server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
     except OSError as error:
         raise InputError(f"--metrics-port {port}: can't listen there: {error.strerror}; choose another") from None
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @contextmanager

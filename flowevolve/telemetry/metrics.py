@@ -31,12 +31,15 @@ LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 """The bounds of the buckets in seconds, from a small model's short answer to a long answer in a full batch."""
 
 SERVER_GAUGES = {
-    "running": "Requests the server works on",
-    "waiting": "Requests in the server's own queue",
-    "cache_usage": "Share of the server's KV cache that is in use",
-    "prefix_hit_rate": "Share of prompt tokens found in the server's prefix cache since it was started",
+    "running": ("running_requests", "Requests the server works on"),
+    "waiting": ("waiting_requests", "Requests in the server's own queue"),
+    "cache_usage": ("cache_usage_ratio", "Share of the server's KV cache that is in use"),
+    "prefix_hit_rate": (
+        "prefix_hit_ratio",
+        "Share of prompt tokens found in the server's prefix cache since it was started",
+    ),
 }
-"""What the gauges of the server mean, by their names in the event ``server.load``."""
+"""By the fields of the event ``server.load``: how the gauge's name ends, and what it means."""
 
 
 class Metrics:
@@ -48,6 +51,10 @@ class Metrics:
             "flowevolve_items", "Items that ended, by stage and outcome", ["stage", "outcome"], registry=self.registry
         )
         self._proposals = Counter("flowevolve_proposals", "New artifacts written", registry=self.registry)
+        self._rollouts = Counter("flowevolve_rollouts", "Runs of a candidate on an example", registry=self.registry)
+        self._dollars = Counter(
+            "flowevolve_spent_dollars", "What requests cost, of models that have a price", registry=self.registry
+        )
         self._unchanged = Counter("flowevolve_unchanged", "Replies that changed nothing", registry=self.registry)
         self._version = Gauge("flowevolve_pool_version", "Current pool version", registry=self.registry)
         self._best = Gauge("flowevolve_best_score", "Best mean validation score", registry=self.registry)
@@ -80,7 +87,14 @@ class Metrics:
         self._calls = Counter(
             "flowevolve_llm_calls", "Finished LLM calls", ["role", "stage", "result"], registry=self.registry
         )
-        self._tokens = Counter("flowevolve_llm_tokens", "Tokens", ["role", "kind"], registry=self.registry)
+        self._tokens = Counter(
+            "flowevolve_llm_tokens", "Tokens read (prompt) and written (completion)", ["role", "kind"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._cached_tokens = Counter(
+            "flowevolve_llm_cached_tokens", "Those of the prompts that the server had in its cache", ["role"],
+            registry=self.registry,
+        )  # fmt: skip
         self._latency = Histogram(
             "flowevolve_llm_latency_seconds", "Last attempt of each call", ["role"], buckets=LATENCY_BUCKETS,
             registry=self.registry,
@@ -92,6 +106,8 @@ class Metrics:
             case ItemDone(stage=stage, outcome=outcome, reason=reason, cost=cost):
                 self._items.labels(stage, outcome).inc()
                 self._proposals.inc(cost.proposals)
+                self._rollouts.inc(cost.rollouts)
+                self._dollars.inc(cost.dollars)
                 self._unchanged.inc(reason == UNCHANGED)
             case ItemTaken(stage=stage, gap=gap):
                 self._gap.labels(stage).observe(gap)
@@ -121,8 +137,8 @@ class Metrics:
             case AdmissionChanged(limit=limit):
                 self._limit.set(limit)
             case ServerLooked() as looked:
-                for name, meaning in SERVER_GAUGES.items():
-                    value = getattr(looked, name)
+                for field, (name, meaning) in SERVER_GAUGES.items():
+                    value = getattr(looked, field)
                     if value is not None:
                         self._server_gauge(name, meaning).set(value)
             case ServerDied():
@@ -140,7 +156,7 @@ class Metrics:
         self._latency.labels(record.role).observe(record.finished - record.started)
         usage = record.failed_usage if record.reply is None else record.reply.usage
         self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
-        self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
+        self._cached_tokens.labels(record.role).inc(usage.cached_tokens)
         self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
 
     def _server_gauge(self, name: str, meaning: str) -> Gauge:

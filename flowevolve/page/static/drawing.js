@@ -108,6 +108,8 @@ export class Drawing {
     if (this.zoom < 0.7) {
       this.zoom = 0.9;
       this.reveal(this.chosen ?? this.best, true);
+      this.left = MARGIN + COLUMN * (Math.floor((this.left - MARGIN) / COLUMN - 0.5) + 0.5);  // between two columns
+      this.clamp();
     }
   }
 
@@ -362,7 +364,7 @@ export class Drawing {
     const size = this.zoom >= LABELS_FROM ? 1 : 0.75 / this.zoom;
     const star = node.id === this.best ? "★ " : "";
     this.text(star + short(node.id), x, y + 14 + 10 * size, `${node.winning ? 700 : 400} ${11.5 * size}px`, node.winning ? colours.text : colours.faint);
-    if (node.score != null && size === 1) this.text(score(node.score), x, y + 36, "10.5px", colours.faint);
+    if (node.score != null && size === 1) this.text(score(node.score), x, y + 36, "11px", colours.faint);
     const folded = this.hidden.get(node.id);
     if (folded && this.zoom >= LABELS_FROM) this.badge(`+${folded}`, x + 11, y - 21);
   }

@@ -57,7 +57,7 @@ function facts(store, about) {
   return [
     ["algorithm", `${tame(about.algorithm)}, ${about.mode}`],
     ["task", `${tame(about.task)}${about.simulated ? ", simulated model" : ""}`],
-    ["best score", best == null ? "nothing is scored yet" : `${score(seed)} → ${score(reached)}${interval}`],
+    ["best score", best == null ? "nothing is scored yet" : `${seed == null ? "" : `${score(seed)} → `}${score(reached)}${interval}`],
     ["held-out", heldOut],
     ["used", about.used],
     ["time", seconds(about.seconds)],

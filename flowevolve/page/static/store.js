@@ -10,7 +10,7 @@ export class Table {
     /** Grows with each change. */
     this.version = 0;
     this.columns = Object.fromEntries(columns.map((column) => [column, []]));
-    this.places = null;
+    this.groups = null;
   }
 
   /** The values of a column, one a row: an array that must not be changed. */
@@ -33,12 +33,37 @@ export class Table {
   }
 
   /** The place of the row with this key (one value for each column of `table.key`), or -1. */
-  find(...key) {
-    if (!this.places) {
-      this.places = new Map();
-      for (let place = 0; place < this.length; place++) this.places.set(this.keyAt(place), place);
+  find(first, ...rest) {
+    if (!this.groups) this.group();
+    const found = this.groups.get(first);
+    if (found === undefined) return -1;
+    if (!rest.length) return found;
+    found.byRest ??= new Map(found.places.map((place) => [this.restAt(place), place]));
+    return found.byRest.get(JSON.stringify(rest)) ?? -1;
+  }
+
+  /**
+   * Find the place of each row by its key or, where that has several columns, the places of all rows that share the first
+   * of them; these are told apart when one of them is asked for, so that a change of one row among millions takes no time.
+   */
+  group() {
+    this.groups = new Map();
+    const values = this.columns[this.key[0]];
+    for (let place = 0; place < this.length; place++) this.join(values[place], place);
+  }
+
+  join(first, place) {
+    if (this.key.length === 1) {
+      this.groups.set(first, place);
+      return;
     }
-    return this.places.get(joined(key)) ?? -1;
+    const found = this.groups.get(first);
+    if (!found) {
+      this.groups.set(first, { places: [place], byRest: null });
+      return;
+    }
+    found.places.push(place);
+    found.byRest?.set(this.restAt(place), place);
   }
 
   /** The row with this key, as an object, or null. */
@@ -47,33 +72,27 @@ export class Table {
     return place < 0 ? null : this.row(place);
   }
 
-  keyAt(place) {
-    return joined(this.key.map((name) => this.columns[name][place]));
+  restAt(place) {
+    return JSON.stringify(this.key.slice(1).map((name) => this.columns[name][place]));
   }
 
   fill(length, columns) {
     this.length = length;
     for (const name of this.names) this.columns[name] = unpacked(columns[name], length);
-    this.places = null;
+    this.groups = null;
     this.version += 1;
   }
 
   put(values) {
     const key = this.key.map((name) => values[this.names.indexOf(name)]);
-    let place = this.find(...key);
-    if (place < 0) {
-      place = this.length++;
-      this.places.set(joined(key), place);
-    }
+    const found = this.find(...key);
+    const place = found < 0 ? this.length++ : found;
     this.names.forEach((name, index) => {
       this.columns[name][place] = values[index];
     });
+    if (found < 0) this.join(key[0], place);
     this.version += 1;
   }
-}
-
-function joined(key) {
-  return key.length === 1 ? key[0] : JSON.stringify(key);
 }
 
 function unpacked(column, length) {

@@ -5,8 +5,6 @@ import { diffLines, diffWordsWithSpace } from "./vendor/diff.min.js";
 import { CallDetails } from "./calls.js";
 import { score, seconds } from "./common.js";
 
-/** The states of candidates in words. */
-const STATUSES = { confirmed: "accepted", speculative: "accepted for now", proposed: "not judged", rejected: "rejected", revoked: "taken back" };
 const TINTS = 7;
 /** How many lines that stay the same are shown before and behind a change. */
 const AROUND = 2;
@@ -25,7 +23,7 @@ export function statusOf({ status, reason, vetoed }) {
   if (vetoed) return "vetoed";
   if (status === "rejected" && /^merged into /.test(reason)) return "merged";
   if (status === "rejected" && /^(?:replaced by its repair|rebased as )/.test(reason)) return "made again";
-  return STATUSES[status] ?? status;
+  return status;
 }
 
 export function Status({ row }) {

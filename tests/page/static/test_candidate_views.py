@@ -42,5 +42,6 @@ async def test_the_views_of_candidates_say_what_the_tables_say(
 
     await show(tab, f"{report.as_uri()}#/programs")
     await expect(tab.locator(".empty")).to_contain_text("keeps no archive and no islands")
-    await tab.evaluate("flowevolve.put(flowevolve.run, 'cells', [['map', '3', [0.5], 'c0', 0.25, 1]])")
-    await expect(tab.locator(".tile")).to_have_text("cell 3 0.2500", use_inner_text=True)
+    for cell, value in (("3", 0.5), ("4", 0.25), ("3", 0.75)):  # the last row takes the place of the first
+        await tab.evaluate(f"flowevolve.put(flowevolve.run, 'cells', [['map', '{cell}', [0.5], 'c0', {value}, 1]])")
+    await expect(tab.locator(".tile")).to_have_text(["cell 3 0.7500", "cell 4 0.2500"], use_inner_text=True)

@@ -73,6 +73,7 @@ class Said:
             self.calls = list(recorded.calls(texts=False))
             self.candidates = {str(row["id"]): row for row in candidate_rows(recorded)}
         result = json.loads((path / RESULT).read_text()) if (path / RESULT).is_file() else None
+        self.seed: float | None = result and result["seed_score"]
         scored = [row for row in self.candidates.values() if row["mean"] is not None]
         self.scored = len(scored)
         self.best: str = result["best"]["id"] if result else max(scored, key=lambda row: row["mean"])["id"]
@@ -103,7 +104,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 async def test_every_view_says_what_the_journal_says(path: Path, tab: Page) -> None:
     said = Said(path)
     await show(tab, write_report([path], path / "report.html").as_uri())
-    await expect(tab.locator("header")).to_contain_text(f"→ {said.mean}")
+    await expect(tab.locator("header")).to_contain_text(said.mean)
     await expect(tab.locator("header")).to_contain_text("interrupted" if path.name == KILLED else "finished")
     SCREENSHOTS.mkdir(exist_ok=True)
     for number, (title, check) in enumerate(CHECKS.items(), 1):
@@ -118,6 +119,8 @@ async def timeline(view: Locator, said: Said) -> None:
 
 
 async def score(view: Locator, said: Said) -> None:
+    if said.seed is not None:
+        await expect(view.locator(".summary")).to_contain_text(f"{said.seed:.4f}")
     last = view.locator("tbody tr").last
     await expect(last).to_contain_text(said.best)
     await expect(last).to_contain_text(said.mean)
@@ -143,6 +146,8 @@ async def candidate(view: Locator, said: Said) -> None:
 
 async def heat(view: Locator, said: Said) -> None:
     await expect(view.locator("select").first).to_contain_text(f"({said.scored})")
+    summary = await view.locator(".summary").inner_text()
+    assert ("The best candidate" in summary) == (f"The best candidate, {said.best}," in summary)
 
 
 async def programs(view: Locator, said: Said) -> None:

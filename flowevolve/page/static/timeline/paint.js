@@ -10,6 +10,8 @@ const AXIS = 34;
 const STRIP = 58;
 const BETWEEN = 7;
 const NARROW = 640;
+/** A lane that is busy for less than this share of the run is as low as one of a single row. */
+const SELDOM = 0.05;
 
 /** The colours of the present theme. */
 export function theme(context) {
@@ -42,12 +44,13 @@ export function layout(lanes, strips, width) {
   const left = narrow ? 8 : 138;
   const right = narrow ? 8 : 14;
   const label = narrow ? 16 : 0;
+  const high = (lane) => (1 - lane.idle < SELDOM ? 1 : lane.rows.length);
   const rows = lanes.reduce((sum, lane) => sum + lane.rows.length, 0);
   const row = Math.min(15, (narrow ? 260 : 320) / Math.max(1, rows));
   let y = OVERVIEW + 14;
   const placed = lanes.map((lane) => {
     y += label;
-    const height = Math.max(narrow ? 10 : 30, Math.round(lane.rows.length * row));
+    const height = Math.max(narrow ? 10 : 30, Math.round(high(lane) * row));
     const found = { lane, y, height, row: height / lane.rows.length };
     y += height + BETWEEN;
     return found;
@@ -219,6 +222,8 @@ function paintStrip(context, scene, { strip, y, height }) {
   const up = (value) => (Math.min(value, top) / top) * height;
   context.fillStyle = colours.panel;
   context.fillRect(at.left, y, at.plot, height);
+  context.fillStyle = colours.line;
+  context.fillRect(at.left, Math.round(y + height / 2), at.plot, 1);
   const area = new Rectangles();
   for (let column = 0; column < count; column++) {
     if (strip.peaks) area.add(colours[strip.colour], 0.25, at.left + column, y + height - up(highest[column]), 1, up(highest[column]));

@@ -11,10 +11,12 @@ export function Summary({ about, data, steps, still, written, live }) {
     return html`<p class="empty">${live ? "The run has made no request yet." : "The run made no request."}</p>`;
   }
   const mean = steps.mean(0, data.end);
+  const after = data.stages.includes("held_out") ? Math.max(0, data.end - about.seconds) : 0;
+  const lasted = `${seconds(data.end - after)}${after ? `, and ${seconds(after)} of held-out test` : ""}`;
   const rate = data.end > 0 ? written / data.end : 0;
   const ended = { interrupted: " The run was killed or cut off: work that was open then reaches to the right edge.", failed: " The run failed." }[about.state] ?? "";
   const coming = live && about.state === "running" ? " Requests appear when they end." : "";
-  return html`<p>${number(data.calls.length)} requests in ${seconds(data.end)}: on average <strong>${mean.toFixed(1)} in flight</strong>, at most
+  return html`<p>${number(data.calls.length)} requests in ${lasted}: on average <strong>${mean.toFixed(1)} in flight</strong>, at most
     ${" "}${number(steps.most)}; ${number(Math.round(rate), true)} tokens/s were written. ${stillSaid(still, data.end)}${ended}${coming}</p>`;
 }
 
@@ -56,13 +58,17 @@ export function Chosen({ found, store }) {
 
 /** The longest stretches in which the run stood still or nearly so. */
 export function StillTable({ still, look }) {
-  if (!still.stretches.length) return null;
+  if (!still.stretches.length) return still.brief > 0 && html`<section><h2>What stood still</h2><p class="hint">${briefly(still.brief)}</p></section>`;
   return html`<section><h2>What stood still</h2><table><thead><tr><th class="number">lasted</th><th class="number">from</th>
     <th class="number">in flight</th><th>why</th></tr></thead><tbody>${still.stretches.map(
       ({ from, to, nothing, inFlight, why }) => html`<tr class=${nothing ? "nothing" : ""}><td class="number"><button onClick=${() => look(from, to)}
         title="show it in the timeline">${seconds(to - from)}</button></td><td class="number">${moment(from)}</td>
         <td class="number">${nothing ? "nothing" : inFlight.toFixed(1)}</td><td>${why}</td></tr>`,
-    )}</tbody></table></section>`;
+    )}</tbody></table>${still.brief > 0 && html`<p class="hint">${briefly(still.brief)}</p>`}</section>`;
+}
+
+function briefly(count) {
+  return `${count === 1 ? "One stretch" : `${number(count)} stretches`} of less than 1 % of the run ${count === 1 ? "is" : "are"} left out.`;
 }
 
 /** A time since the run began. */

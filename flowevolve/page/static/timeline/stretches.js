@@ -2,14 +2,17 @@
 
 /** Fewer requests in flight than this share of the most that there were are few. */
 const FEW = 0.1;
+/** Stretches that take less than this share of the run are counted, and not told one by one. */
+const BRIEF = 0.01;
 
 /**
  * The stretches in which no request was in flight, and those in which there were few, the longest first:
- * {from, to, nothing (whether none was in flight), inFlight (the mean), why}; and all of them as `none` and `few`.
+ * {from, to, nothing (whether none was in flight), inFlight (the mean), why}; how many were too `brief` to be told; and all
+ * of them as `none` and `few`.
  * `steps` are all requests in flight, `byStage` those of each stage by its name, `data` what `collected` returns.
  */
 export function stillStretches(store, data, steps, byStage, most = 12) {
-  if (!steps.times.length) return { stretches: [], none: [], few: [], limit: 0, secondsNone: 0, secondsFew: 0 };
+  if (!steps.times.length) return { stretches: [], brief: 0, none: [], few: [], limit: 0, secondsNone: 0, secondsFew: 0 };
   const none = steps.below(0.5, 0, data.end);
   const limit = Math.max(1, Math.ceil(FEW * steps.most));
   const few = steps.below(limit, 0, data.end);
@@ -18,14 +21,15 @@ export function stillStretches(store, data, steps, byStage, most = 12) {
     ...none.map(([from, to]) => ({ from, to, nothing: true })),
     ...few.filter(([from, to]) => !within(none, from, to)).map(([from, to]) => ({ from, to, nothing: false })),
   ];
-  longest.sort((a, b) => b.to - b.from - (a.to - a.from));
+  const lasting = longest.filter(({ from, to }) => to - from >= BRIEF * data.end);
+  lasting.sort((a, b) => b.to - b.from - (a.to - a.from));
   const known = facts(store);
-  const shown = longest.slice(0, most).map((each) => ({
+  const shown = lasting.slice(0, most).map((each) => ({
     ...each,
     inFlight: each.nothing ? 0 : steps.mean(each.from, each.to),
     why: why(each, data, known, byStage, steps),
   }));
-  return { stretches: shown, none, few, limit, secondsNone: sum(none), secondsFew: sum(few) };
+  return { stretches: shown, brief: longest.length - lasting.length, none, few, limit, secondsNone: sum(none), secondsFew: sum(few) };
 }
 
 /** Whether a stretch is hardly more than one in which nothing was in flight, which is told of already. */

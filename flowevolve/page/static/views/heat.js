@@ -87,7 +87,8 @@ class HeatView {
     const columns = matrix.columns(measured);
     const front = this.choice.source === "validation" ? matrix.front(measured, columns.best, means) : new Set();
     const rows = { all, pool: pool.length ? pool : all, front: front.size ? [...front] : all }[this.choice.shown];
-    const leader = measured.reduce((one, other) => (means[other] > means[one] ? other : one), measured[0]);
+    const best = matrix.candidates.indexOf(this.store.about().best);
+    const leader = best >= 0 ? best : measured.reduce((one, other) => (means[other] > means[one] ? other : one), measured[0]);
     this.picture = {
       matrix,
       means,

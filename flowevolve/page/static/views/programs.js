@@ -42,7 +42,7 @@ function Programs({ store }) {
   const known = tiles.filter((tile) => tile.works && tile.score != null).map((tile) => tile.score);
   const range = known.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
   return html`<div class="archives">
-      <p class="faint">${isCode(store) ? "" : "Each place holds a candidate. "}The stronger its colour, the higher the rank of its score, of ${score(known.length ? range[0] : null)} to ${score(known.length ? range[1] : null)}. Hatched: it does not work. ★ is the best of the run.</p>
+      <p class="faint">${isCode(store) ? "" : "Each place holds a candidate. "}The stronger its colour, the higher the rank of its score, of ${score(known.length ? range[0] : null)} to ${score(known.length ? range[1] : null)} <span class="scale" aria-hidden="true"></span>. Hatched: it does not work. ★ is the best of the run.</p>
       ${archives.map((archive) => html`<${Archive} key=${archive.name} store=${store} archive=${archive} ranks=${ranksOf(known)} chosen=${chosen} />`)}
     </div>
     ${chosen !== null && html`<${Program} store=${store} id=${chosen} />`}`;

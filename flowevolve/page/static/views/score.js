@@ -3,6 +3,7 @@
 import { html, render } from "../vendor/htm-preact.standalone.umd.js";
 import { colour, dollars, number, score, seconds } from "../common.js";
 import { Surface, niceStep, timeTicks } from "../canvas.js";
+import { CandidateLink } from "../texts.js";
 
 export const title = "Score";
 
@@ -260,10 +261,11 @@ function interval({ low, high }) {
 }
 
 function summary({ steps, marks, about }) {
-  const [first, best] = [steps[0], steps.at(-1)];
+  const other = steps.findIndex((step) => step.candidate !== steps[0].candidate);
+  const [first, best] = [steps.at(other < 0 ? -1 : other - 1), steps.at(-1)];  // the seed may be measured again
   const held = marks.filter((mark) => mark.series === "held_out");
   const heldBest = held.find((mark) => mark.candidate === best.candidate) ?? held.at(-1);
-  const better = steps.length - 1;
+  const better = steps.filter((step, place) => place && step.candidate !== steps[place - 1].candidate).length;
   const came = better
     ? html`The best validation score went from ${score(first.score)} to <strong>${score(best.score)}</strong> ${interval(best)} in ${better}
         ${better === 1 ? " step" : " steps"}; the last one, ${best.candidate}, came after ${seconds(best.seconds)} of ${seconds(about.seconds)}.`
@@ -293,14 +295,19 @@ function Comparison({ curves, axis }) {
     })}</tbody></table></section>`;
 }
 
+function signed(gain) {
+  return `${gain < 0 ? "−" : "+"}${score(Math.abs(gain))}`;
+}
+
 /** Each new best of a run. */
 function Steps({ own, store, priced }) {
-  return html`<section><h2>Each new best</h2><table><thead><tr><th class="number">after</th><th class="number">requests</th><th class="number">tokens</th>
+  return html`<section><h2>Each new best</h2><table><thead><tr><th class="number">after</th><th class="number wide">requests</th><th class="number wide">tokens</th>
     ${priced && html`<th class="number">dollars</th>`}<th>candidate</th><th class="number">score</th><th class="number">gain</th><th>95 % interval</th></tr></thead>
     <tbody>${own.steps.map((each, place) => {
-      const gain = place ? each.score - own.steps[place - 1].score : null;
-      return html`<tr><td class="number">${seconds(each.seconds)}</td><td class="number">${number(each.calls)}</td><td class="number">${number(each.tokens, true)}</td>
-        ${priced && html`<td class="number">${dollars(each.cost)}</td>`}<td><button onClick=${() => store.go("candidate", { candidate: each.candidate })}>${each.candidate}</button></td>
-        <td class="number">${score(each.score)}</td><td class="number">${gain == null ? "" : `${gain < 0 ? "−" : "+"}${score(Math.abs(gain))}`}</td><td>${interval(each)}</td></tr>`;
+      const before = own.steps[place - 1];
+      const gain = !before ? "" : before.candidate === each.candidate ? "measured again" : signed(each.score - before.score);
+      return html`<tr><td class="number">${seconds(each.seconds)}</td><td class="number wide">${number(each.calls)}</td><td class="number wide">${number(each.tokens, true)}</td>
+        ${priced && html`<td class="number">${dollars(each.cost)}</td>`}<td><${CandidateLink} store=${store} id=${each.candidate} view="candidate" /></td>
+        <td class="number">${score(each.score)}</td><td class="number">${gain}</td><td>${interval(each)}</td></tr>`;
     })}</tbody></table></section>`;
 }
