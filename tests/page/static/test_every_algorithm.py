@@ -46,7 +46,7 @@ RUNS: dict[str, dict[str, object]] = {
 }
 KILLED = "killed"
 STEPS = 100
-"""Hundreds of steps of SQLite after which the run is killed: in the middle of it."""
+"""Hundreds of steps of SQLite after which the run is killed: in the middle of its journal."""
 
 
 def carry_out(name: str, path: Path) -> None:
@@ -96,6 +96,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / str(request.param)
     if path.name == KILLED:
         assert killed(partial(carry_out, "gepa", path), STEPS)
+        (path / RESULT).unlink(missing_ok=True)  # on the virtual clock the run may be ahead of its journal
     else:
         carry_out(path.name, path)
     return path
