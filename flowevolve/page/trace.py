@@ -118,7 +118,10 @@ class _Work:
     """The work on an item that is not over, or was over before all that it sent off was."""
 
     lane: _Lane
-    taken: float
+    begin: int
+    """In microseconds. Where several works without duration follow one another in a lane, each begins a microsecond
+    after the one in front of it, so that readers can tell which of them an arrow belongs to.
+    """
     done: bool
     unsent: list[Event]
     """Arrows that begin at this work, and are written after it."""
@@ -129,7 +132,8 @@ class _Sent:
     """Where and when an item was sent off."""
 
     work: _Work
-    seconds: float
+    time: int
+    """In microseconds, before the end of the work."""
 
 
 class _Trace:
@@ -145,6 +149,7 @@ class _Trace:
         self._spans: dict[str, SpanRow] = {}
         self._work: dict[str, _Work] = {}
         self._sent: dict[str, _Sent] = {}
+        self._ends: dict[_Lane, int] = {}
         self._arrows = 0
         self._status: dict[str, str] = {}
 
@@ -195,7 +200,8 @@ class _Trace:
         named = f"{row.stage} {row.candidate or row.item}"
         columns = ("id", "model", "stage", "item", "part", "candidate", "template", "queued", "attempts", "error")
         counted = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "outcome")
-        return _slice(lane, row.role, named, row.begun, row.ended, _args(row, *columns, *counted))
+        begin, end = _microseconds(row.begun), _microseconds(row.ended)
+        return _slice(lane, row.role, named, begin, end, _args(row, *columns, *counted))
 
     def _span(self, row: SpanRow) -> Iterator[Event]:
         self._note_sending(row)
@@ -205,7 +211,7 @@ class _Trace:
             return
         self._spans.pop(row.item, None)
         if row.taken is not None:
-            yield from self._worked(row, row.taken, row.done)
+            yield from self._worked(row, row.done)
         self._work.pop(row.item, None)
         self._sent.pop(row.item, None)
 
@@ -214,14 +220,18 @@ class _Trace:
         if row.source is not None and row.item not in self._sent:
             parent, _ = parent_and_number(ItemId(row.item))
             if parent in self._work:
-                self._sent[row.item] = _Sent(self._work[parent], row.sent)
+                work = self._work[parent]
+                self._sent[row.item] = _Sent(work, max(work.begin, _microseconds(row.sent) - 1))
 
     def _begin(self, row: SpanRow) -> None:
         if row.taken is not None and row.worker is not None and row.item not in self._work:
             lane = self._lanes.lane(row.stage, row.worker, f"worker {row.worker}")
-            self._work[row.item] = _Work(lane, row.taken, done=False, unsent=[])
+            sent = self._sent.get(row.item)
+            after = 0 if sent is None else sent.time
+            begin = max(_microseconds(row.taken), after, self._ends.get(lane, 0))
+            self._work[row.item] = _Work(lane, begin, done=False, unsent=[])
 
-    def _worked(self, row: SpanRow, taken: float, ended: float) -> Iterator[Event]:
+    def _worked(self, row: SpanRow, ended: float) -> Iterator[Event]:
         self._begin(row)
         work = self._work[row.item]
         columns = (
@@ -238,7 +248,8 @@ class _Trace:
             "judged",
         )
         name = row.candidate or f"item {row.item}"
-        yield _slice(work.lane, "work", name, taken, ended, _args(row, *columns))
+        end = self._ends[work.lane] = max(_microseconds(ended), work.begin + 1)
+        yield _slice(work.lane, "work", name, work.begin, end, _args(row, *columns))
         yield from work.unsent
         work.done = True
         sent = self._sent.get(row.item)
@@ -250,18 +261,15 @@ class _Trace:
     def _arrow(self, sent: _Sent, work: _Work) -> tuple[Event, Event]:
         """The two ends of an arrow from the work in which an item was sent off to the work on it."""
         self._arrows += 1
-        # Work on which a slice ends is no more part of it: the arrow begins just before.
-        begins = max(_microseconds(sent.work.taken), _microseconds(sent.seconds) - 1)
         same: Event = {"name": "sent", "cat": "item", "id": self._arrows}
         here, there = sent.work.lane, work.lane
-        begin: Event = {"ph": "s", **same, "pid": here.pid, "tid": here.tid, "ts": begins}
-        ends = _microseconds(work.taken)
-        return begin, {"ph": "f", "bp": "e", **same, "pid": there.pid, "tid": there.tid, "ts": ends}
+        begin: Event = {"ph": "s", **same, "pid": here.pid, "tid": here.tid, "ts": sent.time}
+        return begin, {"ph": "f", "bp": "e", **same, "pid": there.pid, "tid": there.tid, "ts": work.begin}
 
     def _cut_off(self) -> Iterator[Event]:
         for row in list(self._spans.values()):
             if row.taken is not None and row.state == "working":
-                yield from self._worked(row, row.taken, max(row.taken, self._seconds))
+                yield from self._worked(row, self._seconds)
 
     def _candidate(self, row: CandidateRow) -> Iterator[Event]:
         if row.status in (self._status.get(row.id, "proposed"), "proposed"):
@@ -312,8 +320,7 @@ class _Trace:
         }
 
 
-def _slice(lane: _Lane, kind: str, name: str, begun: float, ended: float, args: Event) -> Event:
-    begin = _microseconds(begun)
+def _slice(lane: _Lane, kind: str, name: str, begin: int, end: int, args: Event) -> Event:
     return {
         "ph": "X",
         "cat": shown(kind),
@@ -321,7 +328,7 @@ def _slice(lane: _Lane, kind: str, name: str, begun: float, ended: float, args: 
         "pid": lane.pid,
         "tid": lane.tid,
         "ts": begin,
-        "dur": _microseconds(ended) - begin,
+        "dur": end - begin,
         "args": args,
     }
 
