@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from flowevolve._util.console import shown
@@ -37,6 +38,9 @@ from flowevolve.page.tables import (
 TRACE = "trace.json"
 DECISIONS = "pool and decisions"
 """The process of what happens at a moment, and of the counters."""
+COMMITS = "commits"
+DIGITS = 4
+"""Behind the point, of counters."""
 STEPS = 2000
 """Into how many steps a run is divided for its counters of requests in flight and tokens."""
 
@@ -95,8 +99,8 @@ class _Lanes:
         self.unnamed: list[Event] = []
         """Events that name lanes, and are not written yet."""
 
-    def lane(self, process: str, number: int, name: str = "") -> _Lane:
-        """The lane with this number, from 0, in a process."""
+    def lane(self, process: str, number: int, name: str) -> _Lane:
+        """The lane with this number, from 0, in a process; ``name`` is for a new one."""
         pid = self._processes.get(process)
         if pid is None:
             pid = self._processes[process] = len(self._processes) + 1
@@ -105,7 +109,7 @@ class _Lanes:
         lane = _Lane(pid, number + 1)
         if lane not in self._lanes:
             self._lanes.add(lane)
-            self._name("thread_name", pid, lane.tid, {"name": name or f"{process} {number}"})
+            self._name("thread_name", pid, lane.tid, {"name": name})
             self._name("thread_sort_index", pid, lane.tid, {"sort_index": number})
         return lane
 
@@ -118,6 +122,8 @@ class _Work:
     """The work on an item that is not over, or was over before all that it sent off was."""
 
     lane: _Lane
+    taken: float
+    """In seconds."""
     begin: int
     """In microseconds. Where several works without duration follow one another in a lane, each begins a microsecond
     after the one in front of it, so that readers can tell which of them an arrow belongs to.
@@ -141,7 +147,7 @@ class _Trace:
 
     def __init__(self, seconds: float) -> None:
         self._lanes = _Lanes()
-        self._lanes.lane(DECISIONS, 0, "commits")
+        self._lanes.lane(DECISIONS, 0, COMMITS)
         self._rates = Rates(seconds, STEPS)
         self._seconds = seconds
         self._now = 0.0
@@ -176,7 +182,7 @@ class _Trace:
             case LogRow():
                 self._now = row.seconds
             case StageRow():
-                self._lanes.lane(row.stage, 0)
+                self._lanes.lane(row.stage, 0, "worker 0")
             case CallRow():
                 yield self._call(row)
             case SpanRow():
@@ -184,33 +190,33 @@ class _Trace:
             case CandidateRow():
                 yield from self._candidate(row)
             case CurveRow(series="validation", version=version) if version >= 0:
-                yield self._counter("best validation score", row.seconds, row.score)
+                yield from self._counter("best validation score", row.seconds, row.score)
             case JudgementRow():
                 yield self._instant(1, f"{row.verdict or row.policy}: {row.candidate or row.item}", row)
             case MoveRow():
                 yield from self._move(row)
             case ServerRow():
-                yield self._counter("server: requests running", row.seconds, row.running)
-                yield self._counter("server: requests waiting", row.seconds, row.waiting)
+                yield from self._counter("server: requests running", row.seconds, row.running)
+                yield from self._counter("server: requests waiting", row.seconds, row.waiting)
 
     def _call(self, row: CallRow) -> Event:
         self._rates.take(row)
         slot = self._slots[row.role].take(row.begun, row.ended)
         lane = self._lanes.lane(f"requests of {row.role}", slot, f"slot {slot}")
         named = f"{row.stage} {row.candidate or row.item}"
-        columns = ("id", "model", "stage", "item", "part", "candidate", "template", "queued", "attempts", "error")
+        about = ("id", "model", "stage", "item", "part", "candidate", "template", "queued", "attempts", "error")
         counted = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "outcome")
         begin, end = _microseconds(row.begun), _microseconds(row.ended)
-        return _slice(lane, row.role, named, begin, end, _args(row, *columns, *counted))
+        return _slice(lane, row.role, named, begin, end, _args(row, *about, *counted))
 
     def _span(self, row: SpanRow) -> Iterator[Event]:
         self._note_sending(row)
+        self._begin(row)
         if row.done is None:
             self._spans[row.item] = row
-            self._begin(row)
             return
         self._spans.pop(row.item, None)
-        if row.taken is not None:
+        if row.item in self._work:
             yield from self._worked(row, row.done)
         self._work.pop(row.item, None)
         self._sent.pop(row.item, None)
@@ -224,32 +230,25 @@ class _Trace:
                 self._sent[row.item] = _Sent(work, max(work.begin, _microseconds(row.sent) - 1))
 
     def _begin(self, row: SpanRow) -> None:
-        if row.taken is not None and row.worker is not None and row.item not in self._work:
+        """Note when work on an item begins. What was cut off, and begins anew after a resume, is forgotten."""
+        known = self._work.get(row.item)
+        if known is not None and known.taken == row.taken:
+            return
+        self._work.pop(row.item, None)
+        if row.taken is not None and row.worker is not None:
             lane = self._lanes.lane(row.stage, row.worker, f"worker {row.worker}")
             sent = self._sent.get(row.item)
             after = 0 if sent is None else sent.time
             begin = max(_microseconds(row.taken), after, self._ends.get(lane, 0))
-            self._work[row.item] = _Work(lane, begin, done=False, unsent=[])
+            self._work[row.item] = _Work(lane, row.taken, begin, done=False, unsent=[])
 
     def _worked(self, row: SpanRow, ended: float) -> Iterator[Event]:
-        self._begin(row)
         work = self._work[row.item]
-        columns = (
-            "item",
-            "candidate",
-            "state",
-            "reason",
-            "sent",
-            "busy",
-            "rollouts",
-            "tokens",
-            "cost",
-            "gap",
-            "judged",
-        )
+        about = ("item", "candidate", "state", "reason", "gap", "judged")
+        counted = ("sent", "busy", "rollouts", "tokens", "cost")
         name = row.candidate or f"item {row.item}"
         end = self._ends[work.lane] = max(_microseconds(ended), work.begin + 1)
-        yield _slice(work.lane, "work", name, work.begin, end, _args(row, *columns))
+        yield _slice(work.lane, "work", name, work.begin, end, _args(row, *about, *counted))
         yield from work.unsent
         work.done = True
         sent = self._sent.get(row.item)
@@ -268,7 +267,7 @@ class _Trace:
 
     def _cut_off(self) -> Iterator[Event]:
         for row in list(self._spans.values()):
-            if row.taken is not None and row.state == "working":
+            if row.item in self._work:
                 yield from self._worked(row, self._seconds)
 
     def _candidate(self, row: CandidateRow) -> Iterator[Event]:
@@ -282,11 +281,11 @@ class _Trace:
         change = "" if row.after is None else f": {row.after:g}"
         yield self._instant(2, f"{row.kind}{subject}{change}", row, "before", "after", "reason")
         if row.after is not None:
-            yield self._counter(f"{row.kind}{subject}", row.seconds, row.after)
+            yield from self._counter(f"{row.kind}{subject}", row.seconds, row.after)
 
     def _instant(self, number: int, name: str, row: Row, *columns: str) -> Event:
         """Something that happens at a moment: a commit, a verdict, a decision."""
-        lane = self._lanes.lane(DECISIONS, number, ("commits", "staleness", "limits and workers")[number])
+        lane = self._lanes.lane(DECISIONS, number, (COMMITS, "staleness", "limits and workers")[number])
         if isinstance(row, JudgementRow):
             columns = ("item", "stage", "gap", "policy", "candidate", "parent", "head", "verdict", "reason", "error")
         return {
@@ -304,19 +303,21 @@ class _Trace:
         """A counter at each change of it."""
         last = None
         for time, value in zip(self._rates.times(), values, strict=True):
-            if value != last:
-                yield self._counter(name, time, value)
-                last = value
+            if round(value, DIGITS) != last:
+                last = round(value, DIGITS)
+                yield from self._counter(name, time, value)
 
-    def _counter(self, name: str, seconds: float, value: float) -> Event:
-        lane = self._lanes.lane(DECISIONS, 0)
-        return {
+    def _counter(self, name: str, seconds: float, value: float) -> Iterator[Event]:
+        if not isfinite(value):  # which JSON can't say
+            return
+        lane = self._lanes.lane(DECISIONS, 0, COMMITS)
+        yield {
             "ph": "C",
             "name": shown(name),
             "pid": lane.pid,
             "tid": 0,
             "ts": _microseconds(seconds),
-            "args": {"value": round(value, 4)},
+            "args": {"value": round(value, DIGITS)},
         }
 
 

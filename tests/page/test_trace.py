@@ -14,7 +14,8 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.budget import Cost
-from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTaken, RunStarted
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemHeld, ItemSent, ItemTaken, RunStarted
 from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.journal.opening import JOURNAL
@@ -151,26 +152,50 @@ def test_arrows_lead_from_the_proposal_to_the_commit(events: list[Event], tables
 
 def test_what_is_sent_off_at_once_has_its_arrow(tmp_path: Path) -> None:
     """Work that begins, sends something off in the same moment, and goes on for longer than what it sent."""
-    directory = RunDirectory(tmp_path / "run", {"budget": {"seconds": 1}, "llm": {"backend": "sim"}})
-    times = iter([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0])
-    log = EventLog(lambda: next(times))
+    item, made = ItemId("0"), ItemId("0.0")
+    events = traced(
+        tmp_path,
+        (1.0, ItemTaken(item, "select", 0, None)),
+        (1.0, ItemSent(made, "select", "propose", "x", 0, (), 0)),
+        (1.0, ItemTaken(made, "propose", 0, None)),
+        (2.0, ItemDone(made, "propose", "consumed", "", 1.0, Cost())),
+        (3.0, ItemDone(item, "select", "consumed", "", 2.0, Cost())),
+    )
+    assert [each["ph"] for each in events if each["ph"] in "Xsf"] == ["X", "X", "s", "f"]
+
+
+def test_work_that_was_begun_anew_after_a_resume_begins_there(tmp_path: Path) -> None:
+    item, held = ItemId("0"), ItemId("1")
+    events = traced(
+        tmp_path,
+        (1.0, ItemTaken(item, "select", 0, None)),
+        (1.0, ItemTaken(held, "select", 0, None)),
+        (1.5, ItemHeld(held, "select")),
+        (2.0, ItemTaken(held, "select", 0, None)),
+        (5.0, ItemTaken(item, "select", 0, None)),
+        (6.0, ItemDone(item, "select", "consumed", "", 1.0, Cost())),
+        (7.0, ItemDone(held, "select", "consumed", "", 5.0, Cost())),
+    )
+    begun = {each["args"]["item"]: each["ts"] for each in events if each["ph"] == "X"}
+    assert begun == {"0": 5_000_000, "1": 2_000_000}
+
+
+def traced(folder: Path, *bodies: tuple[float, EventBody]) -> list[Event]:
+    """The trace of a run in which these things happened, at these seconds."""
+    directory = RunDirectory(folder / "run", {"budget": {"seconds": 1}, "llm": {"backend": "sim"}})
+    now = 0.0
+    log = EventLog(lambda: now)
     log.subscribe(directory.event)
     log.start()
-    item, made = ItemId("0"), ItemId("0.0")
-    for body in (
-        RunStarted("gepa", ("select", "propose"), "house_style"),
-        FlowOpened(0, "select", 0, None, 0, phase=False),
-        ItemTaken(item, "select", 0, None),
-        ItemSent(made, "select", "propose", "x", 0, (), 0),
-        ItemTaken(made, "propose", 0, None),
-        ItemDone(made, "propose", "consumed", "", 1.0, Cost()),
-        ItemDone(item, "select", "consumed", "", 2.0, Cost()),
-    ):
+    log.emit(RunStarted("gepa", ("select", "propose"), "house_style"))
+    for flow in range(2):
+        log.emit(FlowOpened(flow, "select", 0, None, flow, phase=False))
+    for now, body in bodies:  # noqa: B007 - the log's clock
         log.emit(body)
     directory.close()
-    events = read(write_trace(tmp_path / "run"))
+    events = read(write_trace(folder / "run"))
     assert faults(events) == []
-    assert [each["ph"] for each in events if each["ph"] in "Xsf"] == ["X", "X", "s", "f"]
+    return events
 
 
 def test_commits_and_verdicts_are_instants(events: list[Event], tables: Tables) -> None:
