@@ -24,13 +24,21 @@ TIERS: list[set[str]] = [
 NEIGHBOURS: set[tuple[str, str]] = set()
 """Which room may use which other one of its own tier."""
 
+TIERS_OF_THE_PAGE: list[set[str]] = [
+    {"assets", "tables"},
+    {"blame", "projection"},
+    {"reading"},
+    {"figures", "live", "report", "trace"},
+]
+"""Those of the rooms within `page/`, of which the same is true."""
+
 FRONT_DOORS = {"", "__main__"}
 """The package itself and ``python -m flowevolve``, which may use everything."""
 
 
-def room(module: str) -> str:
-    """The folder below ``flowevolve`` that a module is in."""
-    return module.partition(".")[2].partition(".")[0]
+def room(module: str, within: str = "flowevolve") -> str:
+    """The folder below a package, ``flowevolve`` itself if no other is said, that a module in the package is in."""
+    return module.removeprefix(within).removeprefix(".").partition(".")[0]
 
 
 def modules() -> dict[str, Path]:
@@ -73,5 +81,21 @@ def test_imports_point_down() -> None:
         if (there := room(imported)) != here
         and (here, there) not in NEIGHBOURS
         and (there in FRONT_DOORS or tier_of[there] >= tier_of[here])
+    ]
+    assert wrong == []
+
+
+def test_imports_within_the_page_point_down() -> None:
+    page = "flowevolve.page"
+    tier_of = {name: tier for tier, names in enumerate(TIERS_OF_THE_PAGE) for name in names}
+    inside = {module: path for module, path in modules().items() if module.startswith(f"{page}.")}
+    assert {room(module, page) for module in inside} == set(tier_of)
+    wrong = [
+        f"{module} imports {imported}"
+        for module, path in inside.items()
+        for imported in sorted(imports(path))
+        if imported.startswith(f"{page}.")
+        and (here := room(module, page)) != (there := room(imported, page))
+        and tier_of[there] >= tier_of[here]
     ]
     assert wrong == []

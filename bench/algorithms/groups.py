@@ -10,7 +10,7 @@ from bench._lib.algorithm_runs import MODES, Job, Mode, Settings
 from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, measured_problem, program_problem
 from bench.ace import runs as ace
 from bench.meta_harness import runs as meta_harness
-from bench.quality.methods import COMBEE, METHODS as GEPA
+from bench.quality.methods import METHODS as GEPA, OTHERS
 from bench.quality.runs import SYNC as GEPA_SYNC
 
 BASELINE = "one_plus_lambda"
@@ -88,7 +88,7 @@ def groups(processes: int) -> Mapping[str, Group]:
             {"house_style": {"sim": {"profile": PROFILE, "world": "rules"}, "llm": {"concurrency": 256}}},
             {
                 "gepa": {"sync": GEPA_SYNC, "stream": GEPA["careful"]},
-                "combee": {"sync": COMBEE["combee 10"], "stream": COMBEE["combee 10, stream"]},
+                "combee": {"sync": OTHERS["combee 10"], "stream": OTHERS["combee 10, stream"]},
                 "ace": {mode: {"algorithm": ace.algorithm(mode, ACE_WIDTH)} for mode in MODES},
             },
             tokens=2_000_000,

@@ -1,4 +1,4 @@
-"""The command ``python -m bench.quality [--quick] [--seeds 20] [--combee] [--json FILE] [--figure FILE]``."""
+"""The command ``python -m bench.quality [--quick] [--seeds 20] [--others | --without] [--json FILE]``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 import bench.quality
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
+from bench.quality.beside import others_section, without_section
 from bench.quality.charts import draw_quality
 from bench.quality.kept import KeptPairs
-from bench.quality.methods import CANDIDATES, COMBEE, METHODS
+from bench.quality.methods import CANDIDATES, METHODS, OTHERS, WITHOUT
 from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
-from bench.quality.runs import HARSH_WORLDS, WORLDS
+from bench.quality.runs import WORLDS
 from bench.quality.section import section
 
 QUICK_WORLDS = ("normal", "adversarial", "overlapping")
@@ -21,10 +22,12 @@ QUICK_WORLDS = ("normal", "adversarial", "overlapping")
 def main() -> None:
     parser = argument_parser(bench.quality)
     parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
-    parser.add_argument("--harsh", action="store_true", help="only the worlds that are hard for those who merge edits")
+    parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), metavar="WORLD", help="only these worlds")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many of the seeds, from the first")
-    parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
-    parser.add_argument("--combee", action="store_true", help="Combee and group commit instead of the plain stream")
+    compared = parser.add_mutually_exclusive_group()
+    compared.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
+    compared.add_argument("--others", action="store_true", help="what could be taken instead of the default, beside it")
+    compared.add_argument("--without", action="store_true", help="the default with each of its parts switched off")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
     parser.add_argument("--keep", type=Path, help="keep each pair in this folder, and take those that are there")
@@ -35,14 +38,15 @@ def main() -> None:
         parser.error("--keep: pairs are known by the commit they were made at; commit what you changed first")
     quick, tune = bool(arguments.quick), bool(arguments.tune)
     plain = QUICK_WORLDS if quick else tuple(WORLDS)
-    worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else plain
+    worlds = TUNING_WORLDS if tune else tuple(arguments.worlds or plain)
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS[: int(arguments.seeds)]
     minutes = QUICK_MINUTES if quick else MINUTES
-    methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
+    methods = CANDIDATES if tune else OTHERS if arguments.others else WITHOUT if arguments.without else METHODS
     kept = KeptPairs(arguments.keep, str(code["commit"]))
     pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes), kept))
     content = report(pairs, seeds, minutes, methods, quick)
-    print("\n" + section(content))
+    shown = others_section if arguments.others else without_section if arguments.without else section
+    print("\n" + shown(content))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(content, indent=2) + "\n")
     if arguments.figure is not None:

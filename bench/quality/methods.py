@@ -68,9 +68,14 @@ METHODS: Mapping[str, Settings] = {
 }
 """The methods that are compared; the last one is reported on top."""
 ONLY_IN: Mapping[str, Sequence[str]] = {"plain": ("normal",), "careful": ("normal", "adversarial", "harsh")}
-"""Where a method is run, if not everywhere: these take most of the bench's time."""
+"""Where a method is run by whoever asks for nothing else, if not everywhere: these take most of the bench's time."""
 
-COMBEE: Mapping[str, Settings] = {
+
+OTHERS: Mapping[str, Settings] = {
+    **{
+        f"lockstep, {width} side by side": {"algorithm": {"name": "gepa", "mode": "sync", "width": width}}
+        for width in (4, 16)
+    },
     **{
         f"combee {batch}": {"algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
         for batch in (10, 40)
@@ -79,6 +84,25 @@ COMBEE: Mapping[str, Settings] = {
         "algorithm": {"name": "combee", "mode": "sync", "width": 40, "batch": 40, "batch_size": "dynamic"}
     },
     "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
+    **{f"preset {name}": {"preset": name} for name in ("flashevolve", "plain", "careful")},
     "default": {},
 }
-"""Forms of Combee, which makes a proposal of many reflections: in lockstep as published, and inside the stream."""
+"""What users could take instead: gepa's proposals side by side, which it calls PxN, in lockstep as published (4 is 2x2,
+16 is 4x4); Combee, which makes a proposal of many reflections, in lockstep as published and inside the stream; and the
+other presets.
+"""
+WITHOUT: Mapping[str, Settings] = {
+    "one validation for each edit": {
+        "algorithm": {"validation": "improvement", "group": False, "prune": True, "remeasure": True, "finalists": 4},
+        "racing": {"policy": "confidence"},
+        "stages": {"evaluate": {"workers": 4, "max_workers": 4}},
+    },
+    "no optimistic parents": {"algorithm": {"optimism": 0.0}},
+    "no pruning": {"algorithm": {"prune": False}},
+    "no repeats of the best": {"algorithm": {"remeasure": False}},
+    "winner by validation alone": {"algorithm": {"finalists": 0}},
+    "no racing": {"racing": {"policy": "off"}},
+    "16 flows": {"algorithm": {"max_in_flight": 16}},
+    "default": {},
+}
+"""The default, and each of its parts switched off."""

@@ -110,7 +110,7 @@ def _headline(content: Content) -> str:
         ),
         (
             "gain in 30 minutes over lockstep's (the paper's normalised evolution rate)",
-            f"median {_number(method['evolution_rate'], 'median')}",
+            f"median {number(method['evolution_rate'], 'median')}",
             "the paper: 2.27, 1.15, 0.88 on three data sets",
         ),
     ]
@@ -153,13 +153,13 @@ def _table(content: Content) -> str:
 
 def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
     time, rate = row["time_to_sync_score"], row["proposals_per_minute"]
-    equal = [_signed(row["by_minutes_of_sync"][moment]["held_out"]) for moment in moments]
+    equal = [signed(row["by_minutes_of_sync"][moment]["held_out"]) for moment in moments]
     return (
         row["world"],
         row["method"],
         f"{row['sync_final_score']['mean']:.3f}",
-        f"{_number(time, 'median')} (max {_most(time)})",
-        _number(row["time_to_sync_held_out"], "median"),
+        f"{number(time, 'median')} (max {_most(time)})",
+        number(row["time_to_sync_held_out"], "median"),
         *equal,
         f"{rate['stream']['mean']:.1f} ({rate['sync']['mean']:.1f})",
     )
@@ -170,13 +170,13 @@ def _losses(content: Content) -> str:
     lines = []
     for row in content["rows"]:
         behind = [
-            f"held-out score at the tokens of lockstep's first {moment} minutes {_signed(figures['held_out'])}"
+            f"held-out score at the tokens of lockstep's first {moment} minutes {signed(figures['held_out'])}"
             for moment, figures in row["by_minutes_of_sync"].items()
             if figures["held_out"]["ci95"][0] < LEAST.get(moment, LEAST_LATER)
         ]
         time = row["time_to_sync_held_out"]
         if time["median"] > WORST_GOAL:
-            behind.append(f"time to lockstep's final held-out score {_number(time, 'median')} of lockstep's")
+            behind.append(f"time to lockstep's final held-out score {number(time, 'median')} of lockstep's")
         if time["not_reached"]:
             behind.append(f"{time['not_reached']} of {time['n']} seeds had not got that score in twice the time")
         if behind:
@@ -186,14 +186,14 @@ def _losses(content: Content) -> str:
     return "Where a goal is missed:\n\n" + "\n".join(lines)
 
 
-def _number(figure: Content, key: str) -> str:
+def number(figure: Content, key: str) -> str:
     if figure[key] is None:
         return "–"
     low, high = figure["ci95"]
     return f"{figure[key]:.2f} ({low:.2f}–{high:.2f})"
 
 
-def _signed(figure: Content) -> str:
+def signed(figure: Content) -> str:
     low, high = figure["ci95"]
     return f"{figure['mean']:+.3f} ({low:+.3f} to {high:+.3f})"
 

@@ -22,7 +22,7 @@ from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
 from bench.programs import section as programs
-from bench.quality import section as quality
+from bench.quality import beside, section as quality
 from bench.task_sequence import section as task_sequence
 from bench.throughput import section as throughput
 
@@ -67,6 +67,20 @@ BENCHES: Sequence[Bench] = (
         "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
         quality.answer,
         quality.section,
+    ),
+    Bench(
+        "quality_others",
+        "Is the default sooner at that score than gepa's parallel proposals, Combee and the other presets?",
+        beside.others_answer,
+        beside.others_section,
+        command=beside.OTHERS_COMMAND,
+    ),
+    Bench(
+        "quality_without",
+        "What does the default lose with one of its parts switched off?",
+        beside.without_answer,
+        beside.without_section,
+        command=beside.WITHOUT_COMMAND,
     ),
     Bench(
         "equal_calls",

@@ -34,6 +34,11 @@ class Ending:
     result: Mapping[str, object]
     error: FlowevolveError | None
 
+    @property
+    def held_out_failed(self) -> bool:
+        """Whether the run came to its end, and the held-out test after it failed. The run can be gone on with."""
+        return self.error is not None and self.report.error is None
+
     def told(self) -> str:
         failure = "" if self.error is None else f": {type(self.error).__name__}: {self.error}"
         return f"{self.report.stop_reason} after {self.report.wall_seconds:.3f} s, {self.report.held} held{failure}"
@@ -80,7 +85,11 @@ def _check_sums(ending: Ending) -> None:
 
 
 def _sums_of_calls(ending: Ending) -> dict[str, tuple[object, object]]:
-    """Requests and tokens, without the held-out test: by the calls that were kept, and by the result."""
+    """Requests and tokens, without the held-out test: by the calls that were kept, and by the result. Where that test
+    failed there is none.
+    """
+    if ending.held_out_failed:
+        return {"result": ({}, ending.result)}
     sent = [
         fact
         for fact in ending.facts
@@ -121,7 +130,8 @@ def _check_reason(ending: Ending) -> None:
     reason = ending.report.stop_reason
     least = least_proposals(reason, ending.plan.config.stopping) or 0
     too_few = ending.report.spent.proposals < least
-    if reason not in ending.books.said or too_few or (reason == FAILED and not _may_fail(ending)):
+    failed = reason == FAILED or ending.held_out_failed
+    if reason not in ending.books.said or too_few or (failed and not _may_fail(ending)):
         ending.books.fault("stop reason", ending.told())
 
 

@@ -144,7 +144,7 @@ class _Process:
         ending = Ending(case, plan, books, self._engine.report, self._record.facts, self._record.result, error)
         check_ending(ending)
         self._trial.endings.append(ending.told())
-        return ending.report.stop_reason.leaves_work or self._has_more()
+        return ending.report.stop_reason.leaves_work or ending.held_out_failed or self._has_more()
 
     def _has_more(self) -> bool:
         """Whether the next process is given a larger budget."""

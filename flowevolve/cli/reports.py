@@ -74,7 +74,7 @@ def report_command(
 
 
 def _write_page(directories: Sequence[Path], out: Path | None) -> None:
-    from flowevolve.page.report import REPORT, write_report
+    from flowevolve.page.report.report import REPORT, write_report
 
     print_plain(f"its page: {write_report(directories, out or directories[0] / REPORT)}")
 

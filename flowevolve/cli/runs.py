@@ -25,7 +25,7 @@ from flowevolve.config.run import Config, load_config
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.journal.files import writing
 from flowevolve.journal.opening import JOURNAL
-from flowevolve.page.report import REPORT, write_report
+from flowevolve.page.report.report import REPORT, write_report
 from flowevolve.runner.assemble import endpoints, make_roles, problem_notes
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted

@@ -43,8 +43,8 @@ def watch_command(
     ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
-    from flowevolve.page.access import is_loopback
-    from flowevolve.page.server import serve_page
+    from flowevolve.page.live.access import is_loopback
+    from flowevolve.page.live.server import serve_page
     from flowevolve.runner.watching import ANSWER
 
     runs = list(dict.fromkeys(run for place in places for run in _runs_at(place)))
@@ -71,7 +71,7 @@ def watch_command(
 def _runs_at(place: str) -> list[str]:
     """A run directory itself, the run directories in a folder, or an address."""
     from flowevolve.journal.opening import JOURNAL
-    from flowevolve.page.following import is_address
+    from flowevolve.page.live.following import is_address
     from flowevolve.runner.overview import run_directories
 
     directory = Path(place)

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.budget import Cost, Ledger, OverBudgetError
+from flowevolve.core.budget import Cost, Dimension, Ledger, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.discard_reasons import NO_REPLY
 from flowevolve.core.event_body import EventBody
@@ -162,6 +163,15 @@ class Dispatcher:
         self._events.emit(body, attachment)
 
     # Flows and items
+
+    async def refusal(self, estimate: Cost) -> Dimension | None:
+        """The limit for which a flow of this cost can't be opened now, or None if it can.
+
+        In a run that is being cancelled this is where the caller ends: work that was cancelled has released what was
+        set aside for it, and needs it again when the run goes on.
+        """
+        await checkpoint_if_cancelled()
+        return self.ledger.refusal(estimate, self._algorithm.estimate_finish(self.ledger.part))
 
     def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``, which the caller hands to an executor.

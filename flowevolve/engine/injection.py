@@ -46,7 +46,7 @@ async def inject(
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
     estimate = algorithm.estimate(INJECTION)
-    refusal = dispatcher.ledger.refusal(estimate, algorithm.estimate_finish(dispatcher.ledger.part))
+    refusal = await dispatcher.refusal(estimate)
     if refusal is not None:
         raise InputError(
             f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"

@@ -237,7 +237,7 @@ class Lifecycle:
         dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
         self._keep_for_finish()
-        refusal = dispatcher.ledger.refusal(estimate, self._algorithm.estimate_finish(dispatcher.ledger.part))
+        refusal = await dispatcher.refusal(estimate)
         if refusal is None:
             stage = dispatcher.graph.entry if trigger is None else trigger.stage
             ticket = dispatcher.open_flow(stage, dispatcher.tickets.ticket(trigger), estimate)

@@ -18,22 +18,14 @@ from flowevolve._util.console import shown
 from flowevolve._util.json_types import JSON
 from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.journal.files import PART, refuse_link, write_whole, writing
-from flowevolve.page.columns import in_object
-from flowevolve.page.projection import Slots
-from flowevolve.page.rates import Rates
-from flowevolve.page.source import RunSource, run_name
-from flowevolve.page.tables import (
-    CallRow,
-    CandidateRow,
-    CurveRow,
-    JudgementRow,
-    LogRow,
-    MoveRow,
-    Row,
-    ServerRow,
-    SpanRow,
-    StageRow,
-)
+from flowevolve.page.projection.projection import Slots
+from flowevolve.page.projection.rates import Rates
+from flowevolve.page.reading.source import RunSource, run_name
+from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
+from flowevolve.page.tables.columns import in_object
+from flowevolve.page.tables.row import Row
+from flowevolve.page.tables.run import LogRow, MoveRow, ServerRow, StageRow
+from flowevolve.page.tables.work import CallRow, SpanRow
 
 TRACE = "trace.json"
 DECISIONS = "pool and decisions"

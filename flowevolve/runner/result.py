@@ -163,7 +163,7 @@ class Result:
         Raises:
             InputError: if the run left no run directory, or the file can't be written.
         """
-        from flowevolve.page.report import REPORT, write_report  # noqa: PLC0415 - as above
+        from flowevolve.page.report.report import REPORT, write_report  # noqa: PLC0415 - as above
 
         directory = self._recorded("write_page")
         return write_report([directory], directory / REPORT if path is None else Path(path))

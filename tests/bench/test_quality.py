@@ -11,10 +11,11 @@ import pytest
 
 from bench._lib.stats import interval
 from bench.quality import __main__ as command
+from bench.quality.beside import others_answer, others_section, without_answer, without_section
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
 from bench.quality.kept import KeptPairs
-from bench.quality.methods import CANDIDATES, COMBEE, METHODS, ONLY_IN
+from bench.quality.methods import CANDIDATES, METHODS, ONLY_IN, OTHERS, WITHOUT
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
@@ -135,7 +136,7 @@ def test_prompts_that_say_the_same_are_worth_the_same_on_rows_held_out() -> None
 
 
 def test_all_configurations_can_be_run() -> None:
-    for settings in (SYNC, *METHODS.values(), *COMBEE.values(), *CANDIDATES.values()):
+    for settings in (SYNC, *METHODS.values(), *OTHERS.values(), *WITHOUT.values(), *CANDIDATES.values()):
         for world in WORLDS.values():
             assert configure(world, settings, 0, 1.0).sim.preset == world.preset
 
@@ -146,6 +147,7 @@ def test_no_seed_is_both_tuned_on_and_reported() -> None:
     assert all(set(worlds) < set(WORLDS) for worlds in ONLY_IN.values())
     assert list(methods_for("normal", METHODS)) == list(METHODS)
     assert list(methods_for("easy", METHODS)) == ["default"]
+    assert list(methods_for("easy", OTHERS)) == list(OTHERS)
 
 
 def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
@@ -232,3 +234,30 @@ def test_nothing_is_kept_of_code_that_has_no_commit(
     with pytest.raises(SystemExit):
         command.main()
     assert "commit what you changed first" in capsys.readouterr().err
+
+
+def beside(*, first: float, second: float) -> Content:
+    """Two methods in one world, by the seconds to lockstep's held-out score; the second is the one on top."""
+    streams = {
+        "first": stream_like(0.8, seconds=first, at_equal_tokens=0.75),
+        "second": stream_like(0.8, seconds=second, at_equal_tokens=0.83),
+    }
+    pairs = [pair_of("normal", seed, streams) for seed in (0, 1)]
+    worlds = {"normal": {"about": "as it is"}}
+    settings = {"profile": PROFILE, "minutes": 180.0, "seeds": [0, 1], "worlds": worlds}
+    content: Content = json.loads(json.dumps({**summarise(pairs, ["first", "second"]), "settings": settings}))
+    return content
+
+
+def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
+    sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
+    assert "in 1 of 1 of the comparisons" in others_answer(sooner)
+    assert "in every world" in others_section(sooner)
+    assert "in 0 of 1 of the comparisons" in others_answer(later)
+    assert "- `normal`: 0.10 for *first*, 0.40 for the default." in others_section(later)
+
+
+def test_the_page_on_parts_switched_off_says_what_is_lost_of_the_score() -> None:
+    content = beside(first=400.0, second=100.0)
+    assert "+0.080" in without_answer(content)
+    assert "| first | 0.40 (0.10) | +0.080 | +0.080 |" in without_section(content)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 
+import anyio
 import pytest
 from hypothesis import given, strategies as st
 
+import flowevolve as fe
 from bench.simtest.record import Fact, Memory, as_kept
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.budget import Budget, Cost, Dimension, Ledger, OverBudgetError
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.engine.engine import Engine
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run, run_plan
 from tests.support.depth import examples
+from tests.support.interruption import evolve
 
 FORMS: Mapping[str, Mapping[str, object]] = {
     "gepa": {"algorithm": {"name": "gepa"}},
@@ -180,3 +192,63 @@ def test_a_budget_for_some_of_the_first_programs_is_spent_on_those(mode: str) ->
     report = clock.run(go, clock="virtual").report
     assert report.error is None
     assert report.spent.rollouts == 2
+
+
+class Making(fe.Algorithm):
+    """Each of its flows makes one proposal, for which the event loop has to turn once."""
+
+    name = "making"
+
+    def __init__(self) -> None:
+        self.archives = ()
+
+    def best(self) -> Candidate | None:
+        return None
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=1)
+
+    def graph(self) -> Graph:
+        stages = Stage("choose", self._choose, ("make",)), Stage("make", self._make, ("update",), workers=8)
+        return Graph((*stages, CommittingStage("update", self._update)), entry="choose")
+
+    async def _choose(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(item.id)
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        with context.reserved(Cost(proposals=1)):
+            await anyio.lowlevel.checkpoint()
+            context.spend(Cost(proposals=1))
+        yield Emit(item.id)
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+def cut_off(after: int, budget: Budget) -> list[Fact]:
+    """The events of a run that is cancelled by whoever awaits it, after so many of them."""
+    facts: list[Fact] = []
+
+    async def go() -> None:
+        with anyio.CancelScope() as scope:
+
+            def watch(event: Event) -> None:
+                facts.append(as_kept(event))
+                if len(facts) == after:
+                    scope.cancel()
+
+            client = LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
+            await Engine(Making(), llm=client, budget=budget, sinks=[watch]).run()
+
+    clock.run(go, clock="virtual")
+    return facts
+
+
+def test_what_cancelled_work_had_reserved_is_not_given_to_others() -> None:
+    """It will need it again when the run goes on."""
+    budget = Budget(proposals=4)
+    _, whole = evolve(Making(), budget=budget)
+    for after in range(1, len(whole)):
+        report, _ = evolve(Making(), cut_off(after, budget), budget=budget)
+        assert report.spent.proposals == 4, after

@@ -1,4 +1,4 @@
-"""The page's own files: libraries are what their list says, and the contract with the views names every column."""
+"""The page's own files are what their lists and rules say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from hashlib import sha256
 from importlib.resources import files
 
 from flowevolve.page.assets import joined_script, joined_style
-from flowevolve.page.tables import TABLES
 
 STATIC = files("flowevolve.page").joinpath("static")
 
@@ -21,13 +20,6 @@ def test_every_library_is_what_its_list_says() -> None:
     here = {each.name: sha256(each.read_bytes()).hexdigest() for each in STATIC.joinpath("vendor").iterdir()}
     here.pop("README.md")
     assert listed == here
-
-
-def test_the_contract_names_every_table_and_column() -> None:
-    contract = read("README.md")
-    sections = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", contract, re.MULTILINE | re.DOTALL))
-    named = {name: tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) for name, text in sections.items()}
-    assert named == {name: table.columns() for name, table in TABLES.items()}
 
 
 def test_the_script_has_each_module_once_before_those_that_import_it() -> None:

@@ -20,9 +20,10 @@ from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RunDirectory
-from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource
-from flowevolve.page.tables import CallRow, CandidateRow, CurveRow, JudgementRow, SpanRow
+from flowevolve.page.reading.source import RunSource
+from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.work import CallRow, SpanRow
 from flowevolve.page.trace import write_trace
 from flowevolve.runner.result import Result
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from flowevolve.page.origins import Part, Step
+from flowevolve.page.blame.origins import Part, Step
 
 COMMON = re.findall(
     r"\w+",

@@ -9,9 +9,12 @@ from flowevolve.algorithms.ace.payloads import Sample, Trial
 from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.algorithms.ace.update import Progress
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Exhausted, NotYet
 from flowevolve.core.item import Item
+from flowevolve.core.item_ids import flow_of
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 
@@ -25,7 +28,7 @@ class Selected(Record, kind="ace.selected"):
 
 
 class Select:
-    """How many samples and windows it has selected follows from its events, one for each flow that found work."""
+    """How many samples it has selected, and which flow tests a window, follows from the log."""
 
     def __init__(self, config: ACEConfig, progress: Progress, reader: Reader, train_ids: tuple[str, ...]) -> None:
         self._config = config
@@ -34,7 +37,8 @@ class Select:
         self._ids = train_ids
         self._epochs: EpochBatches | None = None
         self._samples = 0
-        self._windows = 0
+        self._testing: int | None = None
+        """The flow that tests a window, if one does. Should nothing come of it, another one tests that window."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         selected = context.decide(Selected, lambda: self._choose(context))
@@ -50,12 +54,17 @@ class Select:
         yield Emit(Trial(candidate, examples, "train", window), to="validate", version=version)
 
     def apply_event(self, event: Event) -> None:
-        """Count what was selected."""
-        if event.kind == Selected.kind:
-            if Selected.from_json(event.data).window is None:
-                self._samples += 1
-            else:
-                self._windows += 1
+        """Count the samples that were selected, and note who tests a window."""
+        match event.body:
+            case OwnEvent(kind=Selected.kind, data=data, item=item):
+                if Selected.from_json(data).window is None:
+                    self._samples += 1
+                else:
+                    self._testing = flow_of(item)
+            case FlowClosed(flow) if flow == self._testing:
+                self._testing = None
+            case _:
+                pass
 
     def _choose(self, context: StageContext) -> Selected:
         online = self._config.adaptation == "online"
@@ -64,7 +73,7 @@ class Select:
         version = context.pool.version
         due = self._samples // self._config.window
         if online and due not in self._progress.tested:
-            if due < self._windows:
+            if self._testing is not None:
                 raise NotYet  # its test must be over before anything is learnt from it
             return Selected(version=version, window=due, example=None)
         example = self._ids[self._samples] if online else self._shuffled(context)

@@ -83,7 +83,7 @@ class Navigate:
                 return None
             if turn.makes:
                 await self._make(version, turn, context)
-            while version in self._makers:
+            while self._makers.get(version, flow) != flow:  # done again, a step may have taken over what it waited for
                 await self._settled.wait()
             if version in self._guidance:
                 return version

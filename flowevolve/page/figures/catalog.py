@@ -12,8 +12,8 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.journal.files import writing
 from flowevolve.page.figures.empty import EmptyFigureError
-from flowevolve.page.memory import Tables
-from flowevolve.page.source import RunSource, distinct, run_name
+from flowevolve.page.reading.source import RunSource, distinct, run_name
+from flowevolve.page.tables.memory import Tables
 
 if TYPE_CHECKING:
     from flowevolve.page.figures.style import Drawing

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from flowevolve.page.figures.empty import EmptyFigureError
 from flowevolve.page.figures.style import COLUMN, PALE, RED, Drawing, drawing, in_style
 from flowevolve.page.figures.validation import validation_scores
-from flowevolve.page.memory import Tables
-from flowevolve.page.tables import CandidateRow
+from flowevolve.page.tables.candidates import CandidateRow
+from flowevolve.page.tables.memory import Tables
 
 ROWS = 60
 """So many candidates are shown at most: the best, the worst, and others between them in even steps of rank."""

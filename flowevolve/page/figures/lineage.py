@@ -29,8 +29,9 @@ from flowevolve.page.figures.style import (
     time_unit,
 )
 from flowevolve.page.figures.validation import validation_scores
-from flowevolve.page.memory import Tables
-from flowevolve.page.tables import CandidateRow, RunRow
+from flowevolve.page.tables.candidates import CandidateRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
 
 ACCEPTED = ("confirmed", "speculative")
 _LOOKS = {

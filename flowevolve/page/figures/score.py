@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from flowevolve._util.console import shown
 from flowevolve.page.figures.empty import EmptyFigureError
 from flowevolve.page.figures.style import COLUMN, LINES, Drawing, drawing, in_style, time_unit, token_unit
-from flowevolve.page.memory import Tables
-from flowevolve.page.tables import CurveRow, RunRow
+from flowevolve.page.tables.candidates import CurveRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
 
 _POINTS = {"held_out": ("s", "held-out test"), "fresh": ("D", "fresh examples")}
 """The mark of each series that has single points, and what it is called."""

@@ -23,8 +23,8 @@ from flowevolve.page.figures.style import (
     in_style,
     whole_numbers,
 )
-from flowevolve.page.memory import Tables
-from flowevolve.page.tables import JudgementRow
+from flowevolve.page.tables.candidates import JudgementRow
+from flowevolve.page.tables.memory import Tables
 
 BARS = 15
 """At most so many bars, each for one gap or for several."""

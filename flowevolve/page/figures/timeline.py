@@ -27,10 +27,11 @@ from flowevolve.page.figures.style import (
     time_unit,
     whole_numbers,
 )
-from flowevolve.page.memory import Tables
-from flowevolve.page.projection import Slots
-from flowevolve.page.rates import Rates
-from flowevolve.page.tables import CallRow, RunRow, ServerRow, SpanRow, StageRow
+from flowevolve.page.projection.projection import Slots
+from flowevolve.page.projection.rates import Rates
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow, ServerRow, StageRow
+from flowevolve.page.tables.work import CallRow, SpanRow
 
 STEPS = 350
 """Into how many steps the run is divided where means are drawn."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from flowevolve.page.memory import Tables
-from flowevolve.page.tables import RunRow, ScoreRow
+from flowevolve.page.tables.candidates import ScoreRow
+from flowevolve.page.tables.memory import Tables
+from flowevolve.page.tables.run import RunRow
 
 
 def validation_scores(tables: Tables) -> Mapping[str, Mapping[str, float]]:

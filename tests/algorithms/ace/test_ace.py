@@ -191,6 +191,18 @@ def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
     assert samples == len(TASK.data.train)
 
 
+def test_a_window_whose_test_came_to_nothing_is_tested_again_when_the_run_goes_on() -> None:
+    """There were rollouts left for some of its samples, and not for all."""
+    online = {"adaptation": "online", "window": 5, "max_rounds": 1}
+    before, facts = evolve(online, budget={"rollouts": 17})
+    assert before.report.stop_reason == "rollouts"
+    assert [event.data["window"] for event in events(facts, "ace.selected")][-1] == 1
+    assert [note["window"] for note in notes(before, "ace.tested")] == [0]
+    result, _ = evolve(online, before=facts)
+    assert result.report.stop_reason == "exhausted"
+    assert [note["window"] for note in notes(result, "ace.tested")] == [0, 1, 2, 3]
+
+
 def test_embeddings_can_be_made_without_a_model() -> None:
     by_role, facts = evolve({"refine_every": 5, "max_in_flight": 1})
     assert {call.role for call in _calls(facts)} == {"task", "reflection", "embedding"}

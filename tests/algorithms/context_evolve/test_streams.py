@@ -160,6 +160,20 @@ def test_interrupted_with_many_in_flight_nothing_is_asked_or_done_twice(share: f
     assert len(described) == len(programs(report.pool)) >= 60
 
 
+def test_interrupted_where_a_step_has_taken_over_the_guidance_it_waited_for_the_run_goes_on() -> None:
+    """Done again, the step finds in the log that it makes that guidance itself, and does not wait for it."""
+    options: dict[str, Any] = {"max_in_flight": 4, "budget": fe.Budget(evaluations=12), "agents": Agents(refused=0.5)}
+    _, _, facts = ran(**options)
+    turns = events_of(facts, NAVIGATED)
+    waited = {(event.data["item"], event.data["version"]) for event in turns if not event.data["makes"]}
+    takes_over = next(
+        event for event in turns if event.data["makes"] and (event.data["item"], event.data["version"]) in waited
+    )
+    _, report, _ = ran(before=facts[: facts.index(takes_over) + 1], **options)
+    assert report.error is None
+    assert report.spent.evaluations == 12
+
+
 # Real programs
 
 

@@ -1,0 +1,1 @@
+"""Where each sentence of a candidate came from."""

@@ -1,0 +1,1 @@
+"""The page of runs that are watched, and its server."""

@@ -1,0 +1,175 @@
+"""The live page over HTTP: the page, the tables as they are, and what changes in them as server-sent events.
+
+    GET /                                     the page
+    GET /api/runs                             the names of the runs, and the version that events go on from
+    GET /api/runs/NAME/tables                 all rows of a run, in columns
+    GET /api/events?after=VERSION             rows that have changed after a version, and from then on as they change
+    GET /api/runs/NAME/changes?after=VERSION  those of one run up to now; without a version all of them
+    GET /api/runs/NAME/calls/ID               the texts of a call
+    GET /api/runs/NAME/blame/ID               where the sentences of a candidate's texts came from
+
+A version is a number behind the server's own mark. A browser that was away asks with the last version that it had, and
+gets every row that has changed since. If the server is not the same any more, it is told to begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+from aiohttp import web
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.tasks import beside
+from flowevolve.page.assets import page
+from flowevolve.page.live.access import Access, add_headers
+from flowevolve.page.live.following import follow
+from flowevolve.page.live.live import Live, LiveRun
+
+LOOK_SECONDS = 0.4
+"""The time between two looks at the journals."""
+QUIET_SECONDS = 15.0
+"""After so long without a change a browser is sent an empty line, so that it and what lies between keep the line."""
+
+
+@asynccontextmanager
+async def serve_page(
+    places: Sequence[str], host: str = "127.0.0.1", port: int = 0, token: str | None = None
+) -> AsyncGenerator[str]:
+    """Serve the page of the runs in these directories, or that live pages at these addresses show, and yield its own
+    address. Port 0 takes any free port.
+
+    Raises:
+        InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
+        OSError: if the address can't be listened on.
+    """
+    async with follow(places) as followers:
+        live = Live(followers)
+        await live.read()
+        handlers = _Handlers(live)
+        app = web.Application(middlewares=[Access(host, token).check])
+        app.router.add_get("/", handlers.page)
+        app.router.add_get("/api/runs", handlers.runs)
+        app.router.add_get("/api/events", handlers.events)
+        app.router.add_get("/api/runs/{run}/tables", handlers.tables)
+        app.router.add_get("/api/runs/{run}/changes", handlers.changes)
+        app.router.add_get("/api/runs/{run}/calls/{id}", handlers.call)
+        app.router.add_get("/api/runs/{run}/blame/{candidate}", handlers.blame)
+        app.on_response_prepare.append(add_headers)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        async with beside() as tasks:
+            try:
+                await web.TCPSite(runner, host, port).start()
+                tasks.start_soon(_keep_reading, live)
+                bound_host, bound_port, *_ = runner.addresses[0]
+                shown = f"[{bound_host}]" if ":" in bound_host else bound_host
+                yield f"http://{shown}:{bound_port}/{'' if token is None else f'?token={token}'}"
+                await live.read()  # for the last time: browsers get what the run did at its end
+                handlers.end()
+            finally:
+                await runner.cleanup()
+
+
+async def _keep_reading(live: Live) -> None:
+    while True:
+        await anyio.sleep(LOOK_SECONDS)
+        await live.read()
+
+
+class _Handlers:
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._mark = secrets.token_hex(4)
+        self._message: tuple[int, int, bytes] = (0, 0, b"")
+        """The versions between which changes were last sent, and the message: browsers mostly ask for the same."""
+        self._ended = False
+
+    def end(self) -> None:
+        """Let those that listen go, once they have got what there is."""
+        self._ended = True
+        self._live.changed.fire()
+
+    async def page(self, request: web.Request) -> web.Response:
+        made = page(connect=True)
+        headers = {"Content-Security-Policy": f"{made.policy}; frame-ancestors 'none'"}
+        return web.Response(text=made.html, content_type="text/html", headers=headers)
+
+    async def runs(self, request: web.Request) -> web.Response:
+        return web.json_response({"runs": list(self._live.runs), "version": self._version()})
+
+    async def tables(self, request: web.Request) -> web.Response:
+        answer = _json(self._run(request).snapshot())
+        answer.enable_compression()
+        return answer
+
+    async def changes(self, request: web.Request) -> web.Response:
+        run, known = self._run(request), self._known(request)
+        answer = _json({"version": self._version(), "tables": run.since(known or 0)})
+        answer.enable_compression()
+        return answer
+
+    async def call(self, request: web.Request) -> web.Response:
+        run, number = self._run(request), request.match_info["id"]
+        try:
+            texts = await run.follower.call(int(number)) if number.isdecimal() else None
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
+        if texts is None:
+            raise web.HTTPNotFound(text="There is no such call.")
+        return _json(texts)
+
+    async def blame(self, request: web.Request) -> web.Response:
+        run = self._run(request)
+        try:
+            return _json(await run.follower.blame(run.tables.copy(), request.match_info["candidate"]))
+        except InputError as error:
+            raise web.HTTPBadGateway(text=str(error)) from None
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        sent = self._known(request)
+        if sent is None:
+            await response.write(b"event: anew\ndata: {}\n\n")
+            return response
+        while True:
+            if (upto := self._live.version) > sent:
+                await response.write(self._message_of(sent, upto))
+                sent = upto
+            elif self._ended:
+                await response.write(b"event: end\ndata: {}\n\n")
+                return response
+            else:
+                with anyio.move_on_after(QUIET_SECONDS) as quiet:
+                    await self._live.changed.wait()
+                if quiet.cancelled_caught:
+                    await response.write(b":\n\n")
+
+    def _version(self) -> str:
+        return f"{self._mark}-{self._live.version}"
+
+    def _known(self, request: web.Request) -> int | None:
+        """The version that a browser has; None if it has none of this server's."""
+        mark, _, version = (request.headers.get("Last-Event-ID") or request.query.get("after", "")).partition("-")
+        return int(version) if mark == self._mark and version.isdecimal() else None
+
+    def _message_of(self, after: int, upto: int) -> bytes:
+        if self._message[:2] != (after, upto):
+            data = json.dumps(self._live.since(after), separators=(",", ":"))
+            self._message = (after, upto, f"id: {self._version()}\ndata: {data}\n\n".encode())
+        return self._message[2]
+
+    def _run(self, request: web.Request) -> LiveRun:
+        run = self._live.runs.get(request.match_info["run"])
+        if run is None:
+            raise web.HTTPNotFound(text="There is no such run.")
+        return run
+
+
+def _json(data: JSON) -> web.Response:
+    return web.Response(body=json.dumps(data, separators=(",", ":")).encode(), content_type="application/json")

@@ -1,0 +1,1 @@
+"""From events and calls of a journal to rows of the tables."""

@@ -1,0 +1,1 @@
+"""A run directory as rows of the tables."""

@@ -1,0 +1,46 @@
+"""The rows of the tables in memory, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from flowevolve.page.tables.contract import TABLES
+from flowevolve.page.tables.row import Row, Value
+
+AnyRow = TypeVar("AnyRow", bound=Row)
+
+
+class Tables:
+    """The newest row of each key."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: dict[str, dict[tuple[Value, ...], Row]] = {name: {} for name in TABLES}
+        self.update(rows)
+
+    def update(self, rows: Iterable[Row]) -> None:
+        """Take in rows, of which the later ones replace the earlier ones with the same keys."""
+        for row in rows:
+            self._rows[row.table][row.identity()] = row
+
+    def copy(self) -> Tables:
+        """The rows as they are now, for another thread."""
+        copied = Tables()
+        copied._rows = {name: dict(rows) for name, rows in self._rows.items()}
+        return copied
+
+    def of(self, table: type[AnyRow]) -> Iterator[AnyRow]:
+        """The rows of a table, in the order in which their keys first came."""
+        for row in self._rows[table.table].values():
+            assert isinstance(row, table)
+            yield row
+
+    def get(self, table: type[AnyRow], *key: Value) -> AnyRow | None:
+        """The row with this key."""
+        row = self._rows[table.table].get(key)
+        assert row is None or isinstance(row, table)
+        return row
+
+    def row(self, table: str, key: tuple[Value, ...]) -> Row:
+        """The row of a table with this key, which must be there."""
+        return self._rows[table][key]
