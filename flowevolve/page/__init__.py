@@ -1,1 +1,1 @@
-"""The page that shows a run: live with ``flowevolve watch``, and as one file with ``flowevolve report``."""
+"""What shows a run: its page, live with ``flowevolve watch`` or as one file; figures; and a trace for Perfetto."""

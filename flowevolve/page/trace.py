@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from flowevolve._util.console import shown
@@ -29,6 +30,9 @@ from flowevolve.page.tables.work import CallRow, SpanRow
 TRACE = "trace.json"
 DECISIONS = "pool and decisions"
 """The process of what happens at a moment, and of the counters."""
+COMMITS = "commits"
+DIGITS = 4
+"""Behind the point, of counters."""
 STEPS = 2000
 """Into how many steps a run is divided for its counters of requests in flight and tokens."""
 
@@ -87,8 +91,8 @@ class _Lanes:
         self.unnamed: list[Event] = []
         """Events that name lanes, and are not written yet."""
 
-    def lane(self, process: str, number: int, name: str = "") -> _Lane:
-        """The lane with this number, from 0, in a process."""
+    def lane(self, process: str, number: int, name: str) -> _Lane:
+        """The lane with this number, from 0, in a process; ``name`` is for a new one."""
         pid = self._processes.get(process)
         if pid is None:
             pid = self._processes[process] = len(self._processes) + 1
@@ -97,7 +101,7 @@ class _Lanes:
         lane = _Lane(pid, number + 1)
         if lane not in self._lanes:
             self._lanes.add(lane)
-            self._name("thread_name", pid, lane.tid, {"name": name or f"{process} {number}"})
+            self._name("thread_name", pid, lane.tid, {"name": name})
             self._name("thread_sort_index", pid, lane.tid, {"sort_index": number})
         return lane
 
@@ -111,6 +115,11 @@ class _Work:
 
     lane: _Lane
     taken: float
+    """In seconds."""
+    begin: int
+    """In microseconds. Where several works without duration follow one another in a lane, each begins a microsecond
+    after the one in front of it, so that readers can tell which of them an arrow belongs to.
+    """
     done: bool
     unsent: list[Event]
     """Arrows that begin at this work, and are written after it."""
@@ -121,7 +130,8 @@ class _Sent:
     """Where and when an item was sent off."""
 
     work: _Work
-    seconds: float
+    time: int
+    """In microseconds, before the end of the work."""
 
 
 class _Trace:
@@ -129,7 +139,7 @@ class _Trace:
 
     def __init__(self, seconds: float) -> None:
         self._lanes = _Lanes()
-        self._lanes.lane(DECISIONS, 0, "commits")
+        self._lanes.lane(DECISIONS, 0, COMMITS)
         self._rates = Rates(seconds, STEPS)
         self._seconds = seconds
         self._now = 0.0
@@ -137,6 +147,7 @@ class _Trace:
         self._spans: dict[str, SpanRow] = {}
         self._work: dict[str, _Work] = {}
         self._sent: dict[str, _Sent] = {}
+        self._ends: dict[_Lane, int] = {}
         self._arrows = 0
         self._status: dict[str, str] = {}
 
@@ -163,7 +174,7 @@ class _Trace:
             case LogRow():
                 self._now = row.seconds
             case StageRow():
-                self._lanes.lane(row.stage, 0)
+                self._lanes.lane(row.stage, 0, "worker 0")
             case CallRow():
                 yield self._call(row)
             case SpanRow():
@@ -171,33 +182,34 @@ class _Trace:
             case CandidateRow():
                 yield from self._candidate(row)
             case CurveRow(series="validation", version=version) if version >= 0:
-                yield self._counter("best validation score", row.seconds, row.score)
+                yield from self._counter("best validation score", row.seconds, row.score)
             case JudgementRow():
                 yield self._instant(1, f"{row.verdict or row.policy}: {row.candidate or row.item}", row)
             case MoveRow():
                 yield from self._move(row)
             case ServerRow():
-                yield self._counter("server: requests running", row.seconds, row.running)
-                yield self._counter("server: requests waiting", row.seconds, row.waiting)
+                yield from self._counter("server: requests running", row.seconds, row.running)
+                yield from self._counter("server: requests waiting", row.seconds, row.waiting)
 
     def _call(self, row: CallRow) -> Event:
         self._rates.take(row)
         slot = self._slots[row.role].take(row.begun, row.ended)
         lane = self._lanes.lane(f"requests of {row.role}", slot, f"slot {slot}")
         named = f"{row.stage} {row.candidate or row.item}"
-        columns = ("id", "model", "stage", "item", "part", "candidate", "template", "queued", "attempts", "error")
+        about = ("id", "model", "stage", "item", "part", "candidate", "template", "queued", "attempts", "error")
         counted = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "outcome")
-        return _slice(lane, row.role, named, row.begun, row.ended, _args(row, *columns, *counted))
+        begin, end = _microseconds(row.begun), _microseconds(row.ended)
+        return _slice(lane, row.role, named, begin, end, _args(row, *about, *counted))
 
     def _span(self, row: SpanRow) -> Iterator[Event]:
         self._note_sending(row)
+        self._begin(row)
         if row.done is None:
             self._spans[row.item] = row
-            self._begin(row)
             return
         self._spans.pop(row.item, None)
-        if row.taken is not None:
-            yield from self._worked(row, row.taken, row.done)
+        if row.item in self._work:
+            yield from self._worked(row, row.done)
         self._work.pop(row.item, None)
         self._sent.pop(row.item, None)
 
@@ -206,31 +218,29 @@ class _Trace:
         if row.source is not None and row.item not in self._sent:
             parent, _ = parent_and_number(ItemId(row.item))
             if parent in self._work:
-                self._sent[row.item] = _Sent(self._work[parent], row.sent)
+                work = self._work[parent]
+                self._sent[row.item] = _Sent(work, max(work.begin, _microseconds(row.sent) - 1))
 
     def _begin(self, row: SpanRow) -> None:
-        if row.taken is not None and row.worker is not None and row.item not in self._work:
+        """Note when work on an item begins. What was cut off, and begins anew after a resume, is forgotten."""
+        known = self._work.get(row.item)
+        if known is not None and known.taken == row.taken:
+            return
+        self._work.pop(row.item, None)
+        if row.taken is not None and row.worker is not None:
             lane = self._lanes.lane(row.stage, row.worker, f"worker {row.worker}")
-            self._work[row.item] = _Work(lane, row.taken, done=False, unsent=[])
+            sent = self._sent.get(row.item)
+            after = 0 if sent is None else sent.time
+            begin = max(_microseconds(row.taken), after, self._ends.get(lane, 0))
+            self._work[row.item] = _Work(lane, row.taken, begin, done=False, unsent=[])
 
-    def _worked(self, row: SpanRow, taken: float, ended: float) -> Iterator[Event]:
-        self._begin(row)
+    def _worked(self, row: SpanRow, ended: float) -> Iterator[Event]:
         work = self._work[row.item]
-        columns = (
-            "item",
-            "candidate",
-            "state",
-            "reason",
-            "sent",
-            "busy",
-            "rollouts",
-            "tokens",
-            "cost",
-            "gap",
-            "judged",
-        )
+        about = ("item", "candidate", "state", "reason", "gap", "judged")
+        counted = ("sent", "busy", "rollouts", "tokens", "cost")
         name = row.candidate or f"item {row.item}"
-        yield _slice(work.lane, "work", name, taken, ended, _args(row, *columns))
+        end = self._ends[work.lane] = max(_microseconds(ended), work.begin + 1)
+        yield _slice(work.lane, "work", name, work.begin, end, _args(row, *about, *counted))
         yield from work.unsent
         work.done = True
         sent = self._sent.get(row.item)
@@ -242,18 +252,15 @@ class _Trace:
     def _arrow(self, sent: _Sent, work: _Work) -> tuple[Event, Event]:
         """The two ends of an arrow from the work in which an item was sent off to the work on it."""
         self._arrows += 1
-        # Work on which a slice ends is no more part of it: the arrow begins just before.
-        begins = max(_microseconds(sent.work.taken), _microseconds(sent.seconds) - 1)
         same: Event = {"name": "sent", "cat": "item", "id": self._arrows}
         here, there = sent.work.lane, work.lane
-        begin: Event = {"ph": "s", **same, "pid": here.pid, "tid": here.tid, "ts": begins}
-        ends = _microseconds(work.taken)
-        return begin, {"ph": "f", "bp": "e", **same, "pid": there.pid, "tid": there.tid, "ts": ends}
+        begin: Event = {"ph": "s", **same, "pid": here.pid, "tid": here.tid, "ts": sent.time}
+        return begin, {"ph": "f", "bp": "e", **same, "pid": there.pid, "tid": there.tid, "ts": work.begin}
 
     def _cut_off(self) -> Iterator[Event]:
         for row in list(self._spans.values()):
-            if row.taken is not None and row.state == "working":
-                yield from self._worked(row, row.taken, max(row.taken, self._seconds))
+            if row.item in self._work:
+                yield from self._worked(row, self._seconds)
 
     def _candidate(self, row: CandidateRow) -> Iterator[Event]:
         if row.status in (self._status.get(row.id, "proposed"), "proposed"):
@@ -266,11 +273,11 @@ class _Trace:
         change = "" if row.after is None else f": {row.after:g}"
         yield self._instant(2, f"{row.kind}{subject}{change}", row, "before", "after", "reason")
         if row.after is not None:
-            yield self._counter(f"{row.kind}{subject}", row.seconds, row.after)
+            yield from self._counter(f"{row.kind}{subject}", row.seconds, row.after)
 
     def _instant(self, number: int, name: str, row: Row, *columns: str) -> Event:
         """Something that happens at a moment: a commit, a verdict, a decision."""
-        lane = self._lanes.lane(DECISIONS, number, ("commits", "staleness", "limits and workers")[number])
+        lane = self._lanes.lane(DECISIONS, number, (COMMITS, "staleness", "limits and workers")[number])
         if isinstance(row, JudgementRow):
             columns = ("item", "stage", "gap", "policy", "candidate", "parent", "head", "verdict", "reason", "error")
         return {
@@ -288,24 +295,25 @@ class _Trace:
         """A counter at each change of it."""
         last = None
         for time, value in zip(self._rates.times(), values, strict=True):
-            if value != last:
-                yield self._counter(name, time, value)
-                last = value
+            if round(value, DIGITS) != last:
+                last = round(value, DIGITS)
+                yield from self._counter(name, time, value)
 
-    def _counter(self, name: str, seconds: float, value: float) -> Event:
-        lane = self._lanes.lane(DECISIONS, 0)
-        return {
+    def _counter(self, name: str, seconds: float, value: float) -> Iterator[Event]:
+        if not isfinite(value):  # which JSON can't say
+            return
+        lane = self._lanes.lane(DECISIONS, 0, COMMITS)
+        yield {
             "ph": "C",
             "name": shown(name),
             "pid": lane.pid,
             "tid": 0,
             "ts": _microseconds(seconds),
-            "args": {"value": round(value, 4)},
+            "args": {"value": round(value, DIGITS)},
         }
 
 
-def _slice(lane: _Lane, kind: str, name: str, begun: float, ended: float, args: Event) -> Event:
-    begin = _microseconds(begun)
+def _slice(lane: _Lane, kind: str, name: str, begin: int, end: int, args: Event) -> Event:
     return {
         "ph": "X",
         "cat": shown(kind),
@@ -313,7 +321,7 @@ def _slice(lane: _Lane, kind: str, name: str, begun: float, ended: float, args: 
         "pid": lane.pid,
         "tid": lane.tid,
         "ts": begin,
-        "dur": _microseconds(ended) - begin,
+        "dur": end - begin,
         "args": args,
     }
 

@@ -20,8 +20,6 @@ from flowevolve.journal.run_directory import RESULT, read_result
 from flowevolve.llm.client.accounting import Totals
 from flowevolve.llm.client.traffic import TrafficStats
 from flowevolve.llm.scheduling.admission import LoadSummary
-from flowevolve.page.figures.catalog import draw
-from flowevolve.page.report.report import REPORT, write_report
 from flowevolve.runner import result_view as view
 from flowevolve.runner.candidates import (
     FoundCandidate,
@@ -153,6 +151,8 @@ class Result:
             InputError: if there is no such figure, there is nothing to be seen in it, the run left no run directory, or
                 matplotlib is not installed.
         """
+        from flowevolve.page.figures.catalog import draw  # noqa: PLC0415 - slow to load, and few results are drawn
+
         return draw(self._recorded("plot"), figure)
 
     def write_page(self, path: Path | str | None = None) -> Path:
@@ -163,6 +163,8 @@ class Result:
         Raises:
             InputError: if the run left no run directory, or the file can't be written.
         """
+        from flowevolve.page.report.report import REPORT, write_report  # noqa: PLC0415 - as above
+
         directory = self._recorded("write_page")
         return write_report([directory], directory / REPORT if path is None else Path(path))
 

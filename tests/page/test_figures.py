@@ -8,6 +8,7 @@ import sqlite3
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 
 import matplotlib as mpl
@@ -81,7 +82,7 @@ def test_runs_are_compared_in_one_picture(directory: Path, tmp_path: Path, monke
     monkeypatch.setattr(catalog, "ENDINGS", (".svg",))
     shutil.copytree(directory, tmp_path / "$a$ <b>")
     write_figures([directory, tmp_path / "$a$ <b>"], tmp_path)
-    assert {"ended", "$a$ <b>", "ended, held-out", "$a$ <b>, held-out"} <= {*texts(tmp_path / "score.svg")}
+    assert {"ended", "$a$ <b>", "ended, held-out test", "$a$ <b>, held-out test"} <= {*texts(tmp_path / "score.svg")}
 
 
 def colour_of(bars: PolyCollection) -> str:
@@ -96,7 +97,9 @@ def test_the_timeline_has_a_bar_for_each_request(directory: Path, tables: Tables
     colours = role_colours({call.role for call in calls})
     for role, colour in colours.items():
         assert bars[colour] == sum(call.role == role for call in calls)
-    assert lanes.get_legend_handles_labels()[1] == []
+    edges = sorted(edge for call in calls if call.stage == "evaluate" for edge in ((call.begun, 1), (call.ended, -1)))
+    most = max(accumulate(step for _, step in edges))
+    assert f"evaluate ({most})" in [label.get_text() for label in lanes.get_yticklabels()]
     assert (in_flight.get_ylabel(), tokens.get_ylabel()) == ("requests\nin flight", "completion\ntokens/s")
     assert tokens.get_xlabel() == "time (min)"
 

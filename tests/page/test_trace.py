@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve.core.budget import Cost
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemHeld, ItemSent, ItemTaken, RunStarted
+from flowevolve.core.events import EventLog
+from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.page.reading.source import RunSource
 from flowevolve.page.tables.candidates import CandidateRow, CurveRow, JudgementRow
 from flowevolve.page.tables.memory import Tables
@@ -59,19 +65,23 @@ def overlaps(events: list[Event]) -> list[str]:
 
 
 def broken_arrows(events: list[Event]) -> list[str]:
-    """Arrows without both ends, backwards in time, or that begin or end at no slice."""
-    slices = defaultdict(list)
-    for event in events:
+    """Arrows without both ends, backwards in time, or whose ends a reader would not find at the work on an item and on
+    one that was made of it. A reader sorts by time, and takes the last slice that has begun in the lane.
+    """
+    last, ends = dict[tuple[int, int], Event](), defaultdict[int, list[tuple[Event, Event]]](list)
+    found = list[str]()
+    for event in sorted((each for each in events if each["ph"] in "Xsf"), key=lambda each: each["ts"]):
+        lane = (event["pid"], event["tid"])
         if event["ph"] == "X":
-            slices[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
-    found, ends = list[str](), defaultdict[int, list[Event]](list)
-    for event in (each for each in events if each["ph"] in "sf"):
-        ends[event["id"]].append(event)
-        if not any(begin <= event["ts"] <= end for begin, end in slices[event["pid"], event["tid"]]):
+            last[lane] = event
+        elif lane in last and event["ts"] < last[lane]["ts"] + last[lane]["dur"]:
+            ends[event["id"]].append((event, last[lane]))
+        else:
             found.append(f"at no slice: {event}")
     for both in ends.values():
-        if [each["ph"] for each in both] != ["s", "f"] or both[0]["ts"] > both[1]["ts"]:
-            found.append(f"no arrow: {both}")
+        items = [slice_["args"].get("item") for _, slice_ in both]
+        if [event["ph"] for event, _ in both] != ["s", "f"] or parent_and_number(items[-1])[0] != items[0]:
+            found.append(f"no arrow from an item to what was made of it: {both}")
     return found
 
 
@@ -113,17 +123,21 @@ def test_it_keeps_to_the_format(events: list[Event]) -> None:
 
 def test_every_request_and_all_work_is_a_slice(events: list[Event], tables: Tables) -> None:
     named = processes(events)
-    slices = Counter((named[each["pid"]], each["ts"], each["dur"]) for each in events if each["ph"] == "X")
-    expected = Counter(
-        (f"requests of {call.role}", round(call.begun * 1e6), round(call.ended * 1e6) - round(call.begun * 1e6))
-        for call in tables.of(CallRow)
-    )
-    expected += Counter(
-        (span.stage, round(span.taken * 1e6), round(span.done * 1e6) - round(span.taken * 1e6))
-        for span in tables.of(SpanRow)
-        if span.taken is not None and span.done is not None
-    )
-    assert slices == expected
+    slices = {
+        (named[each["pid"]], each["args"].get("id") or each["args"]["item"]): (each["ts"], each["ts"] + each["dur"])
+        for each in events
+        if each["ph"] == "X"
+    }
+    expected: dict[tuple[str, object], tuple[float, float]] = {
+        (f"requests of {call.role}", call.id): (call.begun * 1e6, call.ended * 1e6) for call in tables.of(CallRow)
+    }
+    for span in tables.of(SpanRow):
+        if span.taken is not None and span.done is not None:
+            expected[span.stage, span.item] = (span.taken * 1e6, span.done * 1e6)
+    assert slices.keys() == expected.keys()
+    assert sum(each["ph"] == "X" for each in events) == len(expected)
+    for name, stretch in slices.items():
+        assert stretch == pytest.approx(expected[name], abs=50)
 
 
 def test_arrows_lead_from_the_proposal_to_the_commit(events: list[Event], tables: Tables, result: Result) -> None:
@@ -135,6 +149,54 @@ def test_arrows_lead_from_the_proposal_to_the_commit(events: list[Event], tables
             arrows[event["id"]].append(named[event["pid"]])
     assert Counter(map(tuple, arrows.values())) == Counter((span.source, span.stage) for span in sent)
     assert {("propose", "screen"), ("screen", "evaluate"), ("evaluate", "update")} <= {*map(tuple, arrows.values())}
+
+
+def test_what_is_sent_off_at_once_has_its_arrow(tmp_path: Path) -> None:
+    """Work that begins, sends something off in the same moment, and goes on for longer than what it sent."""
+    item, made = ItemId("0"), ItemId("0.0")
+    events = traced(
+        tmp_path,
+        (1.0, ItemTaken(item, "select", 0, None)),
+        (1.0, ItemSent(made, "select", "propose", "x", 0, (), 0)),
+        (1.0, ItemTaken(made, "propose", 0, None)),
+        (2.0, ItemDone(made, "propose", "consumed", "", 1.0, Cost())),
+        (3.0, ItemDone(item, "select", "consumed", "", 2.0, Cost())),
+    )
+    assert [each["ph"] for each in events if each["ph"] in "Xsf"] == ["X", "X", "s", "f"]
+
+
+def test_work_that_was_begun_anew_after_a_resume_begins_there(tmp_path: Path) -> None:
+    item, held = ItemId("0"), ItemId("1")
+    events = traced(
+        tmp_path,
+        (1.0, ItemTaken(item, "select", 0, None)),
+        (1.0, ItemTaken(held, "select", 0, None)),
+        (1.5, ItemHeld(held, "select")),
+        (2.0, ItemTaken(held, "select", 0, None)),
+        (5.0, ItemTaken(item, "select", 0, None)),
+        (6.0, ItemDone(item, "select", "consumed", "", 1.0, Cost())),
+        (7.0, ItemDone(held, "select", "consumed", "", 5.0, Cost())),
+    )
+    begun = {each["args"]["item"]: each["ts"] for each in events if each["ph"] == "X"}
+    assert begun == {"0": 5_000_000, "1": 2_000_000}
+
+
+def traced(folder: Path, *bodies: tuple[float, EventBody]) -> list[Event]:
+    """The trace of a run in which these things happened, at these seconds."""
+    directory = RunDirectory(folder / "run", {"budget": {"seconds": 1}, "llm": {"backend": "sim"}})
+    now = 0.0
+    log = EventLog(lambda: now)
+    log.subscribe(directory.event)
+    log.start()
+    log.emit(RunStarted("gepa", ("select", "propose"), "house_style"))
+    for flow in range(2):
+        log.emit(FlowOpened(flow, "select", 0, None, flow, phase=False))
+    for now, body in bodies:  # noqa: B007 - the log's clock
+        log.emit(body)
+    directory.close()
+    events = read(write_trace(folder / "run"))
+    assert faults(events) == []
+    return events
 
 
 def test_commits_and_verdicts_are_instants(events: list[Event], tables: Tables) -> None:

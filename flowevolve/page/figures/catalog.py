@@ -27,7 +27,6 @@ FIGURES: Mapping[str, str] = {
     "staleness": "staleness:draw_staleness",
 }
 """The function that draws each figure, by its module in this folder."""
-FOLDER = "figures"
 ENDINGS = (".svg", ".pdf", ".png")
 
 

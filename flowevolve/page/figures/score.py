@@ -16,7 +16,7 @@ from flowevolve.page.tables.candidates import CurveRow
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.run import RunRow
 
-_POINTS = {"held_out": ("s", "held-out"), "fresh": ("D", "fresh examples")}
+_POINTS = {"held_out": ("s", "held-out test"), "fresh": ("D", "fresh examples")}
 """The mark of each series that has single points, and what it is called."""
 
 
@@ -56,7 +56,7 @@ def _draw(runs: Mapping[str, Tables], across: _Across) -> Drawing:
             _line(axes, rows, lambda row: across.of(row) / size, (colour, dashes), label)
             for series, (marker, said) in _POINTS.items():
                 points = [row for row in rows if row.series == series]
-                own = f"{said} test" if len(runs) == 1 else f"{shown(name)}, {said}"
+                own = said if len(runs) == 1 else f"{shown(name)}, {said}"
                 _points(axes, points, lambda row: across.of(row) / size, (colour, marker), own)
         axes.set_xlabel(across.label.format(unit))
         axes.set_ylabel(_scale(runs))

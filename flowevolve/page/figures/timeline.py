@@ -72,7 +72,7 @@ def draw_timeline(runs: Mapping[str, Tables]) -> Drawing:
         rates.take(call)
     unit, size = time_unit(end)
     heights = [_height(stage) for stage in stages.values()]
-    lanes_height = max(0.7, min(3.2, 0.16 * sum(heights)))
+    lanes_height = max(0.9, min(3.2, 0.16 * sum(heights)))
     with in_style():
         figure = drawing(PAGE, lanes_height + 2.0)
         colours = role_colours(rates.in_flight)
@@ -92,7 +92,7 @@ def _stages(tables: Tables, calls: Sequence[CallRow], seconds: float) -> dict[st
     """What is drawn of each stage, in the order of the graph: requests, or work where there are none."""
     stages: dict[str, _Stage] = defaultdict(_Stage)
     slots: dict[str, Slots] = defaultdict(Slots)
-    for call in calls:
+    for call in sorted(calls, key=lambda call: call.begun):  # so that no lane is used in vain
         kind = FAILED if call.outcome == "failed" else call.role
         stages[call.stage].add(kind, slots[call.stage].take(call.begun, call.ended), call.begun, call.ended)
     asking = set(stages)
@@ -148,8 +148,8 @@ def _draw_in_flight(
         below = above
     if looks:
         times = [look.seconds / size for look in looks]
-        axes.plot(times, [look.running for look in looks], color=DARK, lw=0.7, label="the server's running")
-        axes.plot(times, [look.waiting for look in looks], color=DARK, lw=0.7, ls=":", label="and waiting requests")
+        axes.plot(times, [look.running for look in looks], color=DARK, lw=0.7, label="running in the server")
+        axes.plot(times, [look.waiting for look in looks], color=DARK, lw=0.7, ls=":", label="waiting in the server")
         axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.95), ncols=2)
     axes.set_ylabel("requests\nin flight")
     whole_numbers(axes)
