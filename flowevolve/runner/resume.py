@@ -50,6 +50,8 @@ MAY_CHANGE = (
     "journal",
     "llm",
     "racing",
+    "sandbox.address",
+    "sandbox.on",
     "scheduler",
     "sim.faults",
     "sim.profile",
