@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's name for: let 127.0.0.1 stay 127.0.0.1
 
 from ray._private.node import Node
 from ray.cluster_utils import Cluster
@@ -29,6 +25,8 @@ def cluster(nodes: int) -> Iterator[Cluster]:
 
 
 def add_node(made: Cluster, environment: Mapping[str, str] | None = None) -> Node:
+    """Add a node with one slot. Blocks, and may do so in a thread."""
+    made._shutdown_at_exit = False  # of this node, by a signal handler of its own, for which a thread can't ask
     return made.add_node(resources={RESOURCE: 1}, env_vars=dict(environment or {}), **_ALIKE)
 
 

@@ -11,14 +11,16 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from importlib.metadata import version
 
 import anyio
+import anyio.to_thread
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from flowevolve import __version__
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
@@ -29,10 +31,10 @@ from flowevolve.sandbox.nodes.work import NodeWork
 
 RESOURCE = "flowevolve"
 """What nodes offer to Ray: as many of it as they run programs at a time."""
+CONNECT_SECONDS = 60.0
 OPEN_SECONDS = 120.0
 """The time for the actor of a node to start, and to say whether programs can be run there."""
 CLOSE_SECONDS = 10.0
-_LISTENING_SECONDS = 10.0
 _MOST_CALLS = 10_000
 """Calls of one actor at a time; what bounds programs is its slots."""
 
@@ -49,8 +51,8 @@ class NodeActor:
         try:
             await self._evaluators.__aenter__()
         except FlowevolveError as error:
-            return json.dumps({"version": __version__, "refused": str(error)})
-        return json.dumps({"version": __version__, "refused": None})
+            return json.dumps({"version": version("flowevolve"), "refused": str(error)})
+        return json.dumps({"version": version("flowevolve"), "refused": None})
 
     async def run(self, message: bytes) -> bytes:
         return await self._work.run(message)
@@ -109,7 +111,7 @@ class RayCluster:
         """Raises: InputError if there is no such cluster, or no node of it offers slots, at the first call."""
         first, self._connected = not self._connected, True
         if first and self._connects:
-            await in_thread(_connect, self._settings.address)
+            await _connect(self._settings.address)
         try:
             rows = await in_thread(ray.nodes)
         except RayError as error:
@@ -138,8 +140,10 @@ class RayCluster:
             )
             raise NodeLostError(f"{called}: {why}") from error
         refused = said["refused"]
-        if said["version"] != __version__:
-            refused = f"it has flowevolve {said['version']}, and this is {__version__}; install the same on all nodes"
+        if said["version"] != version("flowevolve"):
+            refused = (
+                f"it has flowevolve {said['version']}, and this is {version('flowevolve')}; install the same there"
+            )
         if refused is not None:
             ray.kill(actor)
             raise NodeRefusedError(f"{called}: {refused}")
@@ -155,19 +159,25 @@ class RayCluster:
             await in_thread(ray.shutdown)
 
 
-def _connect(address: str) -> None:
+async def _connect(address: str) -> None:
+    connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    named = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     try:
-        if named != "auto":  # where nothing listens, Ray would wait for ever
-            host, _, port = named.rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_LISTENING_SECONDS).close()
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
+        with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
+            await anyio.to_thread.run_sync(_check_listening, address)
+            await anyio.to_thread.run_sync(connect, abandon_on_cancel=True)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             f"sandbox.address: there is no Ray cluster at {address!r} that this machine belongs to "
-            f"({_first_line(error)}); join it with ray start --address=HOST:PORT"
+            f"({_first_line(error) or 'it does not answer'}); join it with ray start --address=HOST:PORT"
         ) from error
+
+
+def _check_listening(address: str) -> None:
+    named = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    if named != "auto":
+        host, _, port = named.rpartition(":")
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS / 2).close()
 
 
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:

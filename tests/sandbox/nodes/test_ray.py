@@ -41,6 +41,12 @@ def ray_cluster() -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture
+def other_cluster() -> Iterator[Cluster]:
+    with cluster(nodes=1) as made:
+        yield made
+
+
 def on(made: Cluster, settings: SandboxSettings = SETTINGS) -> SandboxSettings:
     return settings.model_copy(update={"on": "ray", "address": made.address})
 
@@ -83,7 +89,7 @@ async def test_what_a_killed_node_had_runs_elsewhere_and_a_new_node_is_used(ray_
         sandbox = Sandbox(SETTINGS, evaluators)
 
         async def one(number: int) -> None:
-            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=number)).result)
+            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=[number])).result)
 
         async with anyio.create_task_group() as tasks:
             for number in range(5):
@@ -93,7 +99,7 @@ async def test_what_a_killed_node_had_runs_elsewhere_and_a_new_node_is_used(ray_
             await anyio.to_thread.run_sync(kill_node, ray_cluster, node)
             await until(lambda: evaluators.capacity == 1)
             await anyio.to_thread.run_sync(add_node, ray_cluster)
-        assert sorted(map(str, results)) == [str(number) for number in range(5)]
+        assert sorted(map(str, results)) == [f"[{number}]" for number in range(5)]
         await until(lambda: evaluators.capacity == 2)
         assert evaluators.counts.lost_nodes == 1
         assert evaluators.counts.leased_again >= 1
@@ -106,14 +112,14 @@ async def test_a_killed_actor_is_replaced(ray_cluster: Cluster) -> None:
         sandbox = Sandbox(SETTINGS, evaluators)
 
         async def one(number: int) -> None:
-            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=number)).result)
+            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=[number])).result)
 
         async with anyio.create_task_group() as tasks:
             for number in range(4):
                 tasks.start_soon(one, number)
             await begun(name, 2)
             os.kill(pids("ray::NodeActor")[0], signal.SIGKILL)
-        assert sorted(map(str, results)) == [str(number) for number in range(4)]
+        assert sorted(map(str, results)) == [f"[{number}]" for number in range(4)]
         assert evaluators.counts.lost_nodes == 1
         await until(lambda: evaluators.capacity == 2)
     await until(lambda: processes_of(name) == [])
@@ -207,7 +213,9 @@ def _kept(folder: Path) -> list[str]:
     return []
 
 
-async def test_a_run_whose_engine_was_killed_goes_on_with_another_cluster(ray_cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_run_whose_engine_was_killed_goes_on_with_another_cluster(
+    ray_cluster: Cluster, other_cluster: Cluster, tmp_path: Path
+) -> None:
     (tmp_path / "config.toml").write_text(CONFIG)
     (tmp_path / "seed.py").write_text(SEED)
     (tmp_path / "scoring.py").write_text("def score(result, arguments):\n    return float(result)\n")
@@ -220,9 +228,8 @@ async def test_a_run_whose_engine_was_killed_goes_on_with_another_cluster(ray_cl
         first.wait()
     before = _kept(tmp_path)
     await until(lambda: pids("ray::NodeActor") == [])  # which end with the engine
-    with cluster(nodes=1) as other:
-        second = _flowevolve(tmp_path, other.address, "resume", "run")
-        await until(lambda: second.poll() is not None)
+    second = _flowevolve(tmp_path, other_cluster.address, "resume", "run")
+    await until(lambda: second.poll() is not None)
     assert second.returncode == 0, (tmp_path / "output").read_text()
     after = _kept(tmp_path)
     assert after[: len(before)] == before
