@@ -122,6 +122,17 @@ def test_what_a_silent_node_says_at_last_is_dropped_and_counted() -> None:
     clock.run(go, clock="virtual")
 
 
+def test_an_answer_to_an_earlier_epoch_does_not_end_a_later_one() -> None:
+    async def go() -> None:
+        scene = Scene(2, ["delay", "lose_after"])
+        async with scene.evaluators as evaluators:
+            assert (await scene.run(80.0)).result == 80.0
+        assert scene.ran == [80.0] * 3  # what the first said at last came in while the third was running
+        assert evaluators.counts == Counts(lost_nodes=2, leased_again=2, dropped_answers=1)
+
+    clock.run(go, clock="virtual")
+
+
 def test_answers_that_come_again_are_dropped_and_counted() -> None:
     async def go() -> None:
         scene = Scene(1, ["repeat", "repeat"])
