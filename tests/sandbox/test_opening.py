@@ -24,10 +24,10 @@ def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatc
 
 def test_a_cluster_needs_real_time() -> None:
     table: dict[str, object] = {"clock": "virtual", "sandbox": {"on": "ray"}, "budget": {"evaluations": 1}}
-    with pytest.raises(InputError, match="clock 'virtual' needs sandbox.on 'here'"):
+    with pytest.raises(InputError, match=r"clock 'virtual' needs sandbox.on 'here'"):
         parse_config(table, "test")
 
 
 def test_harnesses_run_here() -> None:
-    with pytest.raises(InputError, match="sandbox.on: 'ray' is for programs"):
+    with pytest.raises(InputError, match=r"sandbox.on: 'ray' is for programs"):
         SandboxEvaluator(ON_RAY)
