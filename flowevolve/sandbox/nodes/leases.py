@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 300.0
 """How long jobs wait where there is no node."""
 MOST_LOSSES = 5
 """After so many lost nodes, the program that each of them had is taken for what ended them."""
-BATCH_SECONDS = 0.1
+BATCH_SECONDS = 0.3
 """How long a batch should take: of short programs, several go to a node at once."""
 MOST_IN_BATCH = 64
 AHEAD = 1
