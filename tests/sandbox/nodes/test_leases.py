@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, get_args
@@ -12,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.logger import CASE, ITEM, RUN, STAGE
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import Job
@@ -300,5 +302,19 @@ def test_a_node_that_can_not_run_programs_is_refused_by_name() -> None:
         with pytest.raises(InputError, match=r"node 1: bubblewrap .* node 2: bubblewrap"):
             async with Scene(2, refuses=["1", "2"]).evaluators:
                 pass
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_job_says_which_work_it_is_for() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        async with scene.evaluators:
+            for variable, value in ((RUN, "runs/a"), (ITEM, "17.0"), (STAGE, "evaluate"), (CASE, "one")):
+                variable.set(value)
+            await scene.run(1.0)
+            await scene.run(1.0)
+        keys = [json.loads(message)["jobs"][0]["key"] for message in scene.cluster.nodes["1"].sent]
+        assert keys == [["runs/a", "17.0", "evaluate", "one", number, 1] for number in (1, 2)]
 
     clock.run(go, clock="virtual")
