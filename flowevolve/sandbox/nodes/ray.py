@@ -26,6 +26,7 @@ from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.folders import fingerprint
 from flowevolve.sandbox.nodes.messages import for_node
 from flowevolve.sandbox.nodes.work import NodeWork
 
@@ -43,16 +44,19 @@ class NodeActor:
     """What Ray runs on a node. All that it takes and returns is plain: bytes, texts and numbers."""
 
     def __init__(self, settings: str, slots: int) -> None:
-        self._evaluators = LocalEvaluators(for_node(settings, slots))
+        self._settings = for_node(settings, slots)
+        self._evaluators = LocalEvaluators(self._settings)
         self._work = NodeWork(self._evaluators)
 
     async def begin(self) -> str:
-        """The version of flowevolve there, and what keeps programs from being run, if anything does; as JSON."""
+        """What keeps programs from being run, if anything does, the version, and a fingerprint of folders, as JSON."""
+        refused, found = None, None
         try:
             await self._evaluators.__aenter__()
-        except FlowevolveError as error:
-            return json.dumps({"version": version("flowevolve"), "refused": str(error)})
-        return json.dumps({"version": version("flowevolve"), "refused": None})
+            found = await in_thread(fingerprint, self._settings.readable)
+        except (FlowevolveError, OSError) as error:
+            refused = str(error)
+        return json.dumps({"refused": refused, "version": version("flowevolve"), "folders": found})
 
     async def run(self, message: bytes) -> bytes:
         return await self._work.run(message)
@@ -106,12 +110,16 @@ class RayCluster:
         self._rows: Mapping[str, Mapping[str, object]] = {}
         """What Ray says of each node, by its id."""
         self._nodes: list[RayNode] = []
+        self._folders = ""
+        """The fingerprint of what programs may read here."""
 
     async def names(self) -> Sequence[str]:
         """Raises: InputError if there is no such cluster, or no node of it offers slots, at the first call."""
         first, self._connected = not self._connected, True
         if first and self._connects:
             await _connect(self._settings.address)
+        if first:
+            self._folders = await in_thread(fingerprint, self._settings.readable)
         try:
             rows = await in_thread(ray.nodes)
         except RayError as error:
@@ -144,6 +152,9 @@ class RayCluster:
             refused = (
                 f"it has flowevolve {said['version']}, and this is {version('flowevolve')}; install the same there"
             )
+        elif refused is None and said["folders"] != self._folders:
+            names = ", ".join(map(str, self._settings.readable))
+            refused = f"what programs may read ({names}) is not the same there as here; copy it, or share it"
         if refused is not None:
             ray.kill(actor)
             raise NodeRefusedError(f"{called}: {refused}")

@@ -138,6 +138,17 @@ async def test_a_node_without_bubblewrap_is_refused_by_name(ray_cluster: Cluster
         await anyio.to_thread.run_sync(kill_node, ray_cluster, node)
 
 
+async def test_nodes_whose_folders_are_others_are_refused(
+    ray_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chmod(tmp_path, 0o755)  # noqa: PTH101 - programs run as another user
+    monkeypatch.setattr("flowevolve.sandbox.nodes.ray.fingerprint", lambda folders: "of other files")
+    settings = on(ray_cluster, SETTINGS.model_copy(update={"readable": (tmp_path,)}))
+    with pytest.raises(InputError, match=rf"what programs may read \({tmp_path}\) is not the same there"):
+        async with open_evaluators(settings):
+            pass
+
+
 async def test_hostile_programs_leave_nothing_on_a_node(ray_cluster: Cluster) -> None:
     wanted = {"fork bomb", "daemon", "setsid in the shell", "kills everybody", "kills its supervisor", "zombies"}
     programs = [each for each in PROGRAMS if each.name in wanted]
