@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more tha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox browser demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-vllm check docs \
+.PHONY: help setup sandbox browser demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-ray test-vllm check docs \
 	format bench bench-page clean
 
 help: ## list these commands
@@ -43,7 +43,7 @@ test: setup sandbox browser ## run the tests, each in its short form (about eigh
 test-long: setup sandbox browser ## the same in their long forms: many examples, every place to interrupt a run, stress
 	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not real_vllm'
 
-test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
+test-integrations: test-dspy test-ray test-vllm ## run the tests that need heavy environments of their own
 
 test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-dspy, 350 MB)
 	.venv-dspy/bin/python -m pytest tests/compat/dspy
@@ -52,6 +52,14 @@ test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-ds
 	$(PYTHON) -m venv .venv-dspy
 	.venv-dspy/bin/python -m pip install --quiet --constraint constraints.txt --constraint tools/dspy.txt \
 		--editable '.[dspy]' hypothesis pytest pytest-asyncio
+	@touch $@
+
+test-ray: sandbox .venv-ray/.installed ## run the tests on a real Ray cluster on this machine (makes .venv-ray, 440 MB)
+	.venv-ray/bin/python -m pytest tests/sandbox/nodes/test_ray.py
+
+.venv-ray/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[ray]' hypothesis pytest pytest-asyncio
 	@touch $@
 
 test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-135m/model.safetensors ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB; downloads SmolLM2, 93 MB)

@@ -19,7 +19,7 @@ class InputError(FlowevolveError):
 
 
 class BackendUnreachableError(FlowevolveError):
-    """No answer from an LLM backend within the configured patience."""
+    """No answer from an LLM backend within the configured patience, or no node left to run programs on."""
 
     exit_code = 3
 

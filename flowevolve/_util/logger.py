@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 RUN = ContextVar[str]("structlog_run")
 """The directory of the run that is under way or, if it has none, the name of its algorithm."""
 STAGE, ITEM = ContextVar[str]("structlog_stage"), ContextVar[str]("structlog_item")
-"""The stage and the item that are worked on.
+CASE = ContextVar[str]("structlog_case")
+"""The stage and the item that are worked on, and the case of a problem that a program is run on.
 
 ``structlog.contextvars.merge_contextvars`` adds every variable with a name of this form to a record. Its own function
 for binding them would have to load structlog for every run, and take five times as long for every item.

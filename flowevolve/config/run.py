@@ -218,6 +218,8 @@ class Config(Settings):
     def _checks(self) -> Config:
         if self.clock == "virtual" and self.llm.backend in REAL_BACKENDS:
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
+        if self.clock == "virtual" and self.sandbox.on != "here":
+            raise ValueError(f"clock 'virtual' needs sandbox.on 'here': {self.sandbox.on} answers in real time")
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
             raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:

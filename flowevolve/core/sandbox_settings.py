@@ -19,6 +19,10 @@ MOST_PROCESSES = 2**22
 class SandboxSettings(Settings):
     """How programs are isolated, and their limits where a run does not set its own."""
 
+    on: Literal["here", "ray"] = "here"
+    """Where programs run: on this machine, or on the nodes of a Ray cluster."""
+    address: str = "auto"
+    """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to."""
     isolation: Literal["bubblewrap", "limits"] = "bubblewrap"
     """``limits``: resource limits only; a program can then read everything that you can read."""
     timeout: float = Field(default=10.0, gt=0, le=86400)

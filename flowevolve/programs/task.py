@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import CASE
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
@@ -16,6 +17,8 @@ from flowevolve.programs.evaluator import EvaluatorProblem, without_evaluator
 from flowevolve.programs.problem import Case, Problem, Verdict
 from flowevolve.programs.trust import Trial, trust_by_settings
 from flowevolve.sandbox import Sandbox, SandboxPair, SandboxSettings
+from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.opening import open_evaluators
 
 
 class ProgramTask:
@@ -45,6 +48,7 @@ class ProgramTask:
         self.data = Dataset(train=rows, val=rows)
         self.trust = trust_by_settings(problem, self.settings)
         """Whether programs could forge their scores; None: not known before `find_trust`, and until then they could."""
+        self._evaluators: Evaluators | None = None
         self._sandbox: Sandbox | None = None
         self._apart: Sandbox | None = None
         """The sandbox of programs that are held apart from their evaluator."""
@@ -53,23 +57,23 @@ class ProgramTask:
         """Start the sandbox.
 
         Raises:
-            InputError: if the sandbox does not work on this machine.
+            InputError: if the sandbox does not work on this machine, or on no node of the cluster.
             EngineError: if another run uses the task already.
         """
         if self._sandbox is not None:
             raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
-        self._sandbox = await Sandbox(self.settings).__aenter__()
+        evaluators = await open_evaluators(self.settings).__aenter__()
+        self._evaluators, self._sandbox = evaluators, Sandbox(self.settings, evaluators)
         if isinstance(self.problem, EvaluatorProblem) and (self.trust is None or self.trust.kind == "isolated"):
-            self._apart = Sandbox(without_evaluator(self.settings, self.problem))
+            self._apart = Sandbox(without_evaluator(self.settings, self.problem), evaluators)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sandboxes, self._sandbox, self._apart = (self._sandbox, self._apart), None, None
-        for sandbox in sandboxes:
-            if sandbox is not None:
-                await sandbox.__aexit__(kind, error, trace)
+        evaluators, self._evaluators, self._sandbox, self._apart = self._evaluators, None, None, None
+        if evaluators is not None:
+            await evaluators.__aexit__(kind, error, trace)
 
     def seed(self) -> Artifact:
         return self.problem.seed()
@@ -95,7 +99,11 @@ class ProgramTask:
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run and score the program on one case; ``llm`` is not used."""
-        verdict = await self._judge(artifact, self._cases[example.id])
+        of_case = CASE.set(example.id)
+        try:
+            verdict = await self._judge(artifact, self._cases[example.id])
+        finally:
+            CASE.reset(of_case)
         score = Score(
             verdict.value, verdict.feedback, passed=False, failure=verdict.failure, metrics=dict(verdict.metrics)
         )

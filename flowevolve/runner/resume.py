@@ -58,6 +58,8 @@ MAY_CHANGE = (
     "journal",
     "llm",
     "racing",
+    "sandbox.address",
+    "sandbox.on",
     "scheduler",
     "sim.faults",
     "sim.profile",

@@ -1,25 +1,21 @@
-"""The sandbox as stages use it: it runs programs and returns their outcomes, as many at a time as there are cores."""
+"""The sandbox as stages use it: it runs programs and returns their outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import anyio
-
-from flowevolve._util import clock, work_folders
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
 from flowevolve.sandbox import isolation
-from flowevolve.sandbox.cores import CORES
+from flowevolve.sandbox.evaluators import Evaluators, Job
 from flowevolve.sandbox.inside.wire import Request
-from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
-from flowevolve.sandbox.worker import Worker
+from flowevolve.sandbox.opening import open_evaluators
+from flowevolve.sandbox.outcome import MEGABYTE, Outcome
 
 SAMPLE_SECONDS = 0.02
 """The time between two samples of a program's memory."""
@@ -28,34 +24,34 @@ SAMPLE_SECONDS = 0.02
 class Sandbox:
     """Runs untrusted programs. A context manager; programs that still run when the block ends are killed.
 
+    ``evaluators`` are where they run, if that is shared with other sandboxes; whoever made it opens and closes it.
+
     Raises:
         InputError: if a folder that programs may read can't be read.
     """
 
-    def __init__(self, settings: SandboxSettings | None = None) -> None:
+    def __init__(self, settings: SandboxSettings | None = None, evaluators: Evaluators | None = None) -> None:
         self.settings = settings or SandboxSettings()
         self._readable = isolation.readable(self.settings)
-        self._idle: list[Worker] = []
-        self._slots = anyio.Semaphore(self.settings.concurrency)
-        self._threads = anyio.CapacityLimiter(2 * self.settings.concurrency + 1)
+        self._own = evaluators is None
+        self._evaluators = open_evaluators(self.settings) if evaluators is None else evaluators
 
     async def __aenter__(self) -> Self:
-        """Start the first worker, so that a sandbox that can't work fails here.
+        """Begin, so that a sandbox that can't work fails here.
 
         Raises:
-            InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more
-                than files in it.
+            InputError: if bubblewrap is missing or does not work, or a folder that programs may read has more than
+                files in it.
         """
-        isolation.check_machine()
-        await clock.in_thread(self._prepare, limiter=self._threads)
-        self._idle.append(await self._start())
+        if self._own:
+            await self._evaluators.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while self._idle:
-            await self._close(self._idle.pop())
+        if self._own:
+            await self._evaluators.__aexit__(kind, error, trace)
 
     def readable_at(self, folder: Path) -> str:
         """The path at which programs find a folder of ``settings.readable``."""
@@ -86,7 +82,9 @@ class Sandbox:
         these and the standard library, and an import of anything else fails. Cancelling kills the program and
         everything it started.
         """
-        return await self._run(self.request(source, call, arguments, command, name, timeout, memory_mb, packages))
+        request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
+        (outcome,) = await self.run_job(Job(self.settings, request))
+        return outcome
 
     async def run_pinned(
         self,
@@ -104,15 +102,15 @@ class Sandbox:
     ) -> list[Outcome]:
         """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
 
-        That holds for pinned runs in all processes of this user; this one waits until a core is free.
+        That holds for pinned runs in all processes of this user on that machine; this one waits until a core is free.
         """
         request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
-        outcomes: list[Outcome] = []
-        async with CORES.one() as core:
-            pinned = replace(request, core=core, sample_seconds=sample_seconds)
-            while len(outcomes) < runs and all(outcome.status == "ok" for outcome in outcomes):
-                outcomes.append(await self._run(pinned))
-        return outcomes
+        sampled = replace(request, sample_seconds=sample_seconds)
+        return await self.run_job(Job(self.settings, sampled, runs, pinned=True))
+
+    async def run_job(self, job: Job) -> list[Outcome]:
+        """Run what was made of a `request`; the outcome of each of its runs."""
+        return await self._evaluators.run(job)
 
     def request(
         self,
@@ -151,46 +149,3 @@ class Sandbox:
             folder=None,
             packages=None if packages is None else list(packages),
         )
-
-    async def _run(self, request: Request) -> Outcome:
-        async with self._slots:
-            outcome = await self._run_in(self._idle.pop() if self._idle else await self._start(), request)
-            if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
-                outcome = await self._run_in(await self._start(), request)
-        return no_report(request, None) if outcome is None else outcome
-
-    async def _run_in(self, worker: Worker, request: Request) -> Outcome | None:
-        try:
-            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self._threads)
-        finally:
-            await self._take_back(worker)
-
-    @asynccontextmanager
-    async def lent(self) -> AsyncGenerator[Worker]:
-        """A worker for programs that run together with others, for as long as the block lasts."""
-        async with self._slots:
-            worker = self._idle.pop() if self._idle else await self._start()
-            try:
-                yield worker
-            finally:
-                await self._take_back(worker)
-
-    async def _take_back(self, worker: Worker) -> None:
-        if worker.usable:
-            self._idle.append(worker)
-        else:
-            await self._close(worker)
-
-    def _prepare(self) -> None:
-        work_folders.sweep()
-        if self.settings.isolation == "bubblewrap":
-            isolation.check_contents(self._readable)
-
-    async def _start(self) -> Worker:
-        with anyio.CancelScope(shield=True):  # else a started worker would be lost
-            worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
-        return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
-
-    async def _close(self, worker: Worker) -> None:
-        with anyio.CancelScope(shield=True):
-            await clock.in_thread(worker.close, limiter=self._threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import anyio.lowlevel
@@ -14,6 +15,9 @@ from flowevolve.core.model import Message
 from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
 from flowevolve.sandbox import SandboxSettings
+from flowevolve.sandbox.local import LocalEvaluators
+from flowevolve.sandbox.nodes.leases import LeasedEvaluators
+from tests.support.memory_cluster import MemoryCluster
 from tests.support.problems import Nearest
 
 pytestmark = pytest.mark.anyio
@@ -129,3 +133,17 @@ async def test_a_problem_needs_cases_of_different_names() -> None:
     twice.cases = [Case("a"), Case("a")]
     with pytest.raises(InputError, match="each with an id of its own"):
         ProgramTask(twice)
+
+
+async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS), size=1, faults=["repeat", "lose_after"])
+    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings: LeasedEvaluators(cluster))
+    there = await rollouts(Nearest(cases=2))
+    monkeypatch.undo()
+    here = await rollouts(Nearest(cases=2))
+    assert [each.score.value for each in there] == [each.score.value for each in here]
+    sent = [message for node in cluster.nodes.values() for message in node.sent]
+    keys = [json.loads(message)["jobs"][0]["key"] for message in sent]
+    assert [(case, epoch) for _, _, _, case, _, epoch in keys] == [("case0", 1), ("case1", 1), ("case1", 2)]

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.meta_harness import driver
@@ -50,9 +51,17 @@ class Evaluator(Protocol):
 
 
 class SandboxEvaluator:
-    """Programs in `flowevolve.sandbox`: an interpreter per evaluation, as many programs at a time as settings say."""
+    """Programs in `flowevolve.sandbox`: an interpreter per evaluation, as many programs at a time as settings say.
+
+    Raises:
+        InputError: if the settings ask for another place than this machine.
+    """
 
     def __init__(self, settings: SandboxSettings) -> None:
+        if settings.on != "here":
+            raise InputError(
+                f"sandbox.on: {settings.on!r} is for programs; harnesses run on this machine: leave it out"
+            )
         self._settings = settings.model_copy(update={"concurrency": 1})
         self._slots = anyio.Semaphore(settings.concurrency)
 

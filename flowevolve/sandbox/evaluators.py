@@ -1,0 +1,66 @@
+"""Where programs run, as a protocol: on this machine, or on many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sandbox.inside.wire import Request
+from flowevolve.sandbox.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A program in a sandbox of its own, beside the one of the evaluator that asks it."""
+
+    settings: SandboxSettings
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What takes up one slot at a time: a program that is run, once or several times."""
+
+    settings: SandboxSettings
+    request: Request
+    runs: int = 1
+    """How often it is run, until it fails; more than once only if it is pinned."""
+    pinned: bool = False
+    """Whether it has a core that no other pinned job of that machine uses meanwhile."""
+    served: Served | None = None
+    """The program of an evaluator; then ``request`` is the evaluator's, and is run once."""
+
+
+class Evaluators(Protocol):
+    """Runs jobs, as many at a time as there are slots. A context manager; what still runs when it ends is killed."""
+
+    @property
+    def capacity(self) -> int:
+        """The slots that there are now, those in use too."""
+        ...
+
+    async def run(self, job: Job) -> list[Outcome]:
+        """Wait for a slot, run the job there, and return the outcome of each run, the failed one last if one failed.
+
+        Each outcome is returned once, however often a machine had to be found for it. When a cancellation takes
+        effect, the program and all it started have been killed.
+
+        Raises:
+            InputError: if programs can't be started.
+            BackendUnreachableError: if there has been no machine for it for long.
+        """
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Begin, so that what can't work fails here.
+
+        Raises:
+            InputError: if programs can't be run there.
+        """
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

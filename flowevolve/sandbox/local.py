@@ -1,0 +1,145 @@
+"""Programs on this machine: warm workers, as many at a time as settings say, in threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from flowevolve._util import clock, work_folders
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sandbox import isolation
+from flowevolve.sandbox.both import Both
+from flowevolve.sandbox.cores import CORES
+from flowevolve.sandbox.evaluators import Job, Served
+from flowevolve.sandbox.inside.wire import Request
+from flowevolve.sandbox.outcome import Outcome, no_report
+from flowevolve.sandbox.worker import Worker
+
+
+class LocalEvaluators:
+    """The `flowevolve.sandbox.evaluators.Evaluators` of this machine. Jobs with other settings have their own slots."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._main = _Workers(settings)
+        self._others: dict[SandboxSettings, _Workers] = {}
+
+    @property
+    def capacity(self) -> int:
+        return self._main.settings.concurrency
+
+    async def __aenter__(self) -> Self:
+        """Start the first worker, so that a sandbox that can't work fails here.
+
+        Raises:
+            InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more
+                than files in it.
+        """
+        await self._main.prepare()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for workers in (self._main, *self._others.values()):
+            await workers.close()
+
+    async def run(self, job: Job) -> list[Outcome]:
+        workers = self._of(job.settings)
+        if job.served is not None:
+            return [await workers.run_with(self._of(job.served.settings), job.request, job.served)]
+        if not job.pinned:
+            return [await workers.run(job.request)]
+        outcomes: list[Outcome] = []
+        async with CORES.one() as core:
+            pinned = replace(job.request, core=core)
+            while len(outcomes) < job.runs and all(outcome.status == "ok" for outcome in outcomes):
+                outcomes.append(await workers.run(pinned))
+        return outcomes
+
+    def _of(self, settings: SandboxSettings) -> _Workers:
+        if settings is self._main.settings or settings == self._main.settings:
+            return self._main
+        if settings not in self._others:
+            self._others[settings] = _Workers(settings)
+        return self._others[settings]
+
+
+class _Workers:
+    """The workers with the same settings: those that wait for a program, and the slots for those that run one."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self.settings = settings
+        self._idle: list[Worker] = []
+        self._slots = anyio.Semaphore(settings.concurrency)
+        self._threads = anyio.CapacityLimiter(2 * settings.concurrency + 1)
+
+    async def prepare(self) -> None:
+        """Raises: InputError if programs can't be run."""
+        isolation.check_machine()
+        await clock.in_thread(self._clear_up, limiter=self._threads)
+        self._idle.append(await self._start())
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._close(self._idle.pop())
+
+    async def run(self, request: Request) -> Outcome:
+        async with self._slots:
+            outcome = await self._run_in(self._idle.pop() if self._idle else await self._start(), request)
+            if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
+                outcome = await self._run_in(await self._start(), request)
+        return no_report(request, None) if outcome is None else outcome
+
+    async def run_with(self, programs: _Workers, asking: Request, served: Served) -> Outcome:
+        """Run an evaluator here, and the program that it asks in one of the workers of ``programs``."""
+        outcome = await self._once_with(programs, asking, served.request)
+        if outcome is None:  # a second try, as above
+            outcome = await self._once_with(programs, asking, served.request)
+        return no_report(asking, None) if outcome is None else outcome
+
+    async def _once_with(self, programs: _Workers, asking: Request, asked: Request) -> Outcome | None:
+        async with self._lent() as evaluator, programs._lent() as program:
+            both = Both(evaluator, program)
+            limiter = anyio.CapacityLimiter(1)  # the two are waited for in one thread, and no others should hold it up
+            return await clock.in_thread_until(both.kill, both.run, asking, asked, limiter=limiter)
+
+    async def _run_in(self, worker: Worker, request: Request) -> Outcome | None:
+        try:
+            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self._threads)
+        finally:
+            await self._take_back(worker)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[Worker]:
+        """A worker for a program that runs together with another, for as long as the block lasts."""
+        async with self._slots:
+            worker = self._idle.pop() if self._idle else await self._start()
+            try:
+                yield worker
+            finally:
+                await self._take_back(worker)
+
+    async def _take_back(self, worker: Worker) -> None:
+        if worker.usable:
+            self._idle.append(worker)
+        else:
+            await self._close(worker)
+
+    def _clear_up(self) -> None:
+        work_folders.sweep()
+        if self.settings.isolation == "bubblewrap":
+            isolation.check_contents(isolation.readable(self.settings))
+
+    async def _start(self) -> Worker:
+        with anyio.CancelScope(shield=True):  # else a started worker would be lost
+            worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
+        return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
+
+    async def _close(self, worker: Worker) -> None:
+        with anyio.CancelScope(shield=True):
+            await clock.in_thread(worker.close, limiter=self._threads)

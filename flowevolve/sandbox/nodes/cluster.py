@@ -1,0 +1,67 @@
+"""A cluster as the engine sees it: nodes that come, run what they are sent, and go. It may lose, delay and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from flowevolve._util.errors import BackendUnreachableError, InputError
+
+
+class NodeRefusedError(InputError):
+    """Programs can't be run on a node, for a reason that stays as long as the node does."""
+
+
+class NodeLostError(BackendUnreachableError):
+    """A node, or what ran programs there, is gone; what it was sent may have been run or not."""
+
+
+class Node(Protocol):
+    """What runs programs on one machine. Messages are those of `flowevolve.sandbox.nodes.messages`."""
+
+    slots: int
+
+    async def run(self, message: bytes) -> bytes:
+        """Run a batch of jobs, one after the other, and return its answers.
+
+        Raises:
+            NodeLostError: if the node is gone.
+        """
+        ...
+
+    async def cancel(self, message: bytes) -> None:
+        """Kill jobs, or don't begin them; returns when nothing of them is left.
+
+        Raises:
+            NodeLostError: if the node is gone, and so are they.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End it and all it runs, without waiting."""
+        ...
+
+
+class Cluster(Protocol):
+    """The machines that programs may run on."""
+
+    async def names(self) -> Sequence[str]:
+        """The names of the machines that are there now. One that has come back after it was gone has another name.
+
+        Raises:
+            NodeLostError: if the cluster can't be asked.
+        """
+        ...
+
+    async def open(self, name: str) -> Node:
+        """Begin to run programs there.
+
+        Raises:
+            NodeRefusedError: if that machine can't run them; the message says why.
+            NodeLostError: if it is gone, or has no room.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End all nodes that were opened, with all they run."""
+        ...

@@ -1,0 +1,346 @@
+"""Evaluators on a cluster: each job is leased a slot until it has an outcome, which is taken once.
+
+A node runs what it is sent at least once: it may be lost before or after that, and its replies may come late or again.
+Each time a job is leased a slot it has another epoch. An answer counts if it is to a job's latest epoch and the first
+one; all others are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.logger import CASE, ITEM, RUN, STAGE, logger
+from flowevolve._util.tasks import beside
+from flowevolve.sandbox.evaluators import Job
+from flowevolve.sandbox.nodes import messages
+from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.messages import Key, Reply
+from flowevolve.sandbox.outcome import Outcome
+
+LOOK_SECONDS = 2.0
+"""The time between two looks at which nodes there are, and whether they answer."""
+SILENT_SECONDS = 30.0
+"""The time that a node has to say that it is there, or to kill a program, before it is given up."""
+PATIENCE_SECONDS = 300.0
+"""How long jobs wait where there is no node."""
+MOST_LOSSES = 5
+"""After so many lost nodes, the program that each of them had is taken for what ended them."""
+BATCH_SECONDS = 0.3
+"""How long a batch should take: of short programs, several go to a node at once."""
+MOST_IN_BATCH = 64
+AHEAD = 1
+"""How many batches more than slots a node has, so that no slot has to wait for its next program."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was made good."""
+
+    lost_nodes: int = 0
+    leased_again: int = 0
+    """Jobs whose node was lost, or left them out."""
+    dropped_answers: int = 0
+    """Answers that came late or again."""
+
+
+@dataclass(eq=False, slots=True)
+class _Case:
+    """A job that has no outcome yet."""
+
+    key: Key
+    """Of its latest epoch."""
+    job: Job
+    ended: anyio.Event
+    node: _OpenNode | None = None
+    """Where it has a slot."""
+    losses: int = 0
+    outcomes: Sequence[Outcome] = ()
+    error: BackendUnreachableError | None = None
+
+
+class _OpenNode:
+    """A node, the batches that it has, and the texts that it knows."""
+
+    def __init__(self, name: str, node: Node) -> None:
+        self.name = name
+        self.node = node
+        self.batches = 0
+        self.texts: set[str] = set()
+        self.asked = False
+        """Whether it is being asked for a sign of life."""
+
+    @property
+    def load(self) -> float:
+        return self.batches / self.node.slots
+
+    @property
+    def has_room(self) -> bool:
+        return self.batches < self.node.slots + AHEAD
+
+
+class LeasedEvaluators:
+    """The `flowevolve.sandbox.evaluators.Evaluators` of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.counts = Counts()
+        self._cluster = cluster
+        self._nodes: dict[str, _OpenNode] = {}
+        self._known: set[str] = set()
+        """The names of the nodes that are open, being opened or refused."""
+        self._waiting: deque[_Case] = deque()
+        self._leased: dict[int, _Case] = {}
+        """The jobs that have a slot, by their numbers."""
+        self._number = 0
+        self._seconds = BATCH_SECONDS
+        """How long a job takes, on average."""
+        self._deserted: float | None = None
+        """Since when jobs have waited without any node."""
+        self._stack = AsyncExitStack()
+        self._tasks: TaskGroup | None = None
+
+    @property
+    def capacity(self) -> int:
+        return sum(node.node.slots for node in self._nodes.values())
+
+    async def __aenter__(self) -> Self:
+        """Begin with the nodes that there are.
+
+        Raises:
+            InputError: if programs can be run on none of them; the message has each one's reason.
+            BackendUnreachableError: if all are gone again.
+        """
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_cluster)
+            names = await self._cluster.names()
+            refused = await self._open_all(names)
+            if not self._nodes:
+                raise refused or InputError("sandbox: the cluster has no node for programs")
+            self._tasks = await stack.enter_async_context(beside())
+            self._tasks.start_soon(self._watch)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tasks = None
+        await self._stack.__aexit__(kind, error, trace)
+        if self.counts != Counts():
+            logger().info("evaluators.closed", **asdict(self.counts))
+
+    async def _close_cluster(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._cluster.close()
+
+    async def run(self, job: Job) -> list[Outcome]:
+        self._number += 1
+        key = Key(RUN.get(""), ITEM.get(""), STAGE.get(""), CASE.get(""), self._number, epoch=0)
+        case = _Case(key, job, anyio.Event())
+        self._waiting.append(case)
+        self._lease()
+        try:
+            await case.ended.wait()
+        finally:
+            if not case.ended.is_set():
+                with anyio.CancelScope(shield=True):
+                    await self._withdraw(case)
+        if case.error is not None:
+            raise case.error
+        return list(case.outcomes)
+
+    async def _withdraw(self, case: _Case) -> None:
+        """Kill a job that nobody waits for any more."""
+        if case.node is None:
+            self._waiting.remove(case)
+            return
+        del self._leased[case.key.number]
+        await self._cancel(case.node, [case.key])
+
+    async def _cancel(self, node: _OpenNode, keys: Sequence[Key]) -> None:
+        """Have a node kill jobs. One that does not say in time that it has is killed itself."""
+        with anyio.move_on_after(SILENT_SECONDS) as limit:
+            try:
+                await node.node.cancel(messages.pack_keys(keys))
+            except NodeLostError as error:
+                self._lose(node, str(error))
+        if limit.cancelled_caught:
+            self._lose(node, f"it did not answer for {SILENT_SECONDS:g} s")
+
+    def _lease(self) -> None:
+        """Send what waits to nodes that have room, the one with the least load first."""
+        while self._waiting and self._tasks is not None:
+            free = [node for node in self._nodes.values() if node.has_room]
+            if not free:
+                return
+            node = min(free, key=lambda each: each.load)
+            batch = self._next_batch()
+            for case in batch:
+                case.key = case.key._replace(epoch=case.key.epoch + 1)
+                case.node = node
+                self._leased[case.key.number] = case
+            node.batches += 1
+            self._tasks.start_soon(self._run_batch, node, [(case.key, case.job) for case in batch])
+
+    def _next_batch(self) -> list[_Case]:
+        """Several jobs if they are short and there are many. One whose node was lost is alone, as it may be why."""
+        share = math.ceil(len(self._waiting) / self.capacity)
+        size = max(1, min(share, MOST_IN_BATCH, int(BATCH_SECONDS / max(self._seconds, 1e-3))))
+        batch = [self._waiting.popleft()]
+        while not batch[0].losses and len(batch) < size and self._waiting and not self._waiting[0].losses:
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _run_batch(self, node: _OpenNode, batch: Sequence[tuple[Key, Job]]) -> None:
+        try:
+            reply = await self._sent(node, batch)
+        except NodeLostError as error:
+            self._lose(node, str(error))
+        else:
+            self._take(reply)
+            if reply.broken is not None:
+                self._lose(node, reply.broken)
+        node.batches -= 1
+        self._lease_again([key for key, _ in batch])
+        self._lease()
+
+    async def _sent(self, node: _OpenNode, batch: Sequence[tuple[Key, Job]]) -> Reply:
+        while True:
+            message, texts = messages.pack_batch(batch, node.texts)
+            node.texts |= texts
+            reply = messages.read_reply(await node.node.run(message))
+            if not reply.missing:
+                return reply
+            node.texts.difference_update(texts)  # all that this batch needs goes along the next time
+
+    def _take(self, reply: Reply) -> None:
+        for answer in reply.answers:
+            case = self._leased.get(answer.key.number)
+            if case is None or case.key != answer.key:
+                self.counts.dropped_answers += 1
+                continue
+            del self._leased[answer.key.number]
+            case.outcomes = answer.outcomes
+            case.ended.set()
+            self._seconds += (sum(outcome.seconds for outcome in answer.outcomes) - self._seconds) / 16
+
+    def _lease_again(self, keys: Sequence[Key]) -> None:
+        """Put those of the jobs back in front that have no outcome yet and no later epoch."""
+        for key in reversed(keys):
+            case = self._leased.get(key.number)
+            if case is None or case.key != key:
+                continue
+            del self._leased[key.number]
+            self.counts.leased_again += 1
+            case.node = None
+            case.losses += 1
+            if case.losses < MOST_LOSSES:
+                self._waiting.appendleft(case)
+                continue
+            case.outcomes = [lost_outcome(case.losses)]
+            case.ended.set()
+
+    def _lose(self, node: _OpenNode, why: str) -> None:
+        """Give a node up, and put back what it had. If it answers all the same, that is dropped."""
+        if self._nodes.get(node.name) is not node:
+            return
+        del self._nodes[node.name]
+        self._known.discard(node.name)
+        self.counts.lost_nodes += 1
+        logger().warning("evaluators.node_lost", node=node.name, why=why, slots=self.capacity)
+        node.node.kill()
+        self._lease_again([case.key for case in self._leased.values() if case.node is node])
+        self._lease()
+
+    async def _watch(self) -> None:
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            for node in list(self._nodes.values()):
+                if not node.asked and self._tasks is not None:
+                    self._tasks.start_soon(self._ask, node)
+            try:
+                await self._compare(await self._cluster.names())
+            except NodeLostError as error:
+                logger().warning("evaluators.cluster_silent", why=str(error))
+            self._mind_patience()
+
+    async def _ask(self, node: _OpenNode) -> None:
+        """Ask a node for a sign of life: to cancel nothing."""
+        node.asked = True
+        await self._cancel(node, [])
+        node.asked = False
+
+    async def _compare(self, names: Sequence[str]) -> None:
+        """Open nodes that are new, and give up those that are gone."""
+        for name in [name for name in self._nodes if name not in names]:
+            self._lose(self._nodes[name], "it left the cluster")
+        self._known &= {*names, *self._nodes}
+        if self._tasks is not None:
+            for name in names:
+                if name not in self._known:
+                    self._tasks.start_soon(self._open, name)
+
+    async def _open_all(self, names: Sequence[str]) -> InputError | BackendUnreachableError | None:
+        """Open nodes; the reasons why none could be opened, as one error, if it was so."""
+        errors: list[InputError | BackendUnreachableError] = []
+
+        async def one(name: str) -> None:
+            error = await self._open(name)
+            if error is not None:
+                errors.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(one, name)
+        if not errors:
+            return None
+        refused = [error for error in errors if isinstance(error, InputError)]
+        return type((refused or errors)[0])("; ".join(map(str, refused or errors)))
+
+    async def _open(self, name: str) -> InputError | BackendUnreachableError | None:
+        """Open a node; why it could not be, if so. One that was refused is not asked again."""
+        self._known.add(name)
+        try:
+            node = await self._cluster.open(name)
+        except NodeRefusedError as error:
+            logger().warning("evaluators.node_refused", why=str(error))
+            return error
+        except NodeLostError as error:
+            self._known.discard(name)
+            logger().warning("evaluators.node_lost", node=name, why=str(error), slots=self.capacity)
+            return error
+        self._nodes[name] = _OpenNode(name, node)
+        logger().info("evaluators.node", node=name, slots=self.capacity)
+        self._lease()
+        return None
+
+    def _mind_patience(self) -> None:
+        """End the jobs that wait where there has been no node for too long."""
+        if self._nodes or not self._waiting:
+            self._deserted = None
+            return
+        self._deserted = clock.now() if self._deserted is None else self._deserted
+        if clock.now() - self._deserted < PATIENCE_SECONDS:
+            return
+        self._deserted = None
+        while self._waiting:
+            case = self._waiting.popleft()
+            case.error = BackendUnreachableError(
+                f"sandbox.on: there has been no node for programs for {PATIENCE_SECONDS:g} s; start one, and resume"
+            )
+            case.ended.set()
+
+
+def lost_outcome(times: int) -> Outcome:
+    """The outcome of a program that each of so many nodes was lost with."""
+    return Outcome("killed", 0.0, 0.0, 0.0, "", f"the machine that it ran on was lost, {times} times")

@@ -1,0 +1,73 @@
+"""What happens on a node: batches of jobs are run by its own evaluators, and cancelled ones are killed."""
+
+from __future__ import annotations
+
+import anyio
+
+from flowevolve._util.errors import FlowevolveError
+from flowevolve.sandbox.evaluators import Evaluators, Job
+from flowevolve.sandbox.nodes import messages
+from flowevolve.sandbox.nodes.messages import Answer, Key, MissingTextsError, Reply, Texts
+from flowevolve.sandbox.outcome import Outcome
+
+MOST_CHARACTERS = 2**28
+"""How many characters of texts a node keeps."""
+
+
+class NodeWork:
+    """The work of one node, for one engine."""
+
+    def __init__(self, evaluators: Evaluators, most_characters: int = MOST_CHARACTERS) -> None:
+        self._texts = Texts(evaluators.capacity, most_characters)
+        self._evaluators = evaluators
+        self._under_way: dict[Key, _Work] = {}
+
+    async def run(self, message: bytes) -> bytes:
+        """Run a batch of jobs one after the other; returns a packed `Reply`."""
+        try:
+            jobs = [_Work(key, job) for key, job in self._texts.read_batch(message)]
+        except MissingTextsError as error:
+            return messages.pack_reply(Reply(missing=error.hashes))
+        self._under_way.update({work.key: work for work in jobs})
+        answers: list[Answer] = []
+        try:
+            for work in jobs:
+                outcomes = await self._run(work)
+                if outcomes is not None:
+                    answers.append(Answer(work.key, outcomes))
+        except FlowevolveError as error:
+            return messages.pack_reply(Reply(answers, broken=str(error)))
+        finally:
+            for work in jobs:
+                work.ended.set()
+                self._under_way.pop(work.key, None)
+        return messages.pack_reply(Reply(answers))
+
+    async def cancel(self, message: bytes) -> None:
+        """Kill jobs, or don't begin them; returns when nothing of them is left."""
+        found = [self._under_way[key] for key in messages.read_keys(message) if key in self._under_way]
+        for work in found:
+            work.scope.cancel()
+        for work in found:
+            if work.begun:
+                await work.ended.wait()
+
+    async def _run(self, work: _Work) -> list[Outcome] | None:
+        """The outcomes; None if it was cancelled."""
+        outcomes: list[Outcome] | None = None
+        with work.scope:
+            work.begun = True
+            outcomes = await self._evaluators.run(work.job)
+        work.ended.set()
+        return None if work.scope.cancelled_caught else outcomes
+
+
+class _Work:
+    """A job of a batch that is under way."""
+
+    def __init__(self, key: Key, job: Job) -> None:
+        self.key = key
+        self.job = job
+        self.scope = anyio.CancelScope()
+        self.begun = False
+        self.ended = anyio.Event()

@@ -1,0 +1,320 @@
+"""Jobs on nodes that get lost, fall silent and repeat themselves: each has its outcome, and has it once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, get_args
+
+import anyio
+import pytest
+from hypothesis import given, strategies as st
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.logger import CASE, ITEM, RUN, STAGE
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sandbox import Sandbox
+from flowevolve.sandbox.evaluators import Job
+from flowevolve.sandbox.nodes.leases import MOST_LOSSES, PATIENCE_SECONDS, Counts, LeasedEvaluators
+from flowevolve.sandbox.nodes.messages import Key, pack_batch, read_reply
+from flowevolve.sandbox.nodes.work import NodeWork
+from flowevolve.sandbox.outcome import Outcome
+from tests.support.depth import examples
+from tests.support.memory_cluster import DELAY_SECONDS, Fault, MemoryCluster
+
+SETTINGS = SandboxSettings(concurrency=2)
+
+
+class Rehearsal:
+    """Evaluators that run nothing: a job takes as many seconds as its argument says, and gives that back."""
+
+    def __init__(self) -> None:
+        self.capacity = 2
+        self.ran: list[float] = []
+        self.killed: list[float] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def run(self, job: Job) -> list[Outcome]:
+        assert isinstance(job.request.arguments, list)
+        (seconds,) = job.request.arguments
+        assert isinstance(seconds, float)
+        try:
+            await anyio.sleep(seconds)
+        except anyio.get_cancelled_exc_class():
+            self.killed.append(seconds)
+            raise
+        self.ran.append(seconds)
+        return [Outcome("ok", seconds, 0.0, 0.0, "", "", seconds)]
+
+
+class Scene:
+    """A cluster of rehearsals, and a sandbox on it."""
+
+    def __init__(self, size: int = 2, faults: Sequence[Fault] = (), refuses: Sequence[str] = ()) -> None:
+        self.nodes: list[Rehearsal] = []
+        self.cluster = MemoryCluster(self._node, size, faults, refuses)
+        self.evaluators = LeasedEvaluators(self.cluster)
+        self._sandbox = Sandbox(SETTINGS, self.evaluators)
+
+    def _node(self) -> Rehearsal:
+        self.nodes.append(Rehearsal())
+        return self.nodes[-1]
+
+    @property
+    def ran(self) -> list[float]:
+        return [seconds for node in self.nodes for seconds in node.ran]
+
+    async def run(self, seconds: float, source: str = "") -> Outcome:
+        return await self._sandbox.run(source, arguments=[seconds])
+
+    async def run_all(self, jobs: Sequence[float]) -> list[object]:
+        results: dict[int, object] = {}
+
+        async def one(place: int, seconds: float) -> None:
+            results[place] = (await self.run(seconds)).result
+
+        async with anyio.create_task_group() as tasks:
+            for place, seconds in enumerate(jobs):
+                tasks.start_soon(one, place, seconds)
+        return [results[place] for place in range(len(jobs))]
+
+
+@examples(50)
+@given(faults=st.lists(st.sampled_from(get_args(Fault)), max_size=8), jobs=st.lists(st.floats(0.001, 3), max_size=30))
+def test_every_job_has_its_outcome_once_whatever_goes_wrong(faults: list[Fault], jobs: list[float]) -> None:
+    async def go() -> None:
+        scene = Scene(2, faults)
+        async with scene.evaluators:
+            results = await scene.run_all(jobs)
+        assert results == jobs
+        assert set(scene.ran) == set(jobs)
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_lost_node_is_made_good_by_the_next_one() -> None:
+    async def go() -> None:
+        scene = Scene(1, ["lose_after"])
+        async with scene.evaluators as evaluators:
+            assert (await scene.run(1.0)).result == 1.0
+        assert scene.ran == [1.0, 1.0]  # the outcome of the first run never came in
+        assert (evaluators.counts.lost_nodes, evaluators.counts.leased_again) == (1, 1)
+
+    clock.run(go, clock="virtual")
+
+
+def test_what_a_silent_node_says_at_last_is_dropped_and_counted() -> None:
+    async def go() -> None:
+        scene = Scene(2, ["delay"])
+        async with scene.evaluators as evaluators:
+            assert (await scene.run(1.0)).result == 1.0
+            assert evaluators.counts.dropped_answers == 0
+            await anyio.sleep(2 * DELAY_SECONDS)
+        assert scene.ran == [1.0, 1.0]
+        assert evaluators.counts == Counts(lost_nodes=1, leased_again=1, dropped_answers=1)
+
+    clock.run(go, clock="virtual")
+
+
+def test_an_answer_to_an_earlier_epoch_does_not_end_a_later_one() -> None:
+    async def go() -> None:
+        scene = Scene(2, ["delay", "lose_after"])
+        async with scene.evaluators as evaluators:
+            assert (await scene.run(80.0)).result == 80.0
+        assert scene.ran == [80.0] * 3  # what the first said at last came in while the third was running
+        assert evaluators.counts == Counts(lost_nodes=2, leased_again=2, dropped_answers=1)
+
+    clock.run(go, clock="virtual")
+
+
+def test_answers_that_come_again_are_dropped_and_counted() -> None:
+    async def go() -> None:
+        scene = Scene(1, ["repeat", "repeat"])
+        async with scene.evaluators as evaluators:
+            assert (await scene.run(1.0)).result == 1.0
+            assert (await scene.run(2.0)).result == 2.0
+        assert evaluators.counts == Counts(dropped_answers=4)  # one and one, and the first two again
+
+    clock.run(go, clock="virtual")
+
+
+def test_capacity_follows_nodes_that_come_and_go() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        scene.cluster.replaces = False
+        async with scene.evaluators as evaluators:
+            assert evaluators.capacity == 2
+            scene.cluster.add()
+            await anyio.sleep(5)
+            assert evaluators.capacity == 4
+            scene.cluster.present.remove("1")
+            await anyio.sleep(5)
+            assert evaluators.capacity == 2
+            assert await scene.run_all([1.0] * 10) == [1.0] * 10
+        assert evaluators.counts.lost_nodes == 1
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_node_that_joins_takes_over_what_waits() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        async with scene.evaluators, anyio.create_task_group() as tasks:
+            tasks.start_soon(scene.run_all, [10.0] * 40)
+            await anyio.sleep(1)
+            scene.cluster.add()
+        assert min(len(node.ran) for node in scene.nodes) >= 15
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_program_that_each_of_its_nodes_was_lost_with_counts_as_killed() -> None:
+    async def go() -> None:
+        scene = Scene(1, ["lose_before"] * MOST_LOSSES)
+        async with scene.evaluators:
+            outcome = await scene.run(1.0)
+            assert (outcome.status, outcome.result) == ("killed", None)
+            assert "was lost" in outcome.stderr
+            assert (await scene.run(2.0)).result == 2.0
+
+    clock.run(go, clock="virtual")
+
+
+def test_where_no_node_is_left_jobs_wait_and_then_fail() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        scene.cluster.replaces = False
+        async with scene.evaluators as evaluators:
+            scene.cluster.present.clear()
+            await anyio.sleep(5)
+            assert evaluators.capacity == 0
+            with pytest.raises(BackendUnreachableError, match="no node for programs"):
+                await scene.run(1.0)
+            scene.cluster.add()
+            assert (await scene.run(1.0)).result == 1.0
+
+    clock.run(go, clock="virtual")
+
+
+def test_jobs_of_a_node_that_comes_in_time_never_notice() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        scene.cluster.replaces = False
+        async with scene.evaluators, anyio.create_task_group() as tasks:
+            scene.cluster.present.clear()
+            await anyio.sleep(5)
+            tasks.start_soon(scene.run_all, [1.0, 2.0, 3.0])
+            await anyio.sleep(PATIENCE_SECONDS / 2)
+            scene.cluster.add()
+        assert sorted(scene.nodes[1].ran) == [1.0, 2.0, 3.0]
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_cancelled_job_is_killed_where_it_runs_and_others_of_its_batch_go_on() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        async with scene.evaluators:
+            await scene.run_all([0.001] * 200)  # so that it sends several at once
+            async with anyio.create_task_group() as tasks:
+                cancelled = [tasks.start_soon(scene.run, 50.0) for _ in range(4)]
+                for _ in range(4):
+                    tasks.start_soon(scene.run, 5.0)
+                await anyio.sleep(1)
+                for handle in cancelled:
+                    handle.cancel()
+        (node,) = scene.nodes
+        assert 50.0 not in node.ran
+        assert node.ran.count(5.0) == 4
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_node_that_does_not_kill_a_cancelled_job_is_killed_itself() -> None:
+    async def go() -> None:
+        scene = Scene(1, ["delay"])
+        async with scene.evaluators:
+            with anyio.move_on_after(3):
+                await scene.run(1.0)
+            assert scene.cluster.nodes["1"].killed.is_set()
+            assert (await scene.run(2.0)).result == 2.0
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_text_is_sent_to_a_node_once() -> None:
+    source = "the program " * 1000
+
+    async def go() -> None:
+        scene = Scene(2)
+        async with scene.evaluators, anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(scene.run, float(number), source)
+        for node in scene.cluster.nodes.values():
+            assert len(node.sent) > 1
+            assert [source.encode() in message for message in node.sent].count(True) == 1
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_text_that_a_node_no_longer_has_is_sent_again() -> None:
+    async def go() -> None:
+        work = NodeWork(Rehearsal(), most_characters=0)
+        request = Sandbox(SETTINGS, Rehearsal()).request("source", None, [1.0])
+        jobs = [(Key("", "", "", "", 1, 1), Job(SETTINGS, request))]
+        whole, names = pack_batch(jobs, known=())
+        short, _ = pack_batch(jobs, known=names)
+        assert len(short) < len(whole)
+        assert [answer.outcomes[0].result for answer in read_reply(await work.run(whole)).answers] == [1.0]
+        assert set(read_reply(await work.run(short)).missing) == names
+
+    clock.run(go, clock="virtual")
+
+
+def test_short_jobs_go_in_batches_and_long_ones_alone() -> None:
+    async def go() -> None:
+        scene = Scene(2)
+        async with scene.evaluators:
+            await scene.run_all([0.002] * 400)
+            short = sum(len(node.sent) for node in scene.cluster.nodes.values())
+            await scene.run_all([1.0] * 100)
+            long = sum(len(node.sent) for node in scene.cluster.nodes.values()) - short
+        assert short < 100
+        assert long >= 60
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_node_that_can_not_run_programs_is_refused_by_name() -> None:
+    async def go() -> None:
+        scene = Scene(2, refuses=["1"])
+        async with scene.evaluators as evaluators:
+            assert evaluators.capacity == 2
+            assert (await scene.run(1.0)).result == 1.0
+        with pytest.raises(InputError, match=r"node 1: bubblewrap .* node 2: bubblewrap"):
+            async with Scene(2, refuses=["1", "2"]).evaluators:
+                pass
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_job_says_which_work_it_is_for() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        async with scene.evaluators:
+            for variable, value in ((RUN, "runs/a"), (ITEM, "17.0"), (STAGE, "evaluate"), (CASE, "one")):
+                variable.set(value)
+            await scene.run(1.0)
+            await scene.run(1.0)
+        keys = [json.loads(message)["jobs"][0]["key"] for message in scene.cluster.nodes["1"].sent]
+        assert keys == [["runs/a", "17.0", "evaluate", "one", number, 1] for number in (1, 2)]
+
+    clock.run(go, clock="virtual")
