@@ -100,9 +100,7 @@ async def press(tab: Page, label: str) -> None:
     await tab.get_by_role("button", name=label, exact=True).click()
 
 
-async def test_what_is_done_in_the_page_is_done_to_its_run_and_stands_in_the_journal(
-    tmp_path: Path, tab: Page
-) -> None:
+async def test_what_is_done_in_the_page_is_done_to_its_run_and_stands_in_the_journal(tmp_path: Path, tab: Page) -> None:
     async def steer(address: str) -> None:
         await show(tab, address)
         await press(tab, "Pause")
@@ -141,6 +139,7 @@ async def test_a_page_that_only_shows_its_run_says_so_when_one_presses(
         await expect(tab.locator(".command")).to_have_value(
             f"flowevolve branch {directory} --candidate {result.best.id} --out {directory}-{result.best.id}"
         )
+
 
 async def test_a_run_is_watched_from_its_first_event_to_its_last(tmp_path: Path, tab: Page) -> None:
     path = tmp_path / "run"
