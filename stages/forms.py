@@ -152,8 +152,9 @@ class Forms:
             return Drawn(form="fix", program=parent.id)
         pool = context.pool
         recent = pool.updates_between(max(0, pool.version - RECENT_COMMITS))
-        mates = list(others[:1]) or _best(parent, [each for each in _added(recent, parent) if usable(each)])
-        broken = [each for each in _failed(recent, parent) if usable(each)]
+        added = (each for each in _added(recent, parent) if usable(each) and not pool.vetoed(each.id))
+        mates = list(others[:1]) or _best(parent, list(added))
+        broken = [each for each in _failed(recent, parent) if usable(each) and not pool.vetoed(each.id)]
         can = {"edits": True, "whole": True, "cross": bool(mates), "fix": bool(broken)}
         asked = [kind for kind in KINDS if kind in kinds and can[kind]]
         (kind,) = context.random.choices(asked, [self.weights.of(each) for each in asked])

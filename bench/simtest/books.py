@@ -230,7 +230,7 @@ class Books:
                     self.stopping = None
             case Veto(candidate=name):
                 self.vetoes[name] = True
-            case Approve(candidate=name) if name in self.vetoes:
+            case Approve(candidate=name) if name in self.vetoes and self.pool.keeps(name):
                 self.vetoes[name] = False
             case Comment():
                 self.comments += 1

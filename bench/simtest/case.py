@@ -66,10 +66,14 @@ class Act:
 
 @dataclass(frozen=True)
 class Life:
-    """One process of a run: what is done to it, and which settings have changed since the process before."""
+    """One process of a run: what is done to it, and which settings have changed since the process before.
+
+    ``faults`` takes the place of the case's for this process alone; None leaves it at those.
+    """
 
     acts: tuple[Act, ...] = ()
     changes: Mapping[str, JSON] = field(default_factory=dict)
+    faults: Mapping[FaultKind, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,11 @@ class Case:
         for name, value in settings.items():
             _place(table, name.split("."), value)
         return parse_config(table, f"seed {self.seed}")
+
+    def faults_of(self, life: int) -> Mapping[FaultKind, float]:
+        """The share of calls, or of examples, that each kind of fault hits in a life."""
+        own = self.lives[life].faults
+        return self.faults if own is None else own
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

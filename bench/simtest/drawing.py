@@ -18,6 +18,7 @@ Settings = dict[str, JSON]
 _TRIES = 50
 _KILLS = ("kill", "kill", "kill", "abandon", "disk full")
 _STEERING = ("veto", "veto", "veto", "approve", "approve", "comment", "raise", "raise", "edit")
+_OUTAGES: Sequence[FaultKind] = ("refused", "unreachable", "overloaded", "error", "unreadable", "evaluation raises")
 _GENTLE = ("pause", "pause", "pause items", "pause items", "inject", "inject", "inject", "stop", "cancel")
 
 
@@ -29,7 +30,8 @@ def draw(seed: int) -> Case:
         if may_be_run(case):
             case = replace(case, settings={**case.settings, **_stages(rng, case)})
             if may_be_run(case):
-                return _steered(random.Random(f"simtest steering {seed}"), case)
+                case = _steered(random.Random(f"simtest steering {seed}"), case)
+                return _with_outages(random.Random(f"simtest outages {seed}"), case)
     raise AssertionError(f"seed {seed}: no case could be drawn")
 
 
@@ -43,6 +45,19 @@ def _steered(rng: random.Random, case: Case) -> Case:
         )
         for life in case.lives
     ]
+    return replace(case, lives=tuple(lives))
+
+
+def _with_outages(rng: random.Random, case: Case) -> Case:
+    """The case or, now and then, one in which a process finds that all calls or evaluations fail, and the one after it
+    that nothing fails any more: as when a key was revoked, and renewed.
+    """
+    if len(case.lives) == 1 or rng.random() < 0.7:
+        return case
+    lives = list(case.lives)
+    place = rng.randrange(len(lives) - 1)
+    lives[place] = replace(lives[place], faults={rng.choice(_OUTAGES): 1.0})
+    lives[place + 1] = replace(lives[place + 1], faults={})
     return replace(case, lives=tuple(lives))
 
 

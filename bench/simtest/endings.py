@@ -27,6 +27,7 @@ class Ending:
     """A run that has come to an end by itself, or because it was asked to."""
 
     case: Case
+    life: int
     plan: Plan
     books: Books
     report: RunReport
@@ -144,10 +145,15 @@ def _check_reason(ending: Ending) -> None:
 
 
 def _may_fail(ending: Ending) -> bool:
-    """Whether a run may fail with this: where something went wrong on purpose, or its budget is too small to begin."""
+    """Whether a run may fail with this: where something went wrong on purpose, or its budget is too small to begin.
+
+    What went wrong in an earlier process may have left a seed that was found to fail, and that stays so.
+    """
     error = ending.error
-    too_small = isinstance(error, InputError) and "too small" in str(error)
-    return error is not None and (bool(ending.case.faults) or too_small)
+    of_the_beginning = isinstance(error, InputError)
+    lives = range(ending.life + 1) if of_the_beginning else [ending.life]
+    too_small = of_the_beginning and "too small" in str(error)
+    return error is not None and (too_small or any(map(ending.case.faults_of, lives)))
 
 
 def _describe(pool: Pool) -> object:

@@ -50,6 +50,10 @@ class PoolBooks:
             for name in names
         )
 
+    def keeps(self, name: str) -> bool:
+        """Whether a candidate is not one that a gate has rejected."""
+        return self.statuses[name] != "rejected" or name in self.pools
+
     def _proposed(self, body: CandidateProposed) -> None:
         if body.candidate in self.statuses:
             self._fault("statuses", f"candidate {body.candidate} was proposed twice")

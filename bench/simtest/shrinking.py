@@ -59,6 +59,9 @@ def _simpler(case: Case) -> Iterator[Case]:
 
 
 def _simpler_life(life: Life) -> Iterator[Life]:
+    if life.faults:
+        yield replace(life, faults=None)
+        yield replace(life, faults={})
     for place in range(len(life.acts)):
         yield replace(life, acts=life.acts[:place] + life.acts[place + 1 :])
     for name in life.changes:

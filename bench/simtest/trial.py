@@ -72,7 +72,7 @@ def plan_of(case: Case, life: int, server: Server | None = None) -> Plan:
         InputError: if there can be no such run.
     """
     config = case.config(life)
-    mishaps = Mishaps(case.faults, case.seed)
+    mishaps = Mishaps(case.faults_of(life), case.seed)
     prompts = config.sim.world == "rules"
     task = make_case_task(config.algorithm.name, mishaps, prompts=prompts)
     opening = None if server is None else partial(served_by, server)
@@ -126,7 +126,7 @@ class _Process:
     async def _go(self) -> bool:
         case, books = self._case, self._books
         config = case.config(self._life)
-        server = Server(config.sim.world, case.profile, case.faults, case.seed, self._on_call)
+        server = Server(config.sim.world, case.profile, case.faults_of(self._life), case.seed, self._on_call)
         plan = plan_of(case, self._life, server)
         plan = replace(plan, staleness=Judge(plan.staleness, books))
         self._plan = plan
@@ -143,7 +143,9 @@ class _Process:
         if self._cut_off or self._record.full or books.faults or self._engine is None:
             self._trial.endings.append("cut off")
             return bool(self._record.facts)
-        ending = Ending(case, plan, books, self._engine.report, self._record.facts, self._record.result, error)
+        ending = Ending(
+            case, self._life, plan, books, self._engine.report, self._record.facts, self._record.result, error
+        )
         check_ending(ending)
         self._trial.endings.append(ending.told())
         return ending.report.stop_reason.leaves_work or ending.held_out_failed or self._has_more()

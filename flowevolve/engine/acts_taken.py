@@ -34,6 +34,11 @@ class Order:
         return cls(rejected.artifact, tuple(name for name in rejected.parents if pool.keeps(name)))
 
 
+def takes_back(pool: Pool, candidate: str) -> bool:
+    """Whether approving a candidate takes back its veto. One that a gate has rejected since is sent into the run."""
+    return pool.vetoed(candidate) and pool.keeps(candidate)
+
+
 @dataclass(slots=True)
 class ActsTaken:
     """What the events of a run say of the acts on it: a function of the log."""
@@ -58,7 +63,7 @@ class ActsTaken:
                 self.limits.update(raised.by_name())
             case Veto(candidate=name):
                 self.vetoes[name] = True
-            case Approve(candidate=name) if self.vetoes.get(name):
+            case Approve(candidate=name) if takes_back(pool, name):
                 self.vetoes[name] = False
             case (Inject() | Approve()) as act:
                 self.orders.append((steered, Order.of(act, pool)))

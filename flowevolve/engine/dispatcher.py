@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from typing import NoReturn
 
 import anyio
 from anyio.abc import TaskGroup
@@ -161,6 +162,14 @@ class Dispatcher:
     def log(self, body: EventBody, attachment: object | None = None) -> None:
         self._events.emit(body, attachment)
 
+    async def fail(self, error: FlowevolveError) -> NoReturn:
+        """End the whole run, and with it the work that calls this. Items that are worked on stay live, so that they are
+        held, and their work is done again when the run goes on: by then the cause may be gone.
+        """
+        self.stopping.fail(error)
+        await anyio.sleep_forever()
+        raise AssertionError("a run that has failed is cancelled")
+
     # Flows and items
 
     async def refusal(self, estimate: Cost) -> Dimension | None:
@@ -270,20 +279,19 @@ class Dispatcher:
         except LLMError as error:
             return "discarded", f"{NO_REPLY} {error}"
         except OverBudgetError as error:
-            self._over_budget(error)
+            await self._over_budget(error)
             return "discarded", str(error)
         except EngineError:
             raise
         except FlowevolveError as error:
-            self.stopping.fail(error)
-            return "discarded", f"failed: {error}"
+            await self.fail(error)
         return "consumed", ""
 
-    def _over_budget(self, error: OverBudgetError) -> None:
+    async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
         if error.alone:
-            self.stopping.fail(
-                InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with")
+            await self.fail(
+                InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with; raise it")
             )
         else:
             self.log(BudgetRefused(error.dimension, error.needed))

@@ -13,7 +13,6 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import BackendRefusedError, EngineError, FlowevolveError
@@ -162,16 +161,11 @@ class Lifecycle:
             except EngineError:
                 raise
             except LLMError as error:
-                dispatcher.stopping.fail(
-                    BackendRefusedError(f"fit can't do without a reply that it did not get: {error}")
-                )
+                await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
             except FlowevolveError as error:
-                dispatcher.stopping.fail(error)
-            else:
-                dispatcher.end_phase("init", ticket, stage=FIT)
+                await dispatcher.fail(error)
+            dispatcher.end_phase("init", ticket, stage=FIT)
             tasks.cancel_scope.cancel()
-        if dispatcher.stopping.failure is not None:
-            await checkpoint()  # the run was cancelled: it ends here
 
     async def _finish(self) -> None:
         """Run finish, unless no flow was opened since it last ran."""

@@ -17,7 +17,7 @@ from flowevolve.core.event_kinds import RunSteered
 from flowevolve.core.item_ids import OUTSIDE
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Vetoed
 from flowevolve.core.task import Task
-from flowevolve.engine.acts_taken import ActsTaken, Order
+from flowevolve.engine.acts_taken import ActsTaken, Order, takes_back
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import OPERATOR, inject
@@ -69,7 +69,7 @@ class Steering:
                 self._check_veto(name)
                 self._dispatcher.log(steered)
                 self._set_veto(name, stands=True)
-            case Approve(candidate=name) if self._dispatcher.pool.vetoed(name):
+            case Approve(candidate=name) if takes_back(self._dispatcher.pool, name):
                 self._check_time("approve")
                 self._dispatcher.log(steered)
                 self._set_veto(name, stands=False)

@@ -145,6 +145,15 @@ def test_what_is_done_is_journaled_with_who_and_when(mode: str) -> None:
     assert report.stop_reason == "stopped"
 
 
+def test_what_was_vetoed_and_then_stopped_by_a_gate_goes_on_when_it_is_approved() -> None:
+    plan: Plan = [(5.5, fe.Veto("c3")), (6.5, fe.Approve("c3"))]
+    report, facts = climb(*plan, max_in_flight=1)
+    assert [refused for _, _, refused in steered(facts)] == [None, None]
+    (approved,) = (each for _, each in report.pool.candidates() if each.attributes == {"approved": "c3"})
+    assert report.pool.status("c3") == "rejected"
+    assert report.pool.status(approved.id) == "confirmed"
+
+
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_a_vetoed_candidate_is_no_parent_and_not_the_best_until_that_is_taken_back(mode: str) -> None:
     width: dict[str, Any] = {"max_in_flight": 1, "mode": mode}

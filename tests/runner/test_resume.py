@@ -177,6 +177,25 @@ class Refused:
         return await self._task.rollout(artifact, example, llm)
 
 
+class RefusedFrom:
+    """A task that is refused all answers after so many, until ``left`` is None."""
+
+    def __init__(self, left: int) -> None:
+        self._task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+        self.name, self.data = self._task.name, self._task.data
+        self.left: int | None = left
+
+    def seed(self) -> fe.Artifact:
+        return self._task.seed()
+
+    async def rollout(self, artifact: fe.Artifact, example: fe.Example, llm: fe.ChatModel) -> fe.Rollout:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise BackendRefusedError("the key is spent")
+        return await self._task.rollout(artifact, example, llm)
+
+
 def test_a_run_whose_held_out_test_failed_writes_no_result_and_goes_on_with_the_test_alone(tmp_path: Path) -> None:
     task = Refused()
 
@@ -448,6 +467,37 @@ def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Pa
     assert clock.run(go, clock="virtual").report.stop_reason == "proposals"
     assert refused
     RunDirectory(tmp_path, {}, resume=True).close()
+
+
+def test_a_run_whose_budget_was_too_small_to_begin_with_goes_on_when_it_is_raised(tmp_path: Path) -> None:
+    too_small = r"budget.rollouts: is too small to evaluate what the run begins with"
+    with pytest.raises(InputError, match=too_small):
+        run(tmp_path / "run", budget={"rollouts": 2})
+    with pytest.raises(InputError, match=too_small):
+        resume(tmp_path / "run")
+    raised, _ = resume(tmp_path / "run", "budget.rollouts=200")
+    fresh = run(tmp_path / "fresh", budget={"rollouts": 200})
+    assert raised.best is not None
+    assert fresh.best is not None
+    assert raised.seed_score == fresh.seed_score
+    assert raised.report.spent.rollouts <= 200
+    assert raised.best.score == fresh.best.score
+
+
+def test_a_run_whose_evaluations_were_refused_goes_on_when_the_cause_is_gone(tmp_path: Path) -> None:
+    task = RefusedFrom(4)
+
+    async def go() -> Result:
+        return await fe.run(config(), task=task, out=tmp_path)
+
+    with pytest.raises(BackendRefusedError, match="the key is spent"):
+        clock.run(go, clock="virtual")
+    with pytest.raises(BackendRefusedError, match="the key is spent"):
+        resume(tmp_path, task=task)
+    task.left = None
+    result, _ = resume(tmp_path, task=task)
+    assert result.report.stop_reason == "proposals"
+    assert result.seed_score is not None
 
 
 def test_a_script_whose_server_was_not_up_yet_is_started_again(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
+import anyio
 import pytest
 
 import flowevolve as fe
@@ -19,7 +22,7 @@ from flowevolve.algorithms.cse.config import CSEConfig
 from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.core.calls import CallRecord
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.engine import Engine, RunReport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.edits import SEARCH_LINE
@@ -30,6 +33,9 @@ from tests.support.number_programs import Coder, Numbers, NumberTask
 
 WEIGHTS = {"edits": 0.4, "whole": 0.2, "cross": 0.2, "fix": 0.2}
 Settings = Mapping[str, object]
+HALF_WAY = 20.0
+"""Virtual seconds."""
+Beside = Callable[[Engine], Coroutine[Any, Any, None]]
 MIXED: Settings = {"form": "mixed", "forms": WEIGHTS}
 PLAIN: Settings = {"form": "edits"}
 
@@ -72,9 +78,11 @@ def roles() -> Mapping[str, Models]:
     return {name: Role(Coder(), "coder") for name in ("code", "meta", "agent", "large", "small", "task")}
 
 
-def search(name: str, settings: Settings, before: Sequence[Fact] = ()) -> tuple[RunReport, list[Fact]]:
+def search(
+    name: str, settings: Settings, before: Sequence[Fact] = (), beside: Beside | None = None
+) -> tuple[RunReport, list[Fact]]:
     algorithm = ALGORITHMS[name](NumberTask(Numbers(limit=1.3)), settings)
-    return evolve(algorithm, before, roles=roles, budget=fe.Budget(proposals=60), max_in_flight=4)
+    return evolve(algorithm, before, roles=roles, budget=fe.Budget(proposals=60), max_in_flight=4, beside=beside)
 
 
 def drawn(facts: Sequence[Fact]) -> list[Mapping[str, object]]:
@@ -155,6 +163,23 @@ def test_a_weight_of_nothing_is_never_drawn() -> None:
     assert {each["form"] for each in drawn(facts)} == {"whole"}
     with pytest.raises(InputError, match="one of them is more than 0"):
         FormWeights(edits=0, whole=0)
+
+
+@pytest.mark.parametrize("name", ["best_of_n", "one_plus_lambda"])
+def test_what_was_vetoed_is_neither_crossed_nor_mended(name: str) -> None:
+    async def veto_old(engine: Engine) -> None:
+        await anyio.sleep(HALF_WAY)
+        for _, candidate in list(engine.pool.candidates()):
+            with suppress(InputError):  # it is all that the run can go on from
+                await engine.act(fe.Veto(candidate.id), "ada")
+
+    _, facts = search(name, MIXED, beside=veto_old)
+    vetoes = [event for event in events_of(facts, "run.steered") if event.data["refused"] is None]
+    assert vetoes
+    vetoed = {str(event.data["act"]["candidate"]) for event in vetoes}  # type: ignore[index, call-overload]
+    later = [event.data["program"] for event in events_of(facts, "form.drawn") if event.time > vetoes[-1].time]
+    assert later
+    assert not vetoed & set(later)
 
 
 def test_a_parent_that_failed_is_mended() -> None:
