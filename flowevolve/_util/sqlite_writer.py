@@ -56,7 +56,7 @@ class Writer(Generic[T]):
         self._done = done
         self._check = check
         self._step: list[T] = []
-        self._line: SimpleQueue[list[T] | _Mark | None] = SimpleQueue()
+        self._line: SimpleQueue[list[T] | _Mark | threading.Event | None] = SimpleQueue()
         self._handed_over = 0
         self._ended = 0
         self._hurry = threading.Event()
@@ -87,14 +87,26 @@ class Writer(Generic[T]):
         Raises:
             EngineError: if something was put after `close`.
         """
-        self.hand_over()
-        if self._ended < self._handed_over:
-            if not self._thread.is_alive():
-                raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
-            mark = _Mark(asyncio.get_running_loop())
-            self._line.put(mark)
-            self._hurry.set()
+        mark = _Mark(asyncio.get_running_loop())
+        if self._put_last(mark):
             await mark.passed.wait()
+
+    def flush(self) -> None:
+        """As `settled`, where nothing else needs the event loop meanwhile: this blocks it."""
+        passed = threading.Event()
+        if self._put_last(passed):
+            passed.wait()
+
+    def _put_last(self, mark: _Mark | threading.Event) -> bool:
+        """Put a mark behind everything that was put so far; False, without it, if all that is written already."""
+        self.hand_over()
+        if self._ended == self._handed_over:
+            return False
+        if not self._thread.is_alive():
+            raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
+        self._line.put(mark)
+        self._hurry.set()
+        return True
 
     def close(self) -> None:
         """Return when everything is written or given up. Calling this twice does no harm."""
@@ -112,9 +124,11 @@ class Writer(Generic[T]):
             self._write_batch([row for step in steps for row in step])
             self._ended += len(steps)
             _wake([entry for entry in batch if isinstance(entry, _Mark)])
+            for flushed in (entry for entry in batch if isinstance(entry, threading.Event)):
+                flushed.set()
             open_ended = None not in batch
 
-    def _next_batch(self) -> list[list[T] | _Mark | None]:
+    def _next_batch(self) -> list[list[T] | _Mark | threading.Event | None]:
         """All that is in the queue a moment after something is, so that there may be more."""
         batch = [self._line.get()]
         self._hurry.wait(LINGER_SECONDS)

@@ -156,6 +156,15 @@ class Journal:
             await self._writer.settled()
         self._check()
 
+    def flush(self) -> None:
+        """Return when everything handed over so far is written, on a virtual clock too. This blocks the event loop.
+
+        Raises:
+            StorageError: if something could not be written; what was written before that stays.
+        """
+        self._writer.flush()
+        self._check()
+
     def close(self) -> None:
         """Write what is left and close the file. May be called twice.
 

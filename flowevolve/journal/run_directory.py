@@ -140,11 +140,12 @@ class RunDirectory:
             raise self._held_up
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        """Write ``result.json`` whole or not at all.
+        """Write ``result.json`` whole or not at all, when all that it names is in the journal.
 
         Raises:
-            StorageError: if it can't be written.
+            StorageError: if one of them can't be written.
         """
+        self.journal.flush()
         try:
             self._write(RESULT, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:

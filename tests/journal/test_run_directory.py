@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +33,20 @@ def test_a_run_directory_is_never_written_over(tmp_path: Path) -> None:
     assert read_result(tmp_path / "run") == {"schema": 1, "best": None}
     with pytest.raises(InputError, match="holds a run already"):
         RunDirectory(tmp_path / "run", {})
+
+
+def test_when_there_is_a_result_the_journal_has_all_that_it_names(tmp_path: Path) -> None:
+    async def go() -> None:
+        directory = RunDirectory(tmp_path / "run", {})
+        for seq in range(100):
+            directory.event(some_event(seq, "run.unpaused"))
+        await directory.settled()  # which waits for nothing where time is virtual
+        directory.write_result({"schema": 1})
+        with closing(sqlite3.connect(tmp_path / "run" / "journal.sqlite")) as database:
+            assert database.execute("SELECT count(*) FROM events").fetchone() == (100,)
+        directory.close()
+
+    clock.run(go, clock="virtual")
 
 
 @pytest.mark.parametrize(

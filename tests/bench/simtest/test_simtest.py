@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+import structlog
 
 from bench.simtest import __main__ as command
 from bench.simtest.case import Act, Case, Life
@@ -68,6 +69,7 @@ def test_a_case_that_fails_is_told_with_its_smallest_form(
     monkeypatch.setattr(sys, "argv", ["bench.simtest", "--case", case.to_json()])
     with pytest.raises(SystemExit) as ended:
         command.main()
+    structlog.reset_defaults()  # it silences records for its process
     said = capsys.readouterr().out
     assert ended.value.code == 1
     assert said.startswith("seed 0 breaks 'crash': KeyError")
