@@ -119,10 +119,10 @@ def _runs(content: Content) -> str:
     if not content["simulated"]:
         return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}."
     return f"""\
-Each run lasts {length} after the seed was validated. gepa and agentdescent run in processes of their own, one after the
-other and in random order, {settings["repeats"]} times each; all of this took {settings["real_minutes"]:.0f} minutes of
-real time. Our own methods run {settings["virtual_repeats"]} times each on the virtual clock, with the same simulated
-server in their process: their CPU time contains the server's."""
+Each run lasts {length}, counted from the end of the seed's validation. gepa and agentdescent
+run in processes of their own, one after the other and in random order (repeats: {settings["repeats"]}). That took
+{settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
+{settings["virtual_repeats"]}), with the same simulated server in their process; their CPU time contains the server's."""
 
 
 def _where(content: Content) -> str:
@@ -141,8 +141,8 @@ may be too small to write one.{kept}"""
 
 
 _SERVERS = """\
-The servers are *simulated*. They are reached over HTTP and run at many times their speed. All methods draw their
-answers alike."""
+The servers are *simulated*. What runs in real time reaches them over HTTP, at many times their speed. All methods draw
+their answers alike."""
 _SPED_UP = """
 A server that is sped up multiplies the time that a client adds to a call, for all methods alike."""
 _KEPT = """
@@ -216,10 +216,11 @@ def _settings(content: Content) -> Sequence[str]:
         return ()
     given = content["configurations"].items()
     shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in given)
-    said = f" {_DEFAULTS}" if is_of_defaults(content) else ""
+    said = f"{_DEFAULTS}" if is_of_defaults(content) else ""
     return (f"The settings of our methods, as they can be put into a config.{said}", *shown)
 
 
 _DEFAULTS = """\
-`stream` is what runs when nothing is set, which is the preset `default`. [The presets](../how-to/presets.md) are
-compared on a page of their own."""
+
+`stream` is what runs when nothing is set, which is the preset `default`. [A page](../how-to/presets.md) compares the
+presets."""
