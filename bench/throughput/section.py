@@ -122,7 +122,8 @@ def _runs(content: Content) -> str:
 Each run lasts {length}, counted from the end of the seed's validation. gepa and agentdescent
 run in processes of their own, one after the other and in random order (repeats: {settings["repeats"]}). That took
 {settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
-{settings["virtual_repeats"]}), with the same simulated server in their process; their CPU time contains the server's."""
+{settings["virtual_repeats"]}), with the same simulated server in their process; their
+CPU time contains the server's."""
 
 
 def _where(content: Content) -> str:
