@@ -35,7 +35,8 @@ def notes(content: Content) -> str:
 _ACCEPTED = """\
 *Accepted* is what entered the pool, and methods differ in what they let in. gepa, our lockstep and `plain` validate
 what was better on its minibatch and keep all of it; so does `careful`, after it has repaired edits of a parent that is
-no longer the best. `flashevolve` repairs, too, and keeps only what raises the mean score. `stream` works several edits into one candidate, validates that one, stops
+no longer the best. `flashevolve` repairs, too, and keeps only what raises the mean score.
+`stream` works several edits into one candidate, validates that one, stops
 a validation that is losing, and keeps only what raises the mean score. So its counts of validations and of what was
 accepted can't be compared with the others'. A validation that was stopped is counted among the validations."""
 
