@@ -20,7 +20,7 @@ from bench.gpu.engine import Wanted, engine
 from bench.gpu.service import Engine, worded
 from bench.gpu.watch import Watch, watch_gpu
 
-COMPARED = ("gepa_sync", "gepa_pxn_4x4", "sync", "stream", CEILING)
+COMPARED = ("gepa_sync", "gepa_pxn_4x4", "lockstep", "stream", CEILING)
 PROFILE = "qwen3-8b-h100"
 """The profile whose output lengths the workloads are forced to."""
 MOST_TOKENS = 8192

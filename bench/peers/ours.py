@@ -39,10 +39,10 @@ async def evolve(
         llm["max_tokens"] = max_tokens
     config = parse_config({"preset": "plain", **sections, "seed": seed, "llm": llm, "budget": budget}, "bench")
     tell("began", None)
-    await run(config, task=task, watchers=Watchers(events=(_Watch(tell),)))
+    await run(config, task=task, watchers=Watchers(events=(Watch(tell),)))
 
 
-class _Watch:
+class Watch:
     """Reports progress by the engine's events. An evaluation that racing stopped ended with a verdict, too."""
 
     def __init__(self, tell: ServerListener) -> None:

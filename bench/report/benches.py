@@ -47,13 +47,13 @@ class Bench:
 BENCHES: Sequence[Bench] = (
     Bench(
         "throughput",
-        "How many proposals a minute does the stream make, compared with synchronous gepa?",
+        "How soon is the stream at synchronous gepa's last score, and how many proposals does it make?",
         throughput.answer,
         throughput.section,
     ),
     Bench(
         "throughput_vllm_cpu",
-        "How many does it make on a real vLLM with two CPU cores, compared with synchronous gepa?",
+        "How is that on a real vLLM with two CPU cores?",
         throughput.answer,
         throughput.section,
         SMALL,

@@ -11,6 +11,7 @@ from bench._lib.paths import ROOT
 from bench._lib.stats import interval
 from bench._lib.text import Content, table
 from bench.report.page import read
+from bench.throughput.before import is_of_defaults
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: python -m bench.report.readme -->\n", "\n<!-- end of figures -->"
@@ -31,7 +32,7 @@ def figures() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            "Share used of what the server can write (the stream at full speed)",
+            f"Share used of what the server can write ({_configuration(throughput)})",
             _share(throughput),
             *_origin("throughput", throughput),
         ),
@@ -62,6 +63,10 @@ def _lead(content: Content) -> str:
 def _share(content: Content) -> str:
     gpu, api = (content["intervals"][f"saturation_{place}"]["mean"] for place in ("vllm", "api"))
     return f"{gpu:.2f} of a GPU's, {api:.2f} of a remote API's"
+
+
+def _configuration(content: Content) -> str:
+    return "by the defaults" if is_of_defaults(content) else "with 64 flows and settings that are not the defaults"
 
 
 def written(text: str) -> str:

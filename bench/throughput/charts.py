@@ -13,11 +13,10 @@ from matplotlib.patches import Patch
 from bench._lib.charts import save, style
 from bench._lib.methods.recording import Role, Span
 from bench._lib.methods.runs import Run
+from bench.throughput.kept import DRAWN_SECONDS
 
-SHOWN = {"gepa_sync": "gepa, synchronous", "gepa_pxn_4x4": "gepa, PxN 4x4", "stream": "flowevolve, stream"}
-COLOURS: Mapping[Role, str] = {"rollout": "#7a9cc6", "reflection": "#d1495b", "judge": "#edae49"}
-SECONDS = 60.0
-"""How many seconds of the server's time are shown."""
+SHOWN = {"gepa_sync": "gepa, synchronous", "gepa_pxn_4x4": "gepa, PxN 4x4", "stream": "flowevolve, defaults"}
+COLOURS: Mapping[Role, str] = {"rollout": "#7a9cc6", "reflection": "#d1495b", "judge": "#edae49", "group": "#66a182"}
 
 
 def draw(folder: Path, server: str, runs: Mapping[tuple[str, str], Run]) -> None:
@@ -39,7 +38,7 @@ def _timeline(path: Path, runs: Mapping[str, Run]) -> None:
         axes.set_title(label, loc="left", fontsize=9)
         axes.set_ylabel("in flight")
     panels[-1].set_xlabel("seconds of the server's time")
-    panels[-1].set_xlim(0, SECONDS)
+    panels[-1].set_xlim(0, DRAWN_SECONDS)
     panels[0].set_ylim(bottom=0)
     patches = [Patch(color=colour, label=f"{role}s") for role, colour in COLOURS.items()]
     panels[0].legend(handles=patches, frameon=False, ncols=3, loc="upper right", fontsize=7)
@@ -59,7 +58,7 @@ def _lanes(axes: Axes, spans: Sequence[Span], start: float) -> None:
             lanes += 1
         lane = heappop(free)
         heappush(busy, (span.ended, lane))
-        if span.ended > start and span.begun < start + SECONDS:
+        if span.ended > start and span.begun < start + DRAWN_SECONDS:
             bars[span.role].append((lane, span.begun - start, span.ended - span.begun))
     for role, each in bars.items():
         places, lefts, widths = zip(*each, strict=True) if each else ((), (), ())

@@ -1,4 +1,7 @@
-"""What the methods are called on the page, in the order of the page."""
+"""What the methods are called on the page, in the order of the page.
+
+``sync``, ``stream_plain`` and ``stream_careful`` are in older results only.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,16 @@ LABELS = {
     "gepa_pxn_4x4": "gepa, PxN 4x4",
     "gepa_pxn_8x8": "gepa, PxN 8x8",
     "agentdescent": "agentdescent 0.7.0, asynchronous",
+    "lockstep": "ours, lockstep",
+    "lockstep_real": "ours, lockstep, in real time",
     "sync": "ours, lockstep",
+    "plain": "ours, `plain`",
     "stream_plain": "ours, `stream_plain`",
     "stream": "ours, `stream`",
+    "stream_real": "ours, `stream`, in real time",
+    "careful": "ours, `careful`",
     "stream_careful": "ours, `stream_careful`",
+    "flashevolve": "ours, `flashevolve`",
     "combee_10": "ours, Combee, 10 reflections a proposal",
     "combee_40": "ours, Combee, 40 reflections a proposal",
     "ceiling": "load without end",

@@ -24,7 +24,11 @@ def geometric_means(content: Content) -> str:
     pxn = {suffix: methods(rows, "gepa_pxn") for suffix, rows in found.items()}
     lines = [
         ("`stream` over synchronous gepa", *(geometric(rows, "stream", [BASE]) for rows in found.values())),
-        ("`stream_plain` over synchronous gepa", *(geometric(rows, "stream_plain", [BASE]) for rows in found.values())),
+        *(
+            (f"`{each}` over synchronous gepa", *(geometric(rows, each, [BASE]) for rows in found.values()))
+            for each in ("plain", "careful", "flashevolve", "stream_plain")
+            if any(each in methods(rows) for rows in found.values())
+        ),
         (
             "`stream` over gepa's best PxN width",
             *(geometric(rows, "stream", pxn[suffix]) for suffix, rows in found.items()),
@@ -67,8 +71,15 @@ def counts(content: Content) -> str:
 
 
 def _counts(content: Content, method: str) -> Iterator[float]:
-    settings = content["settings"]
     for row in content["rows"]:
         if row["method"] == method:
-            speed = settings.get("speeds", {}).get(row["workload"], {}).get(row["server"], 1)
-            yield row["proposals_per_min"] * (1 - WARM_UP) * settings["seconds"] * speed / 60
+            yield row["proposals_per_min"] * (1 - WARM_UP) * minutes(content, row["workload"], row["server"])
+
+
+def minutes(content: Content, workload: str, server: str) -> float:
+    """How long each run was, in the server's own time. Older results have the seconds of real time instead."""
+    settings = content["settings"]
+    if "minutes" in settings:
+        return float(settings["minutes"])
+    speed = settings.get("speeds", {}).get(workload, {}).get(server, 1)
+    return float(settings["seconds"] * speed / 60)

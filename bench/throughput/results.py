@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 
 from bench._lib.environment import environment
+from bench._lib.methods.presets import ON_REAL_TIME, sections
+from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
 from bench.throughput.measurements import Measurements, Place, Plan
@@ -31,10 +33,13 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
         "settings": {
             "concurrency": plan.concurrency,
             "repeats": plan.repeats,
-            "seconds": plan.seconds,
+            "virtual_repeats": plan.virtual_repeats,
+            "minutes": plan.seconds / 60,
+            "real_minutes": sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
             **served(places, plan.workloads),
             "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
         },
+        "configurations": {each: sections(each) for each in plan.methods if each in OURS and each not in ON_REAL_TIME},
         "workloads": {name: described(name, places) for name in plan.workloads},
         "rows": rows,
         **as_json(compared),
@@ -73,3 +78,13 @@ def described(name: str, places: Iterable[Place]) -> dict[str, object]:
 
 def _real(places: Iterable[Place]) -> Place | None:
     return next((place for place in places if place.url is not None), None)
+
+
+def real_seconds(plan: Plan, place: Place, found: Measurements) -> float:
+    """How long the runs in real time took, without what came before their seeds were validated."""
+    return sum(
+        run.end / run.speed
+        for (workload, method), pairs in found.items()
+        if method in plan.real(place, workload)
+        for run, _ in pairs
+    )

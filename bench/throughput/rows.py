@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from bench._lib.methods.ratios import Ratio, ratio
@@ -98,12 +99,19 @@ class TimeToScore:
     """A method's time to what another reaches, over the other's.
 
     ``by_workload`` are quotients of mean times, where all runs of the method reach the score; ``reached`` of ``runs``
-    do so, on the workloads that have such a score.
+    do so, on the workloads that have such a score. ``by_run`` are the quotients of all runs, without an end for those
+    that don't reach it.
     """
 
     by_workload: Mapping[str, float]
     reached: int
     runs: int
+    by_run: Sequence[float] = ()
+
+    @property
+    def median(self) -> float | None:
+        """Over all runs; infinite if half of them don't reach the score."""
+        return median(self.by_run) if self.by_run else None
 
     @property
     def mean(self) -> float | None:
@@ -118,7 +126,7 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str]) -> TimeToScore
     all of its runs. A workload on which a run has that score from its seed says nothing and is left out.
     """
     by_workload: dict[str, float] = {}
-    reached = runs = 0
+    by_run: list[float] = []
     for name in workloads(rows, method, *others):
         theirs: dict[str, Sequence[Curve]] = {each: rows[name, each]["curves"] for each in others}
         best = max(theirs.values(), key=lambda curves: fmean(curve[-1][1] for curve in curves))
@@ -127,11 +135,11 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str]) -> TimeToScore
         if any(curve[0][1] >= score for curves in (own, *theirs.values()) for curve in curves):
             continue
         times = [_time(curve, score) for curve in own]
-        found = [each for each in times if each is not None]
-        runs, reached = runs + len(times), reached + len(found)
-        if len(found) == len(times):
-            by_workload[name] = fmean(found) / _soonest(theirs.values(), score)
-    return TimeToScore(by_workload, reached, runs)
+        theirs_took = _soonest(theirs.values(), score)
+        by_run += [math.inf if each is None else each / theirs_took for each in times]
+        if None not in times:
+            by_workload[name] = fmean(_known(times)) / theirs_took
+    return TimeToScore(by_workload, sum(map(math.isfinite, by_run)), len(by_run), tuple(by_run))
 
 
 def _soonest(methods: Iterable[Sequence[Curve]], score: float) -> float:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import tomli_w
 
-from bench._lib.methods.presets import PRESETS
 from bench._lib.text import Content, percent, table
-from bench.throughput.goals import as_interval, goals, interval, places, share
+from bench.throughput.before import is_of_defaults, warning
+from bench.throughput.goals import as_interval, goals, interval, median_share, places, share
 from bench.throughput.labels import LABELS
 from bench.throughput.means import geometric, geometric_means
 from bench.throughput.notes import notes
-from bench.throughput.rows import BASE, methods, over_estimated_pxn, time_to_score
-from bench.throughput.tables import beside_gepa, best_scores, times
+from bench.throughput.rows import BASE, TimeToScore, methods, over_estimated_pxn, time_to_score
+from bench.throughput.tables import beside_gepa, best_scores, clocks, times
 
 COLUMNS = {
     "proposals_per_min": ("proposals/min", "{:.2f}"),
@@ -30,28 +31,42 @@ COLUMNS = {
 }
 RATIOS = {
     "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
+    "plain_vs_gepa_sync": "`plain` over synchronous gepa",
     "stream_plain_vs_gepa_sync": "`stream_plain` over synchronous gepa",
+    "careful_vs_gepa_sync": "`careful` over synchronous gepa",
+    "flashevolve_vs_gepa_sync": "`flashevolve` over synchronous gepa",
     "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
     "stream_careful_vs_gepa_sync": "`stream_careful` over synchronous gepa",
     "stream_careful_vs_gepa_pxn": "`stream_careful` over gepa's best PxN width",
     "stream_vs_agentdescent": "`stream` over agentdescent",
     "stream_vs_combee": "`stream` over Combee",
+    "lockstep_vs_gepa_sync": "our lockstep over synchronous gepa",
     "sync_vs_gepa_sync": "our lockstep over synchronous gepa",
     "saturation": "`stream`: output tokens/s over those of load without end",
     "saturation_plain": "`stream_plain`: the same",
+    "plain_saturation": "`plain`: the same",
+    "careful_saturation": "`careful`: the same",
+    "flashevolve_saturation": "`flashevolve`: the same",
 }
 Row = Content
 
 
 def answer(content: Content) -> str:
-    """The stream's proposals over synchronous gepa's on the first server, and those with gepa's own rules."""
+    """How soon the stream has synchronous gepa's last score on the first server, and its proposals over gepa's."""
     rows = next(iter(places(content).values()))
-    stream, plain = (geometric(rows, method, [BASE]) for method in ("stream", "stream_plain"))
+    which = "" if is_of_defaults(content) else "with settings other than the defaults: "
+    proposals = geometric(rows, "stream", [BASE])
     batches = geometric(rows, "stream", methods(rows, "gepa_pxn"))
-    return (
-        f"{stream} times as many; {plain} times with gepa's own rules (`stream_plain`). `stream` makes {batches} times "
-        "those of gepa's best batch width"
-    )
+    beside = "" if batches == "–" else f", and {batches} times those of gepa's best batches"
+    return f"{which}{_soon(time_to_score(rows, 'stream', [BASE]))}; {proposals} times the proposals{beside}"
+
+
+def _soon(timed: TimeToScore) -> str:
+    if timed.median is None:
+        return "no run tells how soon"
+    if math.isinf(timed.median):
+        return f"{timed.reached} of {timed.runs} runs reach that score"
+    return f"after {median_share(timed)} (median run, of gepa's time)"
 
 
 def section(content: Content) -> str:
@@ -63,6 +78,7 @@ def section(content: Content) -> str:
     parts = (
         f"# {title}",
         f"    {content['command']}",
+        "" if is_of_defaults(content) else warning(content),
         goals(content),
         _measured(content),
         notes(content),
@@ -73,24 +89,41 @@ def section(content: Content) -> str:
         times(content),
         best_scores(content),
         *tables,
-        *_presets(content),
+        clocks(content),
+        *_settings(content),
     )
     return "\n\n".join(filter(None, parts))
 
 
 def _measured(content: Content) -> str:
     settings = content["settings"]
-    runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time"
     busiest = max(row["server_cpu_share"] for row in content["rows"])
     process = "server's process" if content["simulated"] else "process that records requests"
     after = _SPED_UP if content["simulated"] else ""
     return f"""\
 {_where(content)} Every method has the same task, prompts and validation examples, minibatches of 3, and at most
-{settings["concurrency"]} calls in flight. Each method runs in a process of its own, in random order: {runs}. The first
-fifth of that time is left out of rates. The server records every request, and in flight, tokens and proposals are its
-count. A proposal is an answered reflection; a proposal of Combee's is made of many and counted where it is made. Other
-projects' methods get a client that costs less CPU time than their own or ours. The {process} took at most
-{percent(busiest)} of one core.{after}"""
+{settings["concurrency"]} calls in flight.
+{_runs(content)}
+The first fifth of that time is left out of rates. Every request is recorded at the server, where requests in flight,
+tokens and proposals are counted. A proposal is an answered reflection; a proposal of Combee's is made of many and
+counted where it is made. Other projects' methods get a client that costs less CPU time than their own or ours. The
+{process} took at most {percent(busiest)} of one core.{after}"""
+
+
+def _runs(content: Content) -> str:
+    settings = content["settings"]
+    if "minutes" not in settings:
+        runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time"
+        return f"Each method runs in a process of its own, in random order: {runs}."
+    length = f"{settings['minutes']:g} minutes of the server's own time"
+    if not content["simulated"]:
+        return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}."
+    return f"""\
+Each run lasts {length}, counted from the end of the seed's validation. gepa and agentdescent
+run in processes of their own, one after the other and in random order (repeats: {settings["repeats"]}). That took
+{settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
+{settings["virtual_repeats"]}), with the same simulated server in their process; their
+CPU time contains the server's."""
 
 
 def _where(content: Content) -> str:
@@ -109,8 +142,8 @@ may be too small to write one.{kept}"""
 
 
 _SERVERS = """\
-The servers are *simulated*. They are reached over HTTP and run at many times their speed. All methods draw their
-answers alike."""
+The servers are *simulated*. What runs in real time reaches them over HTTP, at many times their speed. All methods draw
+their answers alike."""
 _SPED_UP = """
 A server that is sped up multiplies the time that a client adds to a call, for all methods alike."""
 _KEPT = """
@@ -178,9 +211,17 @@ def _cell(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
 
 
-def _presets(content: Content) -> Sequence[str]:
-    """The presets, which are shown in the section on the simulated servers only."""
+def _settings(content: Content) -> Sequence[str]:
+    """The settings that were measured, which are shown in the section on the simulated servers only."""
     if not content["simulated"]:
         return ()
-    shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in PRESETS.items())
-    return ("The settings of our methods, as they can be put into a config:", *shown)
+    given = content["configurations"].items()
+    shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in given)
+    said = f"{_DEFAULTS}" if is_of_defaults(content) else ""
+    return (f"The settings of our methods, as they can be put into a config.{said}", *shown)
+
+
+_DEFAULTS = """\
+
+`stream` is what runs when nothing is set, which is the preset `default`. [A page](../how-to/presets.md) compares the
+presets."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
+from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING
-from bench._lib.text import Content, table
+from bench._lib.text import Content, ranged, table
 from bench.throughput.goals import as_interval, interval, places, share
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import BASE, Rows, beside, by_server, methods, time_to_score, workloads
+from bench.throughput.rows import BASE, Row, Rows, beside, by_server, methods, time_to_score, values, workloads
 
 COMPARED = {
     "proposals_per_min": "proposals/min",
@@ -65,6 +68,38 @@ end of their windows. Time counts from the end of the seed's validation; for PxN
 figures are means over the workloads on which all runs of a method reach the score. A workload on which some run does
 not reach it is left out of the quotient, which flatters the method; the count beside the quotient says how often that
 happened. A workload on which some run has the score already with its seed tells nothing and is not counted."""
+
+
+def clocks(content: Content) -> str:
+    """Methods of ours that ran both on the virtual clock and in real time; nothing where none did."""
+    lines = [
+        (suffix, name, LABELS[each], *(_spread(rows[name, each], figure) for figure in CLOCK_FIGURES))
+        for suffix, rows in places(content).items()
+        for real, virtual in ON_REAL_TIME.items()
+        for name in workloads(rows, real, virtual)
+        for each in (virtual, real)
+    ]
+    if not lines:
+        return ""
+    return f"{CLOCKS}\n\n{table(('server', 'workload', 'mean (range of the runs)', *CLOCK_FIGURES.values()), lines)}"
+
+
+CLOCK_FIGURES = {
+    "proposals_per_min": "proposals/min",
+    "validations_per_min": "validations/min",
+    "output_tokens_per_s": "output tokens/s",
+    "mean_in_flight": "in flight",
+    "best_score": "best score",
+}
+CLOCKS = """\
+Our methods ran on the virtual clock, and gepa and agentdescent in real time. On the virtual clock nothing takes time
+but the server, so what our client costs is not counted. The same two methods on both clocks show what that hides. Runs
+differ by chance too, and those in real time have other orders of events, so look at the ranges."""
+
+
+def _spread(row: Row, figure: str) -> str:
+    found = values(row, figure)
+    return ranged({"median": fmean(found), "low": min(found), "high": max(found)}, 2)
 
 
 def best_scores(content: Content) -> str:

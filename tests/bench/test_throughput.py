@@ -16,7 +16,7 @@ from bench._lib.methods.runs import Run
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
 from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
-from bench.throughput.section import section
+from bench.throughput.section import answer, section
 
 SECONDS = 100.0
 
@@ -128,13 +128,13 @@ def test_the_time_to_a_score_is_to_what_the_best_of_the_others_ends_with() -> No
         gepa_pxn_2x2=curves(slow, [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55; both have 0.5, after 80 and 60 s
         gepa_pxn_4x4=curves(quick, [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5; after 20 and 40 s
         stream=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.5)]),
-        sync=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.4)]),
+        lockstep=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.4)]),
         lucky=curves([(0.0, 0.5)], [(0.0, 0.2)]),
     )
     both = ("gepa_pxn_2x2", "gepa_pxn_4x4")
     found = time_to_score(rows, "stream", both)
     assert (found.mean, found.reached, found.runs) == (7.5 / 30, 2, 2)
-    found = time_to_score(rows, "sync", both)
+    found = time_to_score(rows, "lockstep", both)
     assert (found.mean, found.reached, found.runs) == (None, 1, 2)
     assert time_to_score(rows, "lucky", both).runs == 0
 
@@ -145,7 +145,7 @@ def result(place: Place, **methods: int) -> dict[str, object]:
         spans = [span(n, n + 1, 50, "reflection") for n in range(proposals)] + [span(0, 90, 900)]
         one = replace(run(*spans, method=method), fresh=place.url is None)
         found["aime", method] = [(one, figures(one))] * 2
-    plan = Plan(list(methods), ["aime"], repeats=2, seconds=10, concurrency=64, seed=0)
+    plan = Plan(list(methods), ["aime"], repeats=2, virtual_repeats=3, seconds=600, concurrency=64, seed=0, processes=1)
     return content({place: found}, plan, command="python -m bench.throughput")
 
 
@@ -183,6 +183,8 @@ def test_the_result_file_has_rows_and_ratios(made: dict[str, object]) -> None:
     assert found["stream_vs_gepa_sync_vllm"] == pytest.approx(6)
     assert found["stream_vs_gepa_pxn_vllm"] == pytest.approx(1.5)
     assert found["stream_vs_combee_vllm"] is None
+    assert found["plain_vs_gepa_sync_vllm"] is None
+    assert made["configurations"] == {"stream": {"preset": "default"}}
     assert found["saturation_vllm"] == pytest.approx((900 + 600) / 900)
     assert [(row["server"], row["workload"], row["method"]) for row in rows] == [
         ("qwen3-8b-h100", "aime", method) for method in sorted(("gepa_sync", "gepa_pxn_4x4", "stream", "ceiling"))
@@ -210,4 +212,35 @@ def test_the_page_shows_every_method_and_our_settings(made: dict[str, object]) -
     assert page.startswith("# Throughput\n")
     assert "| gepa 0.1.4, synchronous | 1.20 |" in page
     assert "| `stream` over gepa's best PxN width | 1.50 |" in page
-    assert 'policy = "pressure"' in page
+    assert 'preset = "default"' in page
+    assert "another configuration" not in page
+
+
+def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    found = {
+        "gepa_sync": [[(0.0, 0.1), (100.0, 0.5)]],
+        "stream": [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.5)]],
+    }
+    for row in rows:
+        row["curves"] = found.get(row["method"], [[(0.0, 0.0)]])
+    goals = section(made).partition("| --- |")[2].splitlines()[1:]
+    assert "0.55 (0.20–0.90); 2 of 2 runs reach it | missed" in goals[0]
+    assert "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time)" in answer(made)
+    rows[-1]["curves"] = [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.4)]]
+    assert "never" in section(made)
+
+
+def test_of_a_result_with_other_settings_the_page_says_so() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, ceiling=0)
+    old = {**made, "configurations": {"stream": {"algorithm": {"name": "gepa", "max_in_flight": 64}}}}
+    assert "**These figures are of another configuration than the defaults.**" in section(old)
+    assert answer(old).startswith("with settings other than the defaults")
+
+
+def test_methods_on_both_clocks_stand_side_by_side() -> None:
+    page = section(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0))
+    assert "| vllm | aime | ours, `stream` | 7.20 |" in page
+    assert "| vllm | aime | ours, `stream`, in real time | 6.60 |" in page

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 
-from bench._lib.methods.presets import PRESETS, hurried
+from bench._lib.methods.presets import ON_REAL_TIME, PRESETS, sections
 from bench._lib.methods.workloads import WORKLOADS, Pipeline, small
 from bench.peers.chats import Chats
 from bench.peers.examples import roll_out
 from bench.peers.progress import print_progress
 from flowevolve._util import clock
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.task import Task
 
 
@@ -38,18 +39,14 @@ class Job:
     small: bool
 
 
+OURS = (*PRESETS, *ON_REAL_TIME)
 METHODS = (
     "gepa_sync",
     "gepa_pxn_2x2",
     "gepa_pxn_4x4",
     "gepa_pxn_8x8",
     "agentdescent",
-    "sync",
-    "stream_plain",
-    "stream",
-    "stream_careful",
-    "combee_10",
-    "combee_40",
+    *OURS,
 )
 """All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
 CEILING = "ceiling"
@@ -60,7 +57,7 @@ def perform(method: str, job: Job) -> None:
     """Let a method work until the process is killed."""
     workload = WORKLOADS[job.workload]
     task = Pipeline(small(workload) if job.small else workload)
-    if method in PRESETS:
+    if method in OURS:
         clock.run(_ours, method, job, task)
         return
     chats = Chats(job.url, job.model, concurrency=job.concurrency, seed=job.seed, max_tokens=job.max_tokens)
@@ -90,7 +87,7 @@ async def _ours(method: str, job: Job, task: Task) -> None:
 
     await ours.evolve(
         task,
-        hurried(PRESETS[method], job.speed),
+        sections(method),
         print_progress,
         url=job.url,
         model=job.model,
@@ -106,15 +103,18 @@ def _load(task: Task, chats: Chats) -> None:
     def work() -> None:
         while True:
             turn, place = divmod(next(numbers), len(examples))
-            # Every turn has a candidate of its own, as in evolution: the server has cached no prompt of it before.
-            candidate = {name: f"{text}\n- Version {turn}" for name, text in task.seed().items()}
-            roll_out(task, candidate, examples[place], chats)
+            roll_out(task, dict(newer_seed(task, turn)), examples[place], chats)
 
     print_progress("began")
     print_progress("validated")  # no seed has to be validated first
     with ThreadPoolExecutor(chats.concurrency) as pool:
         for each in [pool.submit(work) for _ in range(chats.concurrency)]:
             each.result()
+
+
+def newer_seed(task: Task, turn: int) -> Artifact:
+    """A candidate for each turn of the load, as in evolution: the server has cached no prompt of it before."""
+    return Artifact({name: f"{text}\n- Version {turn}" for name, text in task.seed().items()})
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ Runs = Mapping[tuple[str, str], Sequence[Figures]]
 """For each workload and method on one server, the figures of each repeat."""
 Rates = Mapping[str, Sequence[Sequence[float]]]
 """For each workload, the rate of each compared method in each repeat."""
+_BESIDE = ("plain", "careful", "flashevolve", "lockstep")
+"""What is compared with synchronous gepa beside the stream."""
 FIGURES = tuple(name for name in Figures.__slots__ if name != "curve")
 
 
@@ -57,14 +59,13 @@ def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
         f"stream_vs_gepa_pxn_{suffix}": ratio(proposals("stream", *pxn)),
         f"stream_vs_combee_{suffix}": ratio(proposals("stream", "combee_10", "combee_40")),
         f"stream_vs_agentdescent_{suffix}": ratio(proposals("stream", "agentdescent")),
-        f"stream_careful_vs_gepa_sync_{suffix}": ratio(proposals("stream_careful", "gepa_sync")),
-        f"stream_careful_vs_gepa_pxn_{suffix}": ratio(proposals("stream_careful", *pxn)),
-        f"stream_plain_vs_gepa_sync_{suffix}": ratio(proposals("stream_plain", "gepa_sync")),
-        f"sync_vs_gepa_sync_{suffix}": ratio(proposals("sync", "gepa_sync")),
+        **{f"{name}_vs_gepa_sync_{suffix}": ratio(proposals(name, "gepa_sync")) for name in _BESIDE},
         f"saturation_{suffix}": ratio(_rates(runs, ("stream", "ceiling"), lambda each: each.output_tokens_per_s)),
-        f"saturation_plain_{suffix}": ratio(
-            _rates(runs, ("stream_plain", "ceiling"), lambda each: each.output_tokens_per_s)
-        ),
+        **{
+            f"{name}_saturation_{suffix}": ratio(_rates(runs, (name, "ceiling"), lambda each: each.output_tokens_per_s))
+            for name in _BESIDE
+            if name != "lockstep"
+        },
     }
 
 

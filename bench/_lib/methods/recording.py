@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
@@ -19,8 +20,17 @@ RECORDING = "/recording"
 prompts.
 """
 
-Role = Literal["rollout", "reflection", "judge", "merge"]
+Role = Literal["rollout", "reflection", "judge", "merge", "group"]
+"""``merge``: many reflections become one proposal, as in Combee; ``group``: edits that were proposed one by one are
+worked into one candidate, to be validated together.
+"""
 
+_TITLES: Mapping[str, Role] = {
+    REFLECT_TITLE: "reflection",
+    MERGE_TITLE: "merge",
+    MERGE_EDITS_TITLE: "group",
+    JUDGE_TITLE: "judge",
+}
 _TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 
 
@@ -81,13 +91,13 @@ def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:
 
 
 def role_of(body: dict[str, object]) -> Role:
-    """What a request is for, told by the title of its last message."""
-    asked = _texts(body)[-1]
-    if asked.startswith(REFLECT_TITLE):
-        return "reflection"
-    if asked.startswith(MERGE_TITLE):
-        return "merge"
-    return "judge" if asked.startswith(JUDGE_TITLE) else "rollout"
+    """What a request is for, told by its last message."""
+    return role_told_by(_texts(body)[-1])
+
+
+def role_told_by(asked: str) -> Role:
+    """What a request is for, told by the title of this message of it, which is the last."""
+    return next((role for title, role in _TITLES.items() if asked.startswith(title)), "rollout")
 
 
 def _texts(body: dict[str, object]) -> list[str]:

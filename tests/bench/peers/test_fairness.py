@@ -16,7 +16,7 @@ from typing import ClassVar
 import anyio
 import pytest
 
-from bench._lib.methods.presets import PLAIN, SYNC
+from bench._lib.methods.presets import PRESETS
 from bench._lib.methods.recording import Role, role_of
 from bench.peers import agentdescent, gepa, ours
 from bench.peers.chats import Chats
@@ -152,12 +152,12 @@ def run_plan(method: str, scores: Sequence[str] = SCORES) -> tuple[Scripted, Tol
 async def _ours(method: str, url: str, told: Told) -> None:
     one = {"workers": 1, "max_workers": 1}
     narrow = {
-        "algorithm": {**PLAIN["algorithm"], "max_in_flight": 1},
+        "algorithm": {"max_in_flight": 1},
         "stages": dict.fromkeys(("generate", "propose", "screen", "evaluate"), one),
     }
     await ours.evolve(
         Graded(),
-        SYNC if method == "sync" else {**PLAIN, **narrow},
+        PRESETS["lockstep"] if method == "lockstep" else {**PRESETS["plain"], **narrow},
         told,
         url=url,
         model="m",
@@ -169,7 +169,7 @@ async def _ours(method: str, url: str, told: Told) -> None:
 
 def expected() -> list[Shape]:
     """Width 1: the seed's validation; then minibatch, reflection, minibatch, and validation of what was better."""
-    script, _ = run_plan("sync")
+    script, _ = run_plan("lockstep")
     return script.shapes
 
 
@@ -183,7 +183,7 @@ def test_a_step_is_two_minibatches_a_reflection_and_a_validation() -> None:
     assert roles == script
 
 
-@pytest.mark.parametrize("method", ["gepa", "stream"])
+@pytest.mark.parametrize("method", ["gepa", "plain"])
 def test_the_same_requests_in_the_same_order(method: str) -> None:
     script, told = run_plan(method)
     assert script.shapes == expected()
@@ -198,7 +198,7 @@ def test_a_method_of_threads_sends_as_many_of_each_shape() -> None:
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
 
 
-@pytest.mark.parametrize("method", ["gepa", "sync", "stream"])
+@pytest.mark.parametrize("method", ["gepa", "lockstep", "plain"])
 def test_a_tie_with_its_parent_is_not_validated(method: str) -> None:
     script, told = run_plan(method, TIES)
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1, "accepted": 1}

@@ -1,0 +1,171 @@
+"""Our own methods, and load without end, on the virtual clock: the same simulated server as the peers have, in this
+process.
+
+A run on the virtual clock takes no time for anything but the server, so it doesn't depend on how busy the machine is,
+and what our client costs is not in it. Runs against the server's process (`bench._lib.methods.presets.ON_REAL_TIME`)
+show how much that changes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import anyio
+
+from bench._lib.methods.presets import sections
+from bench._lib.methods.process import CEILING, newer_seed
+from bench._lib.methods.recording import Span, role_told_by
+from bench._lib.methods.recording_server import PRESET, shaped
+from bench._lib.methods.runs import WARM_UP, Run
+from bench._lib.methods.workloads import WORKLOADS, Pipeline
+from bench.peers.ours import FOREVER, Watch
+from bench.peers.progress import Kind
+from flowevolve._util import clock
+from flowevolve.config.roles import ResolvedRole
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import ChatReply, ChatRequest, Message
+from flowevolve.core.task import Task
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
+from flowevolve.runner.assemble import open_roles
+from flowevolve.runner.plan import ProvidedObjects, make_plan
+from flowevolve.runner.run import Watchers, run_plan
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import Profile
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
+
+
+def evolve(method: str, server: str, workload: str, *, concurrency: int, seed: int, seconds: float) -> Run:
+    """Let one of our methods, or `CEILING`, work on a simulated server for so many of its seconds after the seed is
+    validated.
+    """
+    began = time.process_time()
+    work = _load if method == CEILING else partial(_work, method)
+    observed = _Observed(RecordingBackend(shaped(server, workload, 1.0)), Pipeline(WORKLOADS[workload]), seconds)
+    clock.run(observed.until_over, partial(work, observed, concurrency, seed), clock="virtual")
+    seeded = observed.seeded
+    return Run(
+        method=method,
+        workload=workload,
+        start=WARM_UP * seconds,
+        end=seconds,
+        spans=tuple(
+            replace(span, begun=span.begun - seeded, ended=span.ended - seeded) for span in observed.backend.spans
+        ),
+        accepted=tuple(
+            (when - seeded, score) for kind, when, score in observed.told if kind == "accepted" and score is not None
+        ),
+        validated=observed.times("validated"),
+        proposed=observed.times("proposed"),
+        client_cpu=time.process_time() - began,
+        server_cpu=0.0,
+        speed=1.0,
+    )
+
+
+class RecordingBackend(SimBackend):
+    """The simulated server, which keeps a span of every chat, as `bench._lib.methods.recording.Recorder` does."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(RulesWorld(PRESETS[PRESET]), profile)
+        self.spans: list[Span] = []
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        texts = [message.content for message in request.messages]
+        begun, tokens = clock.now(), None
+        try:
+            reply = await super().chat(request, timeout=timeout)
+            tokens = reply.usage.completion_tokens
+            return reply
+        finally:
+            role, characters = role_told_by(texts[-1]), sum(map(len, texts))
+            self.spans.append(Span(begun, clock.now(), role, characters, request.max_tokens, tokens))
+
+
+class _Observed:
+    """What a run reports, with the times of the virtual clock, and when the time to be counted is over."""
+
+    def __init__(self, backend: RecordingBackend, task: Task, seconds: float) -> None:
+        self.backend = backend
+        self.task = task
+        self.told: list[tuple[Kind, float, float | None]] = []
+        self.seeded = math.inf
+        self._seconds = seconds
+        self._scope: anyio.CancelScope | None = None
+
+    def tell(self, kind: Kind, score: float | None) -> None:
+        self.told.append((kind, clock.now(), score))
+        if kind == "validated" and self.seeded == math.inf:
+            self.seeded = clock.now()
+            assert self._scope is not None
+            self._scope.deadline = self.seeded + self._seconds
+
+    async def until_over(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this until the time is over."""
+        with anyio.CancelScope() as self._scope:
+            await work()
+        if not self._scope.cancelled_caught:
+            raise RuntimeError("a method ended by itself, before the time that was to be counted was over")
+
+    def times(self, kind: Kind) -> tuple[float, ...]:
+        return tuple(when - self.seeded for told, when, _ in self.told if told == kind)
+
+
+async def _work(method: str, observed: _Observed, concurrency: int, seed: int) -> None:
+    config = parse_config(
+        {
+            **sections(method),
+            "seed": seed,
+            "clock": "virtual",
+            "llm": {"backend": "sim", "concurrency": concurrency},
+            "budget": FOREVER,
+        },
+        "bench",
+    )
+    plan = make_plan(config, ProvidedObjects(observed.task), opens_roles=partial(_served_by, observed.backend))
+    await run_plan(plan, None, Watchers(events=(Watch(observed.tell),)), None)
+
+
+async def _load(observed: _Observed, concurrency: int, seed: int) -> None:
+    """Every slot has the call of a rollout open all the time, as in `bench._lib.methods.process`."""
+    numbers, seeds, task = count(), count(seed * 1_000_000), observed.task
+
+    async def ask(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        request = ChatRequest(observed.backend.model, tuple(messages), max_tokens=max_tokens, seed=next(seeds))
+        return (await observed.backend.chat(request, timeout=math.inf)).text
+
+    async def work() -> None:
+        for number in numbers:
+            turn, place = divmod(number, len(task.data.val))
+            await task.rollout(newer_seed(task, turn), task.data.val[place], ask)
+
+    observed.tell("validated", None)  # no seed has to be validated first
+    async with anyio.create_task_group() as tasks:
+        for _ in range(concurrency):
+            tasks.start_soon(work)
+
+
+@asynccontextmanager
+async def _served_by(
+    backend: SimBackend,
+    config: Config,
+    roles: Mapping[str, ResolvedRole],
+    identity: str | None = None,
+    log: Log = log_nothing,
+) -> AsyncIterator[dict[str, Models]]:
+    """The roles of a run as `open_roles` opens them, but all of them at this server."""
+    async with open_roles(config, roles, identity, log) as opened:
+        yield {name: _through(backend, models) for name, models in opened.items()}
+
+
+def _through(backend: SimBackend, models: Models) -> Models:
+    assert isinstance(models, Role)  # no method here has several models to a role
+    return replace(models, transport=backend)

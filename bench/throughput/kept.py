@@ -1,0 +1,76 @@
+"""Runs kept in a folder, so that a bench of an hour that was interrupted goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from bench._lib.methods.figures import Figures
+from bench._lib.methods.runs import Run
+
+DRAWN_SECONDS = 60.0
+"""Of how many seconds of a run, from where rates are taken, requests are kept. They are for drawing only."""
+_MEASURED = TypeAdapter(tuple[Run, Figures])
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of one method. ``seconds`` are the server's own; ``url`` is None where it is simulated."""
+
+    server: str
+    workload: str
+    method: str
+    seed: int
+    seconds: float
+    concurrency: int
+    clock: Literal["real", "virtual"]
+    url: str | None = None
+
+
+def drawn(run: Run) -> Run:
+    """The run with no more of its requests than can be drawn."""
+    until = run.start + DRAWN_SECONDS
+    return replace(run, spans=tuple(span for span in run.spans if span.ended > run.start and span.begun < until))
+
+
+class KeptRuns:
+    """The runs in ``folder`` (None keeps nothing) that were made with the same code, which ``code`` names, as a commit
+    does.
+    """
+
+    def __init__(self, folder: Path | None, code: str) -> None:
+        self._folder = folder
+        self._code = code
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def has(self, trial: Trial) -> bool:
+        file = self._file(trial)
+        return file is not None and file.exists()
+
+    def read(self, trial: Trial) -> tuple[Run, Figures]:
+        """A run that `has` says is there."""
+        file = self._file(trial)
+        assert file is not None
+        return _MEASURED.validate_json(file.read_bytes())
+
+    def write(self, trial: Trial, measured: tuple[Run, Figures]) -> tuple[Run, Figures]:
+        """Keep a run, and return it."""
+        if (file := self._file(trial)) is not None:
+            part = file.with_suffix(".part")  # so that a run whose writing was interrupted is not taken for one
+            part.write_bytes(_MEASURED.dump_json(measured))
+            part.rename(file)
+        return measured
+
+    def _file(self, trial: Trial) -> Path | None:
+        """By what the run depends on."""
+        if self._folder is None:
+            return None
+        made = f"{self._code} {json.dumps(asdict(trial))}"
+        key = blake2b(made.encode(), digest_size=6).hexdigest()
+        return self._folder / f"{trial.server}-{trial.workload}-{trial.method}-{trial.seed}-{key}.json"

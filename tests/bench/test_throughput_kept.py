@@ -1,0 +1,62 @@
+"""Runs of the throughput bench that were kept are taken from their folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench._lib.methods.process import CEILING
+from bench.throughput import measurements
+from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Trial
+from bench.throughput.measurements import COMPARED_CLOCKS, Measured, Place, Plan, measure
+
+PLACE = Place("gpt-4o-mini-api", "api")
+PLAN = Plan(["gepa_sync", "lockstep", "lockstep_real"], ["aime", "hover"], 1, 2, 60.0, 64, seed=0, processes=1)
+TRIAL = Trial(PLACE.name, "aime", "lockstep", 0, 60.0, 64, "virtual")
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measured:
+    return measurements.run_virtually(TRIAL)
+
+
+def test_what_is_kept_comes_back_as_it_was(measured: Measured, tmp_path: Path) -> None:
+    kept = KeptRuns(tmp_path, "abc")
+    assert not kept.has(TRIAL)
+    kept.write(TRIAL, measured)
+    assert KeptRuns(tmp_path, "abc").read(TRIAL) == measured
+    assert not KeptRuns(tmp_path, "other code").has(TRIAL)
+    assert not kept.has(replace(TRIAL, seconds=61.0))
+    run, _ = measured
+    assert all(span.begun < run.start + DRAWN_SECONDS and span.ended > run.start for span in run.spans)
+
+
+def test_without_a_folder_nothing_is_kept(measured: Measured) -> None:
+    kept = KeptRuns(None, "abc")
+    assert kept.write(TRIAL, measured) == measured
+    assert not kept.has(TRIAL)
+
+
+def test_a_measurement_that_was_interrupted_runs_only_what_is_left(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, plan = KeptRuns(tmp_path, "abc"), replace(PLAN, methods=["lockstep"], workloads=["aime"])
+    run, came_to = measured
+    for seed in range(plan.virtual_repeats):
+        kept.write(replace(TRIAL, seed=seed), measured)
+        kept.write(replace(TRIAL, seed=seed, method=CEILING), (replace(run, method=CEILING), came_to))
+    monkeypatch.setattr(measurements, "run_virtually", None)
+    found = measure(PLACE, plan, kept)
+    assert {key: len(each) for key, each in found.items()} == {("aime", "lockstep"): 2, ("aime", CEILING): 2}
+
+
+def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_take_real_time() -> None:
+    assert COMPARED_CLOCKS == ("aime",)
+    assert PLAN.virtual(PLACE) == ["lockstep", CEILING]
+    assert PLAN.real(PLACE, "aime") == ["gepa_sync", "lockstep_real"]
+    assert PLAN.real(PLACE, "hover") == ["gepa_sync"]
+    server = Place("m", "url", "http://127.0.0.1:1/v1")
+    assert PLAN.virtual(server) == []
+    assert PLAN.real(server, "aime") == ["gepa_sync", "lockstep", CEILING]
