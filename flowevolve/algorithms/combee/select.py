@@ -31,7 +31,7 @@ class LaterPlan(RoundPlan):
 
 class SelectRounds(Select):
     """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite. A
-    round whose parent was a group under validation ends when that fails.
+    round ends when its parent was a group under validation and that fails, or when somebody vetoes its parent.
 
     Every ``gepa.selected`` event says how many rewrites of the round are ``left``, so that a resumed run continues it.
     """
@@ -59,7 +59,7 @@ class SelectRounds(Select):
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         last = self._last
-        if last is None or not last.left or not context.pool.keeps(last.parents[0]):
+        if last is None or not last.left or not self._may_build_on(last.parents[0], context):
             return super()._choose_rewrite(context).model_copy(update={"left": self._size() - 1})
         return LaterPlan(
             parents=last.parents,
@@ -71,6 +71,9 @@ class SelectRounds(Select):
             version=context.pool.version,
             left=last.left - 1,
         )
+
+    def _may_build_on(self, parent: str, context: StageContext) -> bool:
+        return context.pool.keeps(parent) and not context.pool.vetoed(parent)
 
     def _note(self, plan: Plan, flow: int) -> None:
         super()._note(plan, flow)

@@ -18,6 +18,7 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
+from flowevolve.core.item_ids import flow_of
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
@@ -98,6 +99,38 @@ def test_in_lockstep_a_step_is_a_round_on_minibatches_of_their_own() -> None:
     assert len(set(first)) == len(first)
     reflections = [cast("dict[str, int]", event.data["attributes"])["reflections"] for event in aggregated(facts)]
     assert max(reflections) == 6
+
+
+def test_a_round_ends_when_its_parent_is_vetoed() -> None:
+    """Its flows are begun two at a time, so most of a round's are still to come when its parent is vetoed."""
+    config = parse_config(
+        {
+            "clock": "virtual",
+            "preset": "plain",
+            "algorithm": {"name": "combee", "batch": 2, "max_in_flight": 2},
+            "budget": {"proposals": 12},
+        },
+        "test",
+    )
+    chosen: list[tuple[int, str]] = []
+    banned: dict[str, int] = {}
+
+    async def go() -> None:
+        async with fe.open_run(config, task=TASK) as engine:
+            async for event in engine.events():
+                if event.kind == "flow.open":
+                    opened = cast(int, event.data["flow"])
+                elif event.kind == "gepa.selected":
+                    (parent,) = cast("list[str]", event.data["parents"])
+                    flow = flow_of(str(event.data["item"]))
+                    chosen.append((flow, parent))
+                    if event.data["left"] and parent != "c0" and not banned:
+                        await engine.act(fe.Veto(parent), "ada")
+                        banned[parent] = opened
+
+    clock.run(go, clock="virtual")
+    assert banned
+    assert not [(flow, parent) for flow, parent in chosen if flow > banned.get(parent, flow)]
 
 
 def versions_in(prompt: str) -> list[str]:
