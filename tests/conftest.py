@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from flowevolve._util.garbage import YOUNG_OBJECTS
@@ -65,6 +66,14 @@ def key_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEY_VARIABLE, str(tmp_path_factory.mktemp("key") / "journal.key"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def log_records_as_at_first() -> Iterator[None]:
+    """A run that a test starts says how records are written, for its whole process; the next test begins without that."""
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)
