@@ -58,7 +58,7 @@ class Stop(_Act):
 
 @dataclass(frozen=True)
 class RaiseBudget(_Act):
-    """Change limits of the budget, each to more than is spent.
+    """Change limits of the budget, each to more than it was.
 
     ``limits`` has names and values as the table ``[budget]`` of a configuration: whole amounts, not what is added.
     Times add up, and together they take the place of the limit in time that the run had.
