@@ -47,7 +47,12 @@ def evolve(url: str, candidates: int) -> float:
     Each takes one call, about ten rollouts and some fifteen events; about three in four enter the pool.
     """
     with tempfile.TemporaryDirectory() as folder:
-        return clock.run(_evolve, url, candidates, Path(folder) / "run")
+        return evolve_into(Path(folder) / "run", url, candidates)
+
+
+def evolve_into(out: Path, url: str, candidates: int) -> float:
+    """The same, with a run directory that stays."""
+    return clock.run(_evolve, url, candidates, out)
 
 
 async def _evolve(url: str, candidates: int, out: Path) -> float:

@@ -21,6 +21,7 @@ from bench.gpu import section as gpu
 from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
+from bench.page import section as page
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.task_sequence import section as task_sequence
@@ -173,6 +174,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.section,
     ),
     Bench("overhead", "What does the machinery cost?", overhead.answer, overhead.section, NONE),
+    Bench("page", "What does a run lose that is watched in three browsers?", page.answer, page.section),
     Bench("durability", "What does a killed run lose?", durability.answer, durability.section),
 )
 """In the order of the page."""

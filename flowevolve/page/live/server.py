@@ -34,7 +34,7 @@ from flowevolve.page.live.live import Live, LiveRun
 from flowevolve.page.live.posts import MOST_BYTES, login_name, read_post
 from flowevolve.page.live.run_pipe import RunPipe
 
-LOOK_SECONDS = 0.4
+LOOK_SECONDS = 1.0
 """The time between two looks at the journals."""
 QUIET_SECONDS = 15.0
 """After so long without a change a browser is sent an empty line, so that it and what lies between keep the line."""

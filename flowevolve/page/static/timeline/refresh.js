@@ -18,7 +18,7 @@ export class Refresh {
     this.timer ??= setTimeout(() => {
       this.timer = null;
       this.now();
-    }, Math.max(250, 8 * this.took));
+    }, Math.max(1000, 16 * this.took));
   }
 
   close() {

@@ -1,0 +1,75 @@
+"""The section of the page on this bench: what watching costs, and how smooth the page is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench._lib.stats import Interval, interval, spread
+from bench._lib.text import Content, ranged, table, verdict
+
+MOST_LOST, LEAST_FRAMES = 0.03, 30.0
+"""The goals: of the calls a second, and frames a second."""
+NOBODY, BROWSERS = "nobody", "three browsers"
+
+
+def answer(content: Content) -> str:
+    return f"{_said(lost(content, BROWSERS))} of its calls a second, at some 500 calls a second"
+
+
+def lost(content: Content, way: str) -> Interval:
+    """The share of the calls a second that a run loses when it is watched so, from pairs of one round each."""
+    pairs = zip(_of(content, NOBODY, "calls_per_second"), _of(content, way, "calls_per_second"), strict=True)
+    return interval([[1 - watched / alone for alone, watched in pairs]])
+
+
+def section(content: Content) -> str:
+    settings, frames = content["settings"], content["frames"]
+    ways = dict.fromkeys(str(run["way"]) for run in content["runs"])
+    rows = [
+        (
+            way,
+            ranged(spread(_of(content, way, "calls_per_second")).as_json(), 1),
+            ranged(spread(_of(content, way, "cpu_ms_per_call")).as_json(), 2),
+            "" if way == NOBODY else _said(lost(content, way)),
+        )
+        for way in ways
+    ]
+    header = ("watched by", "calls a second", "ms of CPU time a call", "lost (95 % interval)")
+    found, sizes = lost(content, BROWSERS), frames["sizes"]
+    slowest = min(view["frames_per_second"] for view in frames["views"])
+    return f"""\
+# The live page
+
+    python -m bench.page --json bench/results/page.json
+
+**What a watched run loses.** A server that takes {settings["latency"]:g} s for every call, whatever the load, answers
+a run with {settings["concurrency"]} calls in flight. The run, its server, the process of its page and the browsers
+share the cores of one machine. Each way of watching is measured {settings["rounds"]} times, in random order, for
+{settings["seconds"]:g} s; figures are the median and the range. The CPU time is that of the run's process alone. What
+is lost is the mean of the rounds.
+
+{table(header, rows)}
+
+The goal, at most {100 * MOST_LOST:g} % lost with three browsers, is {verdict(found.value <= MOST_LOST)}.
+
+**How smooth it is.** The page of a run of {sizes["candidates"]:,} candidates, {sizes["calls"]:,} calls and
+{sizes["log"]:,} events is drawn {frames["opening"]:.1f} s after it was asked for. Then a mouse wheel is turned over
+each view without a pause. A browser without a screen draws at most 60 frames a second.
+
+{table(("view", "s until it is drawn", "frames a second", "longest time between two, ms"), map(_row, frames["views"]))}
+
+The goal, at least {LEAST_FRAMES:g} frames a second in each view, is {verdict(slowest >= LEAST_FRAMES)}.
+"""
+
+
+def _row(view: Mapping[str, float | str]) -> tuple[str, ...]:
+    numbers = (f"{view['opening']:.2f}", f"{view['frames_per_second']:.0f}", f"{view['slowest']:.0f}")
+    return str(view["view"]), *numbers
+
+
+def _of(content: Content, way: str, figure: str) -> list[float]:
+    return [float(run[figure]) for run in content["runs"] if run["way"] == way]
+
+
+def _said(found: Interval) -> str:
+    return f"{100 * found.value:.1f} % ({100 * found.low:.1f} to {100 * found.high:.1f})"
