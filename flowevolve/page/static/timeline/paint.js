@@ -6,6 +6,8 @@ import { firstAbove } from "./steps.js";
 
 /** How high the overview is, which shows the whole run. */
 export const OVERVIEW = 34;
+/** Where the axis below the overview ends, and the lanes begin. */
+const TOP = OVERVIEW + 20;
 const AXIS = 34;
 const STRIP = 58;
 const BETWEEN = 7;
@@ -47,7 +49,7 @@ export function layout(lanes, strips, width) {
   const high = (lane) => (1 - lane.idle < SELDOM ? 1 : lane.rows.length);
   const rows = lanes.reduce((sum, lane) => sum + lane.rows.length, 0);
   const row = Math.min(15, (narrow ? 260 : 320) / Math.max(1, rows));
-  let y = OVERVIEW + 14;
+  let y = TOP + 14;
   const placed = lanes.map((lane) => {
     y += label;
     const height = Math.max(narrow ? 10 : 30, Math.round(high(lane) * row));
@@ -76,7 +78,7 @@ export function paint(context, scene) {
   paintOverview(context, scene);
   context.save();
   context.beginPath();
-  context.rect(at.left, OVERVIEW, at.plot, at.bottom - OVERVIEW);
+  context.rect(at.left, TOP, at.plot, at.bottom - TOP);
   context.clip();
   for (const lane of at.lanes) paintIdle(context, scene, lane);
   paintGrid(context, scene, time.ticks);
@@ -154,7 +156,7 @@ function paintGrid(context, scene, ticks) {
   const { layout: at, colours } = scene;
   context.fillStyle = colours.line;
   context.globalAlpha = 0.6;
-  for (const tick of ticks) context.fillRect(Math.round(across(scene, tick.at)), OVERVIEW + 8, 1, at.bottom - OVERVIEW - 8);
+  for (const tick of ticks) context.fillRect(Math.round(across(scene, tick.at)), TOP + 4, 1, at.bottom - TOP - 4);
   context.globalAlpha = 1;
 }
 
@@ -162,12 +164,12 @@ function paintGrid(context, scene, ticks) {
 function paintStill(context, scene) {
   const { layout: at, colours, none, few } = scene;
   context.fillStyle = colours.orange;
-  eachWide(scene, few, (left, wide) => context.fillRect(left, OVERVIEW + 6, wide, 4));
+  eachWide(scene, few, (left, wide) => context.fillRect(left, TOP + 6, wide, 4));
   context.fillStyle = colours.bad;
   eachWide(scene, none, (left, wide) => {
-    context.fillRect(left, OVERVIEW + 6, wide, 4);
+    context.fillRect(left, TOP + 6, wide, 4);
     context.globalAlpha = 0.22;
-    context.fillRect(left, OVERVIEW + 12, wide, at.bottom - OVERVIEW - 12);
+    context.fillRect(left, TOP + 12, wide, at.bottom - TOP - 12);
     context.globalAlpha = 1;
   });
 }
@@ -290,13 +292,14 @@ function narrowLabel(context, { layout: at, colours }, text, y) {
   context.fillText(fitted(context, text, at.plot), at.left, y - 8);
 }
 
+/** The times, above the lanes and below them, as all of it seldom fits a screen. */
 function paintAxis(context, scene, { ticks, unit }) {
   const { layout: at, colours } = scene;
   context.fillStyle = colours.faint;
   for (const tick of ticks) {
     const x = across(scene, tick.at);
     context.textAlign = x - at.left < 14 ? "left" : at.left + at.plot - x < 14 ? "right" : "center";
-    context.fillText(tick.label, x, at.bottom + 9);
+    for (const y of [OVERVIEW + 11, at.bottom + 9]) context.fillText(tick.label, x, y);
   }
   context.textAlign = "right";
   context.fillText(`time since the run began, ${unit}`, at.left + at.plot, at.bottom + 26);
@@ -321,18 +324,18 @@ export function paintOver(context, scene, chosen, pointer) {
   const { layout: at, colours, view } = scene;
   if (pointer !== null && pointer >= at.left && pointer <= at.left + at.plot) {
     context.fillStyle = colours.faint;
-    context.fillRect(Math.round(pointer), OVERVIEW + 4, 1, at.bottom - OVERVIEW - 4);
+    context.fillRect(Math.round(pointer), TOP, 1, at.bottom - TOP);
     const time = view.from + ((pointer - at.left) / at.plot) * (view.to - view.from);
     context.font = colours.font;
     const text = seconds(time);
     const wide = context.measureText(text).width + 8;
     const x = Math.min(Math.max(pointer - wide / 2, at.left), at.left + at.plot - wide);
     context.fillStyle = colours.text;
-    context.fillRect(x, at.bottom + 1, wide, 17);
+    context.fillRect(x, OVERVIEW + 2, wide, 17);
     context.fillStyle = colours.back;
     context.textBaseline = "middle";
     context.textAlign = "left";
-    context.fillText(text, x + 4, at.bottom + 10);
+    context.fillText(text, x + 4, OVERVIEW + 11);
   }
   if (!chosen) return;
   const left = Math.max(at.left - 2, across(scene, chosen.begin));

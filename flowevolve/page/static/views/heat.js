@@ -322,7 +322,7 @@ function summary({ matrix, leader, best, scale, front }) {
   const [full, none] = [known.filter((value) => value >= high).length, known.filter((value) => value <= low).length];
   const alone = matrix.examples.filter((_, column) => matrix.at(leader, column) < high).length;
   const said = [
-    `${number(full)} of ${many} examples are solved by a candidate, and ${number(none)} by none even in part.`,
+    `${number(full)} of ${many} examples are solved by some candidate${none ? `; on ${number(none)} none scores above 0` : ""}.`,
     `The best candidate, ${tame(matrix.candidates[leader])}, does not solve ${number(alone)} of them.`,
   ];
   if (front.size) said.push(`${front.size === 1 ? "One candidate is" : `${number(front.size)} candidates are`} on the Pareto front.`);

@@ -302,12 +302,12 @@ function signed(gain) {
 /** Each new best of a run. */
 function Steps({ own, store, priced }) {
   return html`<section><h2>Each new best</h2><table><thead><tr><th class="number">after</th><th class="number wide">requests</th><th class="number wide">tokens</th>
-    ${priced && html`<th class="number">dollars</th>`}<th>candidate</th><th class="number">score</th><th class="number">gain</th><th>95 % interval</th></tr></thead>
+    ${priced && html`<th class="number">dollars</th>`}<th>candidate</th><th class="number">score</th><th class="number">gain</th><th class="wide">95 % interval</th></tr></thead>
     <tbody>${own.steps.map((each, place) => {
       const before = own.steps[place - 1];
       const gain = !before ? "" : before.candidate === each.candidate ? "measured again" : signed(each.score - before.score);
       return html`<tr><td class="number">${seconds(each.seconds)}</td><td class="number wide">${number(each.calls)}</td><td class="number wide">${number(each.tokens, true)}</td>
         ${priced && html`<td class="number">${dollars(each.cost)}</td>`}<td><${CandidateLink} store=${store} id=${each.candidate} view="candidate" /></td>
-        <td class="number">${score(each.score)}</td><td class="number">${gain}</td><td>${interval(each)}</td></tr>`;
+        <td class="number">${score(each.score)}</td><td class="number">${gain}</td><td class="wide">${interval(each)}</td></tr>`;
     })}</tbody></table></section>`;
 }
