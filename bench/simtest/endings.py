@@ -15,8 +15,8 @@ from flowevolve.core.budget import Dimension
 from flowevolve.core.calls import HELD_OUT, CallRecord
 from flowevolve.core.pool import Pool
 from flowevolve.core.stop_reasons import FAILED
-from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recovery import recover
+from flowevolve.engine.report import RunReport
 from flowevolve.runner.plan import Plan
 
 COUNTED: Sequence[Dimension] = ("rollouts", "proposals", "evaluations")

@@ -7,7 +7,6 @@ once. In either case every item is accounted for.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
@@ -21,26 +20,25 @@ from flowevolve._util.tasks import first_leaf
 from flowevolve.core.acts import Act
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Budget, Cost, Ledger
+from flowevolve.core.budget import Budget, Ledger
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.graph import Graph
-from flowevolve.core.policies import Allocation, FlowBound, FlowLimit, StalenessPolicy, StoppingPolicy
+from flowevolve.core.policies import Allocation, FlowBound, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.core.templates import Templates
-from flowevolve.engine.counters import RacingCounts, ReplyCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.fruitless import MOST_IN_VAIN
 from flowevolve.engine.injection import inject
 from flowevolve.engine.lifecycle import Lifecycle
 from flowevolve.engine.lockstep import Lockstep
-from flowevolve.engine.queue import QueueStats
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
+from flowevolve.engine.report import RunReport, StageReport
 from flowevolve.engine.services import Settled, nothing_to_settle
 from flowevolve.engine.steering import Steering
 from flowevolve.engine.stream import Stream
@@ -50,41 +48,6 @@ from flowevolve.policies.staleness import Full
 from flowevolve.prompts.shipped import SHIPPED
 
 Mode = Literal["stream", "sync"]
-
-
-@dataclass(frozen=True, slots=True)
-class StageReport:
-    """What one stage did in a run; ``queue`` is None in lockstep, which has no queues."""
-
-    counts: StageCounts
-    queue: QueueStats | None
-    workers: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run did, apart from its LLM calls.
-
-    ``unchanged`` counts the times that what was written was what there was before; ``flow_limit`` is how many flows
-    could be open in the stream at last; ``overshoot`` says by how much each limit was passed; ``held`` counts the items
-    that were not worked to their end; ``error`` is what ended the run, if it failed.
-    """
-
-    stop_reason: StopReason
-    wall_seconds: float
-    pool: Pool
-    spent: Cost
-    overshoot: dict[str, float]
-    unchanged: int
-    accepted: int
-    flow_limit: FlowLimit | None
-    staleness: StalenessCounts
-    speculation: SpeculationCounts
-    racing: RacingCounts
-    replies: ReplyCounts
-    stages: dict[str, StageReport]
-    held: int
-    error: FlowevolveError | None
 
 
 class Engine:

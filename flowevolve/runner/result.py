@@ -13,7 +13,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
-from flowevolve.engine.engine import RunReport, StageReport
+from flowevolve.engine.report import RunReport, StageReport
 from flowevolve.journal.files import write_whole, writing
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.run_directory import RESULT, read_result

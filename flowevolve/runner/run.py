@@ -22,9 +22,10 @@ from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
-from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
+from flowevolve.engine.engine import Engine, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
+from flowevolve.engine.report import RunReport
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.journal.starting_pool import read_start

@@ -16,7 +16,8 @@ from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Add, Candidate, Update, Vetoed
-from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.engine.engine import Engine
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler

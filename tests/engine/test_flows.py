@@ -31,7 +31,8 @@ from flowevolve.core.graph import (
 from flowevolve.core.item import Gathered, Item, Ticket
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import Add, Candidate, Move, Note, Update
-from flowevolve.engine.engine import Engine, Mode, RunReport
+from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler

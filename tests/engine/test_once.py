@@ -18,7 +18,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Add, Candidate
-from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.engine.engine import Engine
+from flowevolve.engine.report import RunReport
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory

@@ -21,7 +21,7 @@ from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import Usage
 from flowevolve.core.named import Named
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.prompts.commands import PROGRAM_FOLDER, read_usage
 from flowevolve.prompts.novelty import TOO_LIKE_HEADING
 from flowevolve.stages.command import ProposerSettings

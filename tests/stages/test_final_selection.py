@@ -17,7 +17,8 @@ from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.engine.engine import Engine
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.role import Role
 from flowevolve.stages import FinalSelection, FinalSettings, Rollouts, committing
 from tests.support.interruption import Echo, Fact, events_of, evolve

@@ -22,7 +22,8 @@ from flowevolve.algorithms.cse.config import CSEConfig
 from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.core.calls import CallRecord
-from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.engine.engine import Engine
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.edits import SEARCH_LINE

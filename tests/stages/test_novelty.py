@@ -12,7 +12,7 @@ import flowevolve as fe
 from flowevolve.algorithms.baselines.algorithm import OnePlusLambda, SearchConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.programs.problem import PROGRAM

@@ -17,7 +17,7 @@ from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.role import Role
 from flowevolve.policies.acceptance import Paired
 from flowevolve.stages import Noise, PairedScreen, Proposed, Rollouts, committing

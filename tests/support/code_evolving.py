@@ -12,7 +12,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatRequest
 from flowevolve.core.pool import Candidate, Pool
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from tests.support.interruption import Fact, events_of, evolve
 from tests.support.number_programs import Numbers, NumberTask, coder
 

@@ -18,7 +18,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.core.pool import Candidate, Pool
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE

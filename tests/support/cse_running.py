@@ -11,7 +11,7 @@ from flowevolve.algorithms.cse import CSE, CSEConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatRequest
 from flowevolve.core.pool import Add, Candidate, Pool
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from tests.support.interruption import Fact, events_of, evolve
 from tests.support.part_programs import Agents, Parts, PartsTask, roles
 

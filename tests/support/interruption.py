@@ -21,7 +21,8 @@ from flowevolve.core.model import (
     Message,
     Usage,
 )
-from flowevolve.engine.engine import Engine, RunReport
+from flowevolve.engine.engine import Engine
+from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.retry import RetryPolicy

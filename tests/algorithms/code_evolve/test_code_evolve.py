@@ -17,7 +17,7 @@ from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.islands import PROMPTS
 from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.policies import Speculation
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.prompts.programs import ANCESTORS_HEADING, CHANGE_TITLES, META_TITLE, OTHERS_HEADING, Change
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.code_evolving import algorithm, asked, moved, names, programs, ran, selected, settings

@@ -20,7 +20,7 @@ from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.policies import Speculation
-from flowevolve.engine.engine import RunReport
+from flowevolve.engine.report import RunReport
 from flowevolve.programs.problem import Verdict
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, FAILED_HEADING, OTHERS_HEADING

@@ -17,8 +17,8 @@ from flowevolve.core.item import Gathered, Item, Ticket
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, LLMError, Message, RejectedError
 from flowevolve.core.pool import Add, Candidate
-from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
+from flowevolve.engine.report import RunReport
 from flowevolve.policies.triggers import EverySeconds, Stagnation
 from tests.support import interruption
 from tests.support.depth import cuts
