@@ -128,7 +128,7 @@ def _edges(axes: Axes, nodes: Mapping[str, _Node], way: set[str]) -> None:
 
 
 def _marks(axes: Axes, nodes: Sequence[_Node], way: set[str]) -> None:
-    """Candidates that were not accepted are hollow and small; those of the best one's way are large."""
+    """Candidates that were rejected or not judged are hollow and small; those of the best one's way are large."""
     for node in sorted(nodes, key=lambda each: (each.row.id in way, each.row.status in ACCEPTED, each.row.place)):
         marker, colour = _LOOKS.get(node.row.kind, ("o", GREY))
         inside = colour if node.row.status in ACCEPTED else "white"
@@ -150,5 +150,5 @@ def _legend(nodes: Sequence[_Node]) -> list[Line2D]:
     kinds = {node.row.kind for node in nodes}
     entries: list[Line2D] = [mark(*_LOOKS[kind], kind) for kind in _LOOKS if kind in kinds]
     if any(node.row.status not in ACCEPTED for node in nodes):
-        entries.append(mark("o", GREY, "not accepted", filled=False))
+        entries.append(mark("o", GREY, "rejected or not judged", filled=False))
     return [*entries, stroke(DARK, "the best one's way")]

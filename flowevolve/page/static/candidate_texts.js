@@ -84,7 +84,7 @@ function sourcesOf(store, id) {
 }
 
 function Origins({ store, id, blame, onPath }) {
-  if (!blame.length) return html`<p class="empty">Where the sentences of this candidate came from is not in this report, which tells it of the best one, of those behind that, and of others that were accepted; flowevolve watch tells it of all.</p>`;
+  if (!blame.length) return html`<p class="empty">Where the sentences of this candidate came from is not in this report, which tells it of the best one, of those behind that, and of others that were confirmed; flowevolve watch tells it of all.</p>`;
   const components = [...new Set(blame.map((row) => row.component))];
   return html`<p class="faint">Choose a ${isCode(store) ? "line" : "sentence"}, with a click or with the arrow keys and Enter: it tells the candidate, the request and the examples that it came from.</p>
     ${components.map((component) => {

@@ -32,7 +32,7 @@ function Programs({ store }) {
   const archives = readArchives(store);
   if (!archives.length) {
     const why = isCode(store)
-      ? "No program has been accepted yet."
+      ? "No program has been confirmed yet."
       : `This run evolves a ${store.about().kind} with ${store.about().algorithm}, which keeps no archive and no islands: the lineage has all that it tried.`;
     return html`<p class="empty">${why}</p>`;
   }
@@ -69,7 +69,7 @@ function readArchives(store) {
   }
   if (!archives.size && isCode(store)) {
     const living = candidates.rows().filter((row) => row.status === "confirmed" || row.status === "speculative");
-    if (living.length) archives.set("accepted programs", living.map((row) => tile(row.id, row.id, row.score, row.created)));
+    if (living.length) archives.set("confirmed programs", living.map((row) => tile(row.id, row.id, row.score, row.created)));
   }
   return [...archives]
     .sort(([one], [other]) => one.localeCompare(other, "en", { numeric: true }))
