@@ -28,6 +28,8 @@ CPU_TOKENS = 48
 """The most tokens that a real model on a CPU may answer with."""
 COMPARED_CLOCKS = ("aime",)
 """The workloads that `ON_REAL_TIME` is run on."""
+ASKED_AGAIN = "stream"
+"""The method whose requests load without end asks again on a real server, so that both have the same prompts."""
 CEILING_SECONDS = 300.0
 """For how long load without end is measured at most; it is the same all the time."""
 BUSY = 0.8
@@ -147,14 +149,15 @@ def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured
 
 def _round(place: Place, trials: Sequence[Trial], kept: KeptRuns) -> Iterator[Measured]:
     """Run methods one after the other on one server, which is started if any is left to run."""
-    yield from (kept.read(trial) for trial in trials if kept.has(trial))
-    left = [trial for trial in trials if not kept.has(trial)]
+    left = _left(place, trials, kept)
+    yield from (kept.read(trial) for trial in trials if trial not in left)
     if not left:
         return
     workload = left[0].workload
     speed = WORKLOADS[workload].speeds[place.name] if place.url is None else 1.0
     arguments = ("sim", place.name, workload, f"{speed}") if place.url is None else (place.url,)
-    with serving(*arguments) as server:
+    with serving(*arguments) as server, tempfile.TemporaryDirectory() as folder:
+        asked = Path(folder) / "requests.json"
         for trial in left:
             job = Job(
                 url=server.url,
@@ -165,8 +168,23 @@ def _round(place: Place, trials: Sequence[Trial], kept: KeptRuns) -> Iterator[Me
                 speed=speed,
                 max_tokens=place.max_tokens,
                 small=place.small,
+                again=f"{asked}" if asked.exists() else None,
             )
-            yield kept.write(trial, _measured(execute(trial.method, job, server, trial.seconds / speed)))
+            measured = _measured(execute(trial.method, job, server, trial.seconds / speed))
+            if place.url is not None and trial.method == ASKED_AGAIN:
+                asked.write_bytes(server.requests())
+            yield kept.write(trial, measured)
+
+
+def _left(place: Place, trials: Sequence[Trial], kept: KeptRuns) -> list[Trial]:
+    """What is to be run. On a real server load without end comes last, and asks again what `ASKED_AGAIN` has asked just
+    before.
+    """
+    left = [trial for trial in trials if not kept.has(trial)]
+    if place.url is not None and any(trial.method == CEILING for trial in left):
+        left = [trial for trial in trials if trial in left or trial.method == ASKED_AGAIN]
+        left.sort(key=lambda trial: trial.method == CEILING)
+    return left
 
 
 def _line(place: Place, run: Run, found: Figures) -> str:

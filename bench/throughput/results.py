@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
 from bench._lib.environment import environment
@@ -10,7 +10,7 @@ from bench._lib.methods.presets import ON_REAL_TIME, sections
 from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
-from bench.throughput.measurements import Measurements, Place, Plan
+from bench.throughput.measurements import ASKED_AGAIN, Measurements, Place, Plan
 
 PEERS = ("gepa", "agentdescent")
 
@@ -36,7 +36,7 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
             "virtual_repeats": plan.virtual_repeats,
             "minutes": plan.seconds / 60,
             "real_minutes": sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
-            **served(places, plan.workloads),
+            **served(places, plan),
             "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
         },
         "configurations": {each: sections(each) for each in plan.methods if each in OURS and each not in ON_REAL_TIME},
@@ -46,19 +46,20 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
     }
 
 
-def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, object]:
+def served(places: Iterable[Place], plan: Plan) -> dict[str, object]:
     """The settings of the servers: how fast simulated ones run, or what a real one is asked for.
 
     What a real server answers to a reflection is put into the expected form by `bench._lib.methods.recording_server`.
     """
     real = _real(places)
     if real is None:
-        return {"speeds": {name: WORKLOADS[name].speeds for name in workloads}}
+        return {"speeds": {name: WORKLOADS[name].speeds for name in plan.workloads}}
     return {
         "model": real.model,
         "max_tokens": real.max_tokens,
         "text_share": SMALL if real.small else 1.0,
         "reflections_fenced": True,
+        "same_mix": ASKED_AGAIN in plan.methods,
     }
 
 

@@ -135,10 +135,11 @@ def _where(content: Content) -> str:
     part = settings["text_share"]
     text = "" if part == 1 else f"\nPrompts have {part:g} times the text that they have in the simulated workloads."
     kept = "" if settings["fresh"] else _KEPT
+    mix = _SAME_MIX if settings.get("same_mix") else ""
     return f"""\
 A real server with the model {settings["model"]}. Answers are as long as the model writes them{limit}.{text}
 A reflection that comes without a fenced block is put into one on its way back, for all methods alike, because the model
-may be too small to write one.{kept}"""
+may be too small to write one.{mix}{kept}"""
 
 
 _SERVERS = """\
@@ -146,6 +147,9 @@ The servers are *simulated*. What runs in real time reaches them over HTTP, at m
 their answers alike."""
 _SPED_UP = """
 A server that is sped up multiplies the time that a client adds to a call, for all methods alike."""
+_SAME_MIX = """
+Load without end asks again what `stream` has asked, with all slots full all the time, so both have the same mix of
+prompts and answers."""
 _KEPT = """
 The server is not reset between methods, so a method may find prompts of the one before it in the prefix cache."""
 

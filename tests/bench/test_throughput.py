@@ -198,13 +198,15 @@ def test_a_workload_is_described_as_it_was_run() -> None:
     assert described("hover", simulated)["output_tokens_median"] == {"qwen3-8b-h100": 110, "gpt-4o-mini-api": 50}
     assert described("hover", real)["prompt_tokens_median"] == 954 / 8
     assert described("hover", real)["output_tokens_median"] is None
-    assert served(real, ["hover"]) == {
+    plan = Plan(["gepa_sync", "stream"], ["aime"], 1, 1, 60.0, 64, seed=0, processes=1)
+    assert served(real, plan) == {
         "model": "m",
         "max_tokens": 48,
         "text_share": 1 / 8,
         "reflections_fenced": True,
+        "same_mix": True,
     }
-    assert served(simulated, ["aime"]) == {"speeds": {"aime": {"qwen3-8b-h100": 30, "gpt-4o-mini-api": 30}}}
+    assert served(simulated, plan) == {"speeds": {"aime": {"qwen3-8b-h100": 30, "gpt-4o-mini-api": 30}}}
 
 
 def test_the_page_shows_every_method_and_our_settings(made: dict[str, object]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench._lib.methods.process import CEILING
+from bench._lib.methods.process import CEILING, Job
+from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
 from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Trial
 from bench.throughput.measurements import COMPARED_CLOCKS, Measured, Place, Plan, measure
@@ -50,6 +53,35 @@ def test_a_measurement_that_was_interrupted_runs_only_what_is_left(
     monkeypatch.setattr(measurements, "run_virtually", None)
     found = measure(PLACE, plan, kept)
     assert {key: len(each) for key, each in found.items()} == {("aime", "lockstep"): 2, ("aime", CEILING): 2}
+
+
+def test_on_a_real_server_load_without_end_asks_again_what_the_stream_has_just_asked(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, jobs = "http://127.0.0.1:1/v1", list[tuple[str, bytes | None]]()
+    run, _ = measured
+
+    def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
+        jobs.append((method, None if job.again is None else Path(job.again).read_bytes()))
+        return replace(run, method=method)
+
+    @contextmanager
+    def serving(*arguments: str) -> Iterator[Server]:
+        yield Server(url)
+
+    monkeypatch.setattr(measurements, "execute", execute)
+    monkeypatch.setattr(measurements, "serving", serving)
+    monkeypatch.setattr(Server, "requests", lambda self: b"[1]")
+    kept, plan = KeptRuns(tmp_path, "abc"), replace(PLAN, methods=["stream", "plain"], workloads=["aime"])
+    for method in ("stream", "plain"):  # what the kept stream asked is not known any more
+        kept.write(Trial("m", "aime", method, 0, 60.0, 64, "real", url), measured)
+    found = measure(Place("m", "url", url), plan, kept)
+    assert jobs == [("stream", None), (CEILING, b"[1]")]
+    assert {key: len(each) for key, each in found.items()} == {
+        ("aime", "stream"): 1,
+        ("aime", "lockstep"): 1,
+        ("aime", CEILING): 1,
+    }
 
 
 def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_take_real_time() -> None:

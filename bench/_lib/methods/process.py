@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from bench._lib.methods.presets import ON_REAL_TIME, PRESETS, sections
 from bench._lib.methods.workloads import WORKLOADS, Pipeline, small
@@ -20,13 +24,14 @@ from bench.peers.examples import roll_out
 from bench.peers.progress import print_progress
 from flowevolve._util import clock
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
 from flowevolve.core.task import Task
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a method is given. ``speed``: at how many times its speed the server runs; ``small``: prompts have less
-    text.
+    text; ``again``: the file with the requests of another method, which `CEILING` asks again.
     """
 
     url: str
@@ -37,6 +42,7 @@ class Job:
     speed: float
     max_tokens: int | None
     small: bool
+    again: str | None = None
 
 
 OURS = (*PRESETS, *ON_REAL_TIME)
@@ -50,7 +56,9 @@ METHODS = (
 )
 """All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
 CEILING = "ceiling"
-"""Not a method but load without end: every slot of the client has the call of a rollout open all the time."""
+"""Not a method but load without end: every slot of the client has a call open all the time. It is that of a rollout
+or, where the requests of another method are known, the next of these, so that prompts and answers are of the same mix.
+"""
 
 
 def perform(method: str, job: Job) -> None:
@@ -67,7 +75,7 @@ def perform(method: str, job: Job) -> None:
 
         agentdescent.evolve(task, chats, print_progress, proposals=None, seed=job.seed)
     elif method == CEILING:
-        _load(task, chats)
+        _load(task, chats, None if job.again is None else Path(job.again))
     else:
         from bench.peers import gepa  # noqa: PLC0415
 
@@ -97,19 +105,40 @@ async def _ours(method: str, job: Job, task: Task) -> None:
     )
 
 
-def _load(task: Task, chats: Chats) -> None:
+def _load(task: Task, chats: Chats, again: Path | None) -> None:
     numbers, examples = count(), task.data.val
+    requests = [] if again is None else _REQUESTS.validate_json(again.read_bytes())
 
     def work() -> None:
         while True:
-            turn, place = divmod(next(numbers), len(examples))
-            roll_out(task, dict(newer_seed(task, turn)), examples[place], chats)
+            turn, place = divmod(next(numbers), len(requests) or len(examples))
+            if requests:
+                chats(_newer(requests[place].messages, turn), requests[place].max_tokens)
+            else:
+                roll_out(task, dict(newer_seed(task, turn)), examples[place], chats)
 
     print_progress("began")
     print_progress("validated")  # no seed has to be validated first
     with ThreadPoolExecutor(chats.concurrency) as pool:
         for each in [pool.submit(work) for _ in range(chats.concurrency)]:
             each.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is needed of the body of a chat to ask it again."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int | None = None
+
+
+_REQUESTS = TypeAdapter(list[_Request])
+
+
+def _newer(messages: Sequence[Message], turn: int) -> list[Message]:
+    """The messages of a request, in a later turn with another beginning: the server has cached none of it before."""
+    first, *rest = messages
+    return [replace(first, content=f"Version {turn}\n{first.content}") if turn else first, *rest]
 
 
 def newer_seed(task: Task, turn: int) -> Artifact:

@@ -16,6 +16,8 @@ from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
+REQUESTS = "/recording/requests"
+"""The path that GET reads the bodies of the chats since the last DELETE from, where the server keeps them."""
 """The path that GET reads the spans since the last DELETE from. DELETE forgets them and, if possible, cached
 prompts.
 """
@@ -49,9 +51,11 @@ class Span:
 
 
 class Recorder:
-    """Middleware that keeps a span of every chat."""
+    """Middleware that keeps a span of every chat, and with ``keeps_bodies`` what it asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_bodies: bool = False) -> None:
+        self._keeps_bodies = keeps_bodies
+        self.bodies: list[dict[str, object]] = []
         self._spans: list[Span] = []
         self._open: dict[int, tuple[float, tuple[Role, int, int | None]]] = {}
         self._numbers = 0
@@ -61,7 +65,10 @@ class Recorder:
             return await handler(request)
         begun = time.monotonic()
         number, self._numbers = self._numbers, self._numbers + 1
-        self._open[number] = begun, _look(json.loads(await request.read()))
+        body = json.loads(await request.read())
+        self._open[number] = begun, _look(body)
+        if self._keeps_bodies:
+            self.bodies.append(body)
         tokens: int | None = None
         try:
             response = await handler(request)
@@ -82,6 +89,7 @@ class Recorder:
         """Forget all spans; requests that are open now will leave none."""
         self._spans = []
         self._open = {}
+        self.bodies = []
 
 
 def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:

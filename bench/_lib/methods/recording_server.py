@@ -4,7 +4,8 @@
     python -m bench._lib.methods.recording_server URL
 
 It prints its address. `GET /recording` answers with the spans so far and the process's CPU time; `DELETE` begins anew
-and answers whether the server has also forgotten what it had cached of prompts. The model behind another server may be
+and answers whether the server has also forgotten what it had cached of prompts. In front of another server, `GET
+/recording/requests` answers with the bodies of all chats. The model behind another server may be
 too small to put a reflection into the form that it is asked for. Then the reflection is put into that form on its way
 back, for all methods alike.
 """
@@ -24,7 +25,7 @@ import anyio
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
 from aiohttp.typedefs import Handler
 
-from bench._lib.methods.recording import CHAT, RECORDING, Recorder, role_of
+from bench._lib.methods.recording import CHAT, RECORDING, REQUESTS, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
 from flowevolve._util import clock
 from flowevolve.prompts.reading.fences import fence
@@ -76,11 +77,13 @@ def faster(profile: Profile, times: float) -> Profile:
 class _RecordingMiddleware:
     """Middleware that answers at `RECORDING` and records all other requests."""
 
-    def __init__(self, fresh: Callable[[], Awaitable[bool]]) -> None:
-        self._recorder = Recorder()
+    def __init__(self, fresh: Callable[[], Awaitable[bool]], *, keeps_bodies: bool = False) -> None:
+        self._recorder = Recorder(keeps_bodies=keeps_bodies)
         self._fresh = fresh
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path == REQUESTS:
+            return web.json_response(self._recorder.bodies)
         if request.path != RECORDING:
             return await self._recorder(request, handler)
         if request.method == "DELETE":
@@ -124,7 +127,8 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
             async with session.post(upstream + RESET) as answer:
                 return answer.status == 200 and json.loads(await answer.read()).get("success") is True
 
-        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_RecordingMiddleware(fresh))])
+        recording = web.middleware(_RecordingMiddleware(fresh, keeps_bodies=True))
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[recording])
         app.router.add_route("*", "/{path:.*}", forward)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()

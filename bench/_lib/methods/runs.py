@@ -19,7 +19,7 @@ from threading import Event, Thread
 from urllib.request import Request, urlopen
 
 from bench._lib.methods.process import Job
-from bench._lib.methods.recording import RECORDING, Span
+from bench._lib.methods.recording import RECORDING, REQUESTS, Span
 from bench._lib.paths import ROOT
 from bench.peers.progress import Progress, read_progress
 
@@ -44,6 +44,7 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
         self._recording = url.removesuffix("/v1") + RECORDING
+        self._requests = url.removesuffix("/v1") + REQUESTS
 
     def begin(self) -> tuple[float, bool]:
         """Forget what was recorded; returns the CPU seconds used so far, and whether no prompt is cached from
@@ -57,6 +58,11 @@ class Server:
         with urlopen(self._recording, timeout=30) as answer:  # noqa: S310 - our own server
             content = json.load(answer)
         return Recording(content["cpu"], content["now"], tuple(Span(*span) for span in content["spans"]))
+
+    def requests(self) -> bytes:
+        """The bodies of all chats since `begin`, as a list in JSON; of a server that stands in front of another."""
+        with urlopen(self._requests, timeout=30) as answer:  # noqa: S310 - our own server
+            return bytes(answer.read())
 
 
 @contextmanager

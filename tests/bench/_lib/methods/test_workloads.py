@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
-from bench._lib.methods.recording import RECORDING, Span
+from bench._lib.methods.recording import RECORDING, REQUESTS, Span
 from bench._lib.methods.recording_server import faster, in_front_of, shaped, simulated
 from bench._lib.methods.workloads import CARRIED_CHARS, WORKLOADS, Pipeline, small
 from flowevolve._util.json_types import JSON
@@ -69,6 +69,9 @@ async def test_the_server_records_who_asked_for_what() -> None:
                 ("reflection", 24, 7),
             ]
             assert all(each.tokens and each.tokens <= 7 and each.ended > each.begun for each in recorded)
+        async with session.get(url.removesuffix("/v1") + REQUESTS) as answer:
+            asked = await answer.json()
+        assert [each["messages"][0]["content"] for each in asked] == ["tell me", "# Improve an instruction"]
         assert await _begins_fresh(session, direct)
         assert await _spans(session, direct) == []
 
