@@ -77,14 +77,14 @@ class Queues {
   /** Requests that wait to be sent, those in flight, and how many may be. */
   requests() {
     const { calls } = this.data;
-    const lines = [{ name: "at work", colour: "blue", stepped: true, times: this.inFlight.times, values: this.inFlight.levels }];
+    const lines = [atWork(this.inFlight)];
     const limits = stepsOf(this.moves.filter((move) => move.kind === "requests" && move.after != null));
     if (limits) lines.push({ name: "at most", colour: "text", stepped: true, ...limits });
     return { name: "requests", label: ["requests"], colour: "orange", steps: new Steps(calls.column("queued"), calls.column("begun")), lines, peaks: true };
   }
 
   stage({ stage, waiting, working }) {
-    const lines = [{ name: "at work", colour: "blue", stepped: true, times: working.times, values: working.levels }];
+    const lines = [atWork(working)];
     const workers = stepsOf(this.moves.filter((move) => move.kind === "workers" && move.subject === stage));
     if (workers) lines.push({ name: "at most", colour: "text", stepped: true, ...workers });
     return { name: stage, label: [stage], colour: "orange", steps: waiting, lines, peaks: true };
@@ -279,4 +279,9 @@ function Decisions({ moves, store }) {
         ${moment(move.seconds)}</button></td><td>${KINDS[move.kind] ?? move.kind}${move.subject ? ` of ${move.subject}` : ""}</td><td class="number">${known(move.before)}</td>
         <td class="number">${known(move.after)}</td><td>${move.reason}${state(move) && html` <span class="window">(${state(move)})</span>`}</td></tr>`,
     )}</tbody></table>`;
+}
+
+/** The line of how much is at work: nothing at the beginning of the run. */
+function atWork({ times, levels }) {
+  return { name: "at work", colour: "blue", stepped: true, times: [0, ...times], values: [0, ...levels] };
 }
