@@ -46,7 +46,8 @@ OTHERS = """\
   that names none."""
 WITHOUT = """\
 Each row is the default with one part switched off, or with a fixed number of flows in place of the number that it finds
-by itself."""
+by itself. The winner is chosen among the best few when a run ends. What a run has before that is the same with and
+without it, so the row on the winner can't differ here."""
 
 
 MEASURED = """\

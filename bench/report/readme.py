@@ -11,7 +11,8 @@ from bench._lib.paths import ROOT
 from bench._lib.stats import interval
 from bench._lib.text import Content, table
 from bench.report.page import read
-from bench.throughput.before import is_of_defaults
+from bench.throughput.goals import places
+from bench.throughput.rows import BASE, time_to_score
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: python -m bench.report.readme -->\n", "\n<!-- end of figures -->"
@@ -32,8 +33,8 @@ def figures() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            f"Share used of what the server can write ({_configuration(throughput)})",
-            _share(throughput),
+            f"Time until it has the score of the gepa package itself after {_minutes(throughput)} minutes (median)",
+            _soon(throughput),
             *_origin("throughput", throughput),
         ),
     ]
@@ -60,13 +61,14 @@ def _lead(content: Content) -> str:
     return f"{lead.value:+.3f} ({lead.low:+.3f} to {lead.high:+.3f})"
 
 
-def _share(content: Content) -> str:
-    gpu, api = (content["intervals"][f"saturation_{place}"]["mean"] for place in ("vllm", "api"))
-    return f"{gpu:.2f} of a GPU's, {api:.2f} of a remote API's"
+def _minutes(content: Content) -> str:
+    return f"{content['settings']['minutes']:g}"
 
 
-def _configuration(content: Content) -> str:
-    return "by the defaults" if is_of_defaults(content) else "with 64 flows and settings that are not the defaults"
+def _soon(content: Content) -> str:
+    timed = {name: time_to_score(rows, "stream", [BASE]) for name, rows in places(content).items()}
+    gpu, api = (timed[name].median for name in ("vllm", "api"))
+    return f"{gpu:.2f} of gepa's time on a GPU's server, {api:.2f} on a remote API"
 
 
 def written(text: str) -> str:

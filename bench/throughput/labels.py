@@ -1,7 +1,4 @@
-"""What the methods are called on the page, in the order of the page.
-
-``sync``, ``stream_plain`` and ``stream_careful`` are in older results only.
-"""
+"""What the methods are called on the page, in the order of the page."""
 
 from __future__ import annotations
 
@@ -13,13 +10,10 @@ LABELS = {
     "agentdescent": "agentdescent 0.7.0, asynchronous",
     "lockstep": "ours, lockstep",
     "lockstep_real": "ours, lockstep, in real time",
-    "sync": "ours, lockstep",
     "plain": "ours, `plain`",
-    "stream_plain": "ours, `stream_plain`",
     "stream": "ours, `stream`",
     "stream_real": "ours, `stream`, in real time",
     "careful": "ours, `careful`",
-    "stream_careful": "ours, `stream_careful`",
     "flashevolve": "ours, `flashevolve`",
     "combee_10": "ours, Combee, 10 reflections a proposal",
     "combee_40": "ours, Combee, 40 reflections a proposal",

@@ -26,14 +26,13 @@ def geometric_means(content: Content) -> str:
         ("`stream` over synchronous gepa", *(geometric(rows, "stream", [BASE]) for rows in found.values())),
         *(
             (f"`{each}` over synchronous gepa", *(geometric(rows, each, [BASE]) for rows in found.values()))
-            for each in ("plain", "careful", "flashevolve", "stream_plain")
+            for each in ("plain", "careful", "flashevolve")
             if any(each in methods(rows) for rows in found.values())
         ),
-        (
-            "`stream` over gepa's best PxN width",
-            *(geometric(rows, "stream", pxn[suffix]) for suffix, rows in found.items()),
-        ),
     ]
+    if any(pxn.values()):
+        over_pxn = (geometric(rows, "stream", pxn[suffix]) for suffix, rows in found.items())
+        lines.append(("`stream` over gepa's best PxN width", *over_pxn))
     header = ("proposals/min, geometric mean (smallest to largest)", *found)
     return f"{TEXT.format(largest=f'`{max(first, key=lambda name: first[name])}`')}\n\n{table(header, lines)}"
 
@@ -73,13 +72,4 @@ def counts(content: Content) -> str:
 def _counts(content: Content, method: str) -> Iterator[float]:
     for row in content["rows"]:
         if row["method"] == method:
-            yield row["proposals_per_min"] * (1 - WARM_UP) * minutes(content, row["workload"], row["server"])
-
-
-def minutes(content: Content, workload: str, server: str) -> float:
-    """How long each run was, in the server's own time. Older results have the seconds of real time instead."""
-    settings = content["settings"]
-    if "minutes" in settings:
-        return float(settings["minutes"])
-    speed = settings.get("speeds", {}).get(workload, {}).get(server, 1)
-    return float(settings["seconds"] * speed / 60)
+            yield row["proposals_per_min"] * (1 - WARM_UP) * content["settings"]["minutes"]

@@ -8,8 +8,6 @@ from statistics import fmean
 from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content
-from bench.throughput import before
-from bench.throughput.before import is_of_defaults
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.means import counts
@@ -20,11 +18,11 @@ def notes(content: Content) -> str:
     found = places(content)
     present = {method for rows in found.values() for method in methods(rows)}
     parts = (
-        _ACCEPTED if is_of_defaults(content) else before.ACCEPTED,
+        _ACCEPTED,
+        _FEWER if "stream" in present else "",
         _agentdescent(found) if "agentdescent" in present else "",
         _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
-        before.late(content, found) if content["simulated"] and not is_of_defaults(content) else "",
         "" if content["simulated"] else _room(found),
         _combee(present),
         _interval(content, present),
@@ -41,14 +39,20 @@ a validation that is losing, and keeps only what raises the mean score. So its c
 accepted can't be compared with the others'. A validation that was stopped is counted among the validations."""
 
 
+_FEWER = """\
+The goals for proposals and output tokens were set for a stream that keeps its server full. The defaults don't try to:
+they open as many flows as a validation costs, because more of them get less for the same tokens
+([what each part is worth](quality_without.md) has a row with 16 flows). The preset `flashevolve` is for a full
+server."""
+
+
 def _agentdescent(found: Mapping[str, Rows]) -> str:
-    ours = "plain" if any("plain" in methods(rows) for rows in found.values()) else "stream_plain"
-    peer, plain = (_requests(found, method) for method in ("agentdescent", ours))
+    peer, plain = (_requests(found, method) for method in ("agentdescent", "plain"))
     return f"""\
 agentdescent follows a rule of its own. Its port of GEPA validates and keeps whatever did *no worse* than its parent,
 ties included, and there is no setting to change that. The rule was made for minibatches of one example; here, as in
 all methods, minibatches have three and their means are compared. Its requests per proposal are {peer} times
-synchronous gepa's, as the mean over workloads. Those of `{ours}`, which follows gepa's rule and has none of our
+synchronous gepa's, as the mean over workloads. Those of `plain`, which follows gepa's rule and has none of our
 mechanisms, are {plain}. Some of this comes from the rule, and some from a window that ends before the validations
 begun in it have led to proposals; the two were not measured apart. So the ratio to agentdescent compares with a method
 that spends more on each proposal."""
@@ -71,7 +75,7 @@ def _windows(content: Content, found: Mapping[str, Rows]) -> str:
     }
     told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
     ended = f" In the time that was counted no validation ended of\n{told}." if told else ""
-    short = "" if is_of_defaults(content) else "The runs are short: gepa makes a few iterations in one of them. "
+    short = "" if content["simulated"] else "The runs are short: gepa makes a few iterations in one of them. "
     return f"{short}{counts(content)}{ended}"
 
 
@@ -109,9 +113,9 @@ def _room(found: Mapping[str, Rows]) -> str:
 All methods are limited by how little room this server has. A load without end gets {min(speeds):.1f} to
 {max(speeds):.1f} times the output tokens/s of synchronous gepa (mean {room:.1f}), and a proposal of `stream` takes
 {cost:.2f} times the output tokens of one of gepa's (mean over workloads). So even all of those tokens would make only
-about {room / cost:.1f} times gepa's proposals. Streams keep the server full all the time, as the mean in flight shows.
-Fewer output tokens come out where more of the work is to read prompts, as in reflection and judging. Where an example
-takes four calls, a stream is still filling up when the run ends, and has spent requests that have no proposal yet.
+about {room / cost:.1f} times gepa's proposals.
+Where an example takes several calls, a stream is still filling up when the run ends, and has spent requests that have
+no proposal yet.
 Longer runs were not tried. The best scores say little, because the model is small and they differ by a few answers."""
 
 
@@ -134,8 +138,7 @@ How far a real model can do that is not measured here. [Combee](../algorithms/co
 
 def _interval(content: Content, present: set[str]) -> str:
     """What intervals take account of, and which methods were not run."""
-    known = METHODS if is_of_defaults(content) else before.METHODS
-    missing = [LABELS[method] for method in known if method not in present and method not in ON_REAL_TIME]
+    missing = [LABELS[method] for method in METHODS if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
     if repeats == 1:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import tomli_w
 
 from bench._lib.text import Content, percent, table
-from bench.throughput.before import is_of_defaults, warning
 from bench.throughput.goals import as_interval, goals, interval, median_share, places, share
 from bench.throughput.labels import LABELS
 from bench.throughput.means import geometric, geometric_means
@@ -32,18 +31,13 @@ COLUMNS = {
 RATIOS = {
     "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
     "plain_vs_gepa_sync": "`plain` over synchronous gepa",
-    "stream_plain_vs_gepa_sync": "`stream_plain` over synchronous gepa",
     "careful_vs_gepa_sync": "`careful` over synchronous gepa",
     "flashevolve_vs_gepa_sync": "`flashevolve` over synchronous gepa",
     "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
-    "stream_careful_vs_gepa_sync": "`stream_careful` over synchronous gepa",
-    "stream_careful_vs_gepa_pxn": "`stream_careful` over gepa's best PxN width",
     "stream_vs_agentdescent": "`stream` over agentdescent",
     "stream_vs_combee": "`stream` over Combee",
     "lockstep_vs_gepa_sync": "our lockstep over synchronous gepa",
-    "sync_vs_gepa_sync": "our lockstep over synchronous gepa",
     "saturation": "`stream`: output tokens/s over those of load without end",
-    "saturation_plain": "`stream_plain`: the same",
     "plain_saturation": "`plain`: the same",
     "careful_saturation": "`careful`: the same",
     "flashevolve_saturation": "`flashevolve`: the same",
@@ -54,11 +48,10 @@ Row = Content
 def answer(content: Content) -> str:
     """How soon the stream has synchronous gepa's last score on the first server, and its proposals over gepa's."""
     rows = next(iter(places(content).values()))
-    which = "" if is_of_defaults(content) else "with settings other than the defaults: "
     proposals = geometric(rows, "stream", [BASE])
     batches = geometric(rows, "stream", methods(rows, "gepa_pxn"))
     beside = "" if batches == "–" else f", and {batches} times those of gepa's best batches"
-    return f"{which}{_soon(time_to_score(rows, 'stream', [BASE]))}; {proposals} times the proposals{beside}"
+    return f"{_soon(time_to_score(rows, 'stream', [BASE]))}; {proposals} times the proposals{beside}"
 
 
 def _soon(timed: TimeToScore) -> str:
@@ -78,7 +71,6 @@ def section(content: Content) -> str:
     parts = (
         f"# {title}",
         f"    {content['command']}",
-        "" if is_of_defaults(content) else warning(content),
         goals(content),
         _measured(content),
         notes(content),
@@ -112,15 +104,12 @@ counted where it is made. Other projects' methods get a client that costs less C
 
 def _runs(content: Content) -> str:
     settings = content["settings"]
-    if "minutes" not in settings:
-        runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time"
-        return f"Each method runs in a process of its own, in random order: {runs}."
     length = f"{settings['minutes']:g} minutes of the server's own time"
     if not content["simulated"]:
         return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}."
     return f"""\
 Each run lasts {length}, counted from the end of the seed's validation. gepa and agentdescent
-run in processes of their own, one after the other and in random order (repeats: {settings["repeats"]}). That took
+run in processes of their own and in random order (repeats: {settings["repeats"]}). That took
 {settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
 {settings["virtual_repeats"]}), with the same simulated server in their process; their
 CPU time contains the server's."""
@@ -221,8 +210,7 @@ def _settings(content: Content) -> Sequence[str]:
         return ()
     given = content["configurations"].items()
     shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in given)
-    said = f"{_DEFAULTS}" if is_of_defaults(content) else ""
-    return (f"The settings of our methods, as they can be put into a config.{said}", *shown)
+    return (f"The settings of our methods, as they can be put into a config.{_DEFAULTS}", *shown)
 
 
 _DEFAULTS = """\

@@ -235,13 +235,6 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     assert "never" in section(made)
 
 
-def test_of_a_result_with_other_settings_the_page_says_so() -> None:
-    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, ceiling=0)
-    old = {**made, "configurations": {"stream": {"algorithm": {"name": "gepa", "max_in_flight": 64}}}}
-    assert "**These figures are of another configuration than the defaults.**" in section(old)
-    assert answer(old).startswith("with settings other than the defaults")
-
-
 def test_methods_on_both_clocks_stand_side_by_side() -> None:
     page = section(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0))
     assert "| vllm | aime | ours, `stream` | 7.20 |" in page
