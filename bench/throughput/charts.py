@@ -40,8 +40,10 @@ def _timeline(path: Path, runs: Mapping[str, Run]) -> None:
     panels[-1].set_xlabel("seconds of the server's time")
     panels[-1].set_xlim(0, DRAWN_SECONDS)
     panels[0].set_ylim(bottom=0)
-    patches = [Patch(color=colour, label=f"{role}s") for role, colour in COLOURS.items()]
-    panels[0].legend(handles=patches, frameon=False, ncols=3, loc="upper right", fontsize=7)
+    occur = {span.role for run in runs.values() for span in run.spans}
+    patches = [Patch(color=colour, label=f"{role}s") for role, colour in COLOURS.items() if role in occur]
+    above = (1.0, 1.0)  # so that it covers no request
+    panels[0].legend(handles=patches, frameon=False, ncols=4, loc="lower right", bbox_to_anchor=above, fontsize=7)
     save(figure, path)
 
 
