@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import FlowFacts, FlowLimit
@@ -44,6 +45,9 @@ class AutoFlows:
 
     With ``narrows`` there are the fewer the more edits of late came to nothing because another was there first.
 
+    Where rollouts run on machines, nothing else says how many flows there is use for than what these take: ``most`` is
+    then twice that, if that is more, so that half of the flows are written while the others run.
+
     A limit is kept until another would be a quarter higher or lower.
     """
 
@@ -61,7 +65,7 @@ class AutoFlows:
         return wanted
 
     def _bounds(self, facts: FlowFacts) -> list[FlowLimit]:
-        bounds = [FlowLimit(self.most, f"no more than {self.most} where nothing else is known")]
+        bounds = [self._most(facts.room)]
         price = facts.validation.tokens or facts.validation.rollouts
         edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
         if price and edit:
@@ -79,6 +83,12 @@ class AutoFlows:
             bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))
         bounds.append(_by_server(facts))
         return bounds
+
+    def _most(self, room: float | None) -> FlowLimit:
+        wanted = 0 if room is None else ceil(2 * room)
+        if wanted > self.most:
+            return FlowLimit(wanted, f"the machines run the programs of {room:.3g} flows at a time")
+        return FlowLimit(self.most, f"no more than {self.most} where nothing else is known")
 
 
 def _by_server(facts: FlowFacts) -> FlowLimit:

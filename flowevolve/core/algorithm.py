@@ -22,7 +22,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.policies import FlowBound, NoRacing, Racing, Speculation
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.core.task import Task
+from flowevolve.core.task import OnMachines, Task
 
 ConfigT_co = TypeVar("ConfigT_co", bound=BaseModel, default=BaseModel, covariant=True)
 
@@ -34,6 +34,10 @@ class Workers:
     start: int
     least: int = 1
     most: int = 32
+    grows: bool = True
+    """Whether there may be as many as the machines take that rollouts run on, if that is more; not where a user said
+    how many there are.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class StageWorkers:
         """A stage with its workers; ``to`` are its successors, the default one first."""
         workers = self.by_stage[name]
         bounds = (workers.least, workers.most)
-        return Stage(name, run, to, workers.start, capacity, bounds=bounds, repair_to=repair_to)
+        return Stage(name, run, to, workers.start, capacity, bounds=bounds, repair_to=repair_to, grows=workers.grows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
     most = max(default.most, start) if wanted.most is None else wanted.most
     if not 1 <= least <= start <= most:
         raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
-    return Workers(start, least, most)
+    return Workers(start, least, most, grows=wanted.start is None and wanted.most is None)
 
 
 def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
@@ -176,6 +180,8 @@ class Algorithm(Generic[ConfigT_co]):
     staleness: str = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
+    _machines: OnMachines | None = None
+    """The task, if its rollouts run on machines."""
     flow_bound: FlowBound | None = None
     """What decides how many flows are open where the configuration says ``auto``, if not what usually does."""
 
@@ -184,8 +190,14 @@ class Algorithm(Generic[ConfigT_co]):
         InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
         """
         self.task = task
+        self._machines = task if isinstance(task, OnMachines) else None
         self.config = config
         self.tuning = tuning
+
+    @property
+    def slots(self) -> int | None:
+        """How many rollouts run at a time on the machines that these need; None where they need none."""
+        return None if self._machines is None else self._machines.slots
 
     def graph(self) -> Graph:
         raise NotImplementedError(f"{type(self).__name__} needs a graph()")

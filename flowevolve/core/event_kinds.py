@@ -37,6 +37,8 @@ class RunStarted(EventBody, kind="run.start"):
     digests: Mapping[Text, Text] | None = None
     score_trust: TrustKind | None = None
     shared_because: Text | None = None
+    measured_on: Text | None = None
+    """The class of machines that programs are measured on, where a problem measures them."""
 
 
 @dataclass(frozen=True)

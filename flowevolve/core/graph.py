@@ -84,6 +84,8 @@ class _StageSettings(Generic[ContextT_contra]):
     """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
     bounds: tuple[int, int] | None = None
     """Fewest and most workers an allocation policy may give it; None: always ``workers``."""
+    grows: bool = False
+    """Whether it gets more workers, beyond its bounds, where its rollouts run on machines that take more items."""
     exclusive: bool = False
     """Whether it works on one item at a time in every executor: measurements that would disturb each other."""
 

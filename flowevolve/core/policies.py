@@ -72,6 +72,8 @@ class FlowFacts:
     """How many items some stage waits for until it begins; 1 if none waits."""
     validated: int
     """How many validations have ended since the run began, that of the start included."""
+    room: float | None = None
+    """How many flows' rollouts the task's machines run at a time at present; None where rollouts need none."""
     overtaken: float = 0.0
     """The share of edits of late that came to nothing, as one that was made beside them was there first."""
 

@@ -23,6 +23,10 @@ class SandboxSettings(Settings):
     """Where programs run: on this machine, or on the nodes of a Ray cluster."""
     address: str = "auto"
     """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to."""
+    measure_on: str = ""
+    """The class of machines that programs are measured on, by the name of their processor. Empty: with ``ray``, that
+    which most slots have as the run begins; else this machine's. What is resumed keeps its class.
+    """
     isolation: Literal["bubblewrap", "limits"] = "bubblewrap"
     """``limits``: resource limits only; a program can then read everything that you can read."""
     timeout: float = Field(default=10.0, gt=0, le=86400)

@@ -1,4 +1,7 @@
-"""What can happen to LLM calls and to the servers that answer them, in the form of `flowevolve.core.event_kinds`."""
+"""What can happen to LLM calls, to the servers that answer them and to the nodes that run programs.
+
+In the form of `flowevolve.core.event_kinds`.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,32 @@ class ServerLooked(EventBody, kind="server.load"):
     waiting: Number
     cache_usage: Number | None
     prefix_hit_rate: Number | None
+
+
+@dataclass(frozen=True)
+class NodeJoined(EventBody, kind="node.joined"):
+    """A machine of a cluster that programs run on from now on, so many at a time."""
+
+    node: str
+    machine: str
+    """Its class: what it measures can be compared with what others of that class measure."""
+    slots: int
+    capacity: int
+    """How many programs all nodes together run at a time."""
+
+
+@dataclass(frozen=True)
+class NodeLost(EventBody, kind="node.lost"):
+    node: str
+    reason: Text
+    capacity: int
+
+
+@dataclass(frozen=True)
+class NodeRefused(EventBody, kind="node.refused"):
+    """Programs can't be run on it; ``reason`` names it."""
+
+    reason: Text
 
 
 @dataclass(frozen=True)

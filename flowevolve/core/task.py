@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.events import Log
 from flowevolve.core.model import Message
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.score_trust import ScoreTrust
@@ -56,6 +57,8 @@ class Score:
     """Why there was nothing to score, in one line; None if there was something."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers, such as seconds."""
+    measured_on: str | None = None
+    """The class of machines that it was measured on, where it can be compared only with scores from the same class."""
 
     def __post_init__(self) -> None:
         """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store."""
@@ -148,6 +151,22 @@ class TellsTrust(Protocol):
 
     async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
         """As it was found ``before``, in the same run, or found out now. Asked once, within the task's block."""
+
+
+@runtime_checkable
+class OnMachines(Protocol):
+    """A task whose rollouts run on machines that may come and go."""
+
+    @property
+    def slots(self) -> int:
+        """How many rollouts the machines run at a time at present."""
+
+    @property
+    def measured_on(self) -> str:
+        """The class of the machines that time and memory are measured on, where the task measures them."""
+
+    def log_machines(self, log: Log) -> None:
+        """Write to ``log`` which machines of a cluster there are, and from then on which come and go."""
 
 
 @runtime_checkable

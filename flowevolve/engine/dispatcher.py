@@ -216,7 +216,8 @@ class Dispatcher:
 
     def flow_facts(self) -> FlowFacts:
         """What the bound on open flows goes by."""
-        return flow_facts(self.graph, self.counters, self.ledger, self._algorithm.estimate(), self.call_limit)
+        flow, slots = self._algorithm.estimate(), self._algorithm.slots
+        return flow_facts(self.graph, self.counters, self.ledger, flow, self.call_limit, slots)
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger has fired, because of a commit of this flow or, with None, because of the time."""

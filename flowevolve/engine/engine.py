@@ -108,7 +108,7 @@ class Engine:
             abort=self._scope.cancel,
         )
         check_gathering(self._dispatcher.graph, max_in_flight, mode)
-        self._executor = _executor(self._dispatcher, mode, max_in_flight)
+        self._executor = _executor(self._dispatcher, mode, max_in_flight, allocated=allocation is not None)
         self._steering = Steering(self, self._dispatcher, self._executor, algorithm)
         self._lifecycle = Lifecycle(
             algorithm,
@@ -354,9 +354,9 @@ class Engine:
         return self._report
 
 
-def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound) -> Executor:
+def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound, *, allocated: bool) -> Executor:
     if mode == "stream":
-        return Stream(dispatcher, FixedFlows(flows) if isinstance(flows, int) else flows)
+        return Stream(dispatcher, FixedFlows(flows) if isinstance(flows, int) else flows, allocated=allocated)
     if not isinstance(flows, int):
         raise InputError("max_in_flight: in lockstep it is a number, not a policy")
     return Lockstep(dispatcher, flows)

@@ -8,8 +8,17 @@ from flowevolve.core.policies import FlowFacts
 from flowevolve.engine.counters import RunCounters
 
 
-def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Cost, call_limit: int) -> FlowFacts:
-    """``estimate`` is what the algorithm says that one flow spends."""
+def flow_facts(
+    graph: Graph,
+    counters: RunCounters,
+    ledger: Ledger,
+    estimate: Cost,
+    call_limit: int,
+    slots: int | None = None,
+) -> FlowFacts:
+    """``estimate`` is what the algorithm says that one flow spends, ``slots`` how many rollouts run at a time on the
+    machines that they need; None where they need none.
+    """
     edit = validation = Cost()
     in_tokens = all(stage.tokens for stage in counters.stages.values() if stage.rollouts)
     if graph.validation is not None:
@@ -28,6 +37,7 @@ def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Co
         call_limit=call_limit,
         gathered=max(stage.gather for stage in graph.stages if stage.departs is None),
         validated=_validated(graph, counters),
+        room=None if slots is None else slots / max(1, estimate.rollouts),
         overtaken=counters.overtaken,
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import ceil
 
 import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError
-from flowevolve.core.event_kinds import FlowLimitChanged
+from flowevolve.core.event_kinds import AllocationChanged, FlowLimitChanged
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.item import Item
 from flowevolve.core.policies import FlowBound, Place, Workload
@@ -22,8 +23,10 @@ from flowevolve.engine.workers import WorkerPool
 class Stream:
     """Every stage has a bounded queue and a pool of workers, which can be resized while they work."""
 
-    def __init__(self, dispatcher: Dispatcher, bound: FlowBound) -> None:
+    def __init__(self, dispatcher: Dispatcher, bound: FlowBound, *, allocated: bool = False) -> None:
+        """``allocated``: a policy decides how many workers there are, within their bounds."""
         self._bound = bound
+        self._allocated = allocated
         self._dispatcher = dispatcher
         self._queues = {
             stage.name: ItemQueue[Item[object]](stage.capacity, clock.now, stage.gather, stage.gather_key)
@@ -58,9 +61,24 @@ class Stream:
     def look(self) -> None:
         dispatcher = self._dispatcher
         before = dispatcher.counters.flow_limit
-        limit = self._bound.limit(dispatcher.flow_facts(), before)
+        facts = dispatcher.flow_facts()
+        limit = self._bound.limit(facts, before)
         if limit != before:
             dispatcher.log(FlowLimitChanged(limit.flows, limit.reason))
+        if facts.room is not None:
+            self._follow_machines(ceil(facts.room))
+
+    def _follow_machines(self, room: int) -> None:
+        """Let stages whose rollouts run on machines have a worker for each item that these take, and one to spare."""
+        for stage in self._dispatcher.graph.stages:
+            if not (stage.grows and self._dispatcher.counters.stages[stage.name].rollouts):
+                continue
+            workers = self._worker_pools[stage.name]
+            by = workers.make_room(room + 1, stage.workers, hire=not self._allocated)
+            if by:
+                self._hire(stage)
+                reason = f"the machines take the rollouts of {room} items at a time"
+                self._dispatcher.log(AllocationChanged(stage.name, by, workers.wanted, reason))
 
     def set_workers(self, stage: str, workers: int) -> None:
         """Give a stage this many workers, as far as its bounds allow."""

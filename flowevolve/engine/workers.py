@@ -31,7 +31,9 @@ class WorkerPool:
     def __init__(self, stage: AnyStage) -> None:
         self.wanted = stage.workers
         self._name = stage.name
-        self._least, self._most = stage.bounds or (stage.workers, stage.workers)
+        self._least, self._stage_most = stage.bounds or (stage.workers, stage.workers)
+        self._most = self._stage_most
+        """The bound at present; the stage's own can be raised."""
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
@@ -54,6 +56,16 @@ class WorkerPool:
         """Forget all workers, because they were cancelled. As many as are wanted are then missing."""
         self._present.clear()
         self._leaving.clear()
+
+    def make_room(self, workers: int, least: int, *, hire: bool) -> int:
+        """Raise the bound to ``workers`` if it is lower. With ``hire`` there are so many from now on, and at least
+        ``least``; returns how many more that is.
+        """
+        self._most = max(self._stage_most, workers)
+        by = min(max(least, workers), self._most) - self.wanted if hire else min(0, self._most - self.wanted)
+        if by:
+            self.resize(by)
+        return by
 
     def resize(self, by: int) -> bool:
         """Change how many workers are wanted by this many; False if that would leave the stage's bounds."""

@@ -184,6 +184,7 @@ class EfficiencyProblem:
             + ("" if reference is None else f" A reference takes {reference}."),
             None,
             {**raw, **({} if reference is None else reference.over(figures))},
+            sandbox.measured_on,
         )
 
     async def _measured(self, artifact: Artifact, sandbox: Sandbox) -> Figures:

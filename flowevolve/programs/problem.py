@@ -44,6 +44,8 @@ class Verdict:
     """Why the program failed, in one line: ``timeout``, say, or what is wrong with its result. None if it did not."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers; ``seconds`` is always the program's running time."""
+    measured_on: str | None = None
+    """The class of machines that the score was measured on, where it depends on that."""
 
 
 class Problem(Protocol):

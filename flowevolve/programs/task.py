@@ -11,6 +11,7 @@ from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import CASE
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.events import Log
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
 from flowevolve.programs.evaluator import EvaluatorProblem, without_evaluator
@@ -75,6 +76,18 @@ class ProgramTask:
         if evaluators is not None:
             await evaluators.__aexit__(kind, error, trace)
 
+    @property
+    def slots(self) -> int:
+        return self.settings.concurrency if self._evaluators is None else self._evaluators.capacity
+
+    @property
+    def measured_on(self) -> str:
+        return "" if self._evaluators is None else self._evaluators.measured_on
+
+    def log_machines(self, log: Log) -> None:
+        if self._evaluators is not None:
+            self._evaluators.log_nodes(log)
+
     def seed(self) -> Artifact:
         return self.problem.seed()
 
@@ -105,7 +118,12 @@ class ProgramTask:
         finally:
             CASE.reset(of_case)
         score = Score(
-            verdict.value, verdict.feedback, passed=False, failure=verdict.failure, metrics=dict(verdict.metrics)
+            verdict.value,
+            verdict.feedback,
+            passed=False,
+            failure=verdict.failure,
+            metrics=dict(verdict.metrics),
+            measured_on=verdict.measured_on,
         )
         return Rollout(example.id, "", score)
 

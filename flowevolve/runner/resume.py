@@ -59,6 +59,7 @@ MAY_CHANGE = (
     "llm",
     "racing",
     "sandbox.address",
+    "sandbox.measure_on",
     "sandbox.on",
     "scheduler",
     "sim.faults",
@@ -164,7 +165,8 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
             raise InputError(
                 f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
             )
-        planned = replace(request.plan(wanted, request.given), trust=earlier_trust(before.start))
+        alike = _measuring_alike(wanted, before.start)
+        planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
         new_functions = _check_parts(request, before.start, planned.task)
         table = wanted.model_dump(mode="json")
@@ -178,6 +180,14 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
                 return await run_plan(planned, lambda: _Rerun(keeping, recorded), request.watchers, request.side_task)
             history = await in_thread(RunHistory, recorded)
             return await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
+
+
+def _measuring_alike(config: Config, start: RunStarted) -> Config:
+    """The configuration with the class of machines that the run began to measure on, unless it names one."""
+    if start.measured_on is None or config.sandbox.measure_on:
+        return config
+    sandbox = config.sandbox.model_copy(update={"measure_on": start.measured_on})
+    return config.model_copy(update={"sandbox": sandbox})
 
 
 def _advice(ended: str, budget: Budget) -> str:

@@ -21,7 +21,7 @@ from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
-from flowevolve.core.task import Task
+from flowevolve.core.task import OnMachines, Task
 from flowevolve.engine.engine import Engine, check_gathering, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
@@ -244,6 +244,8 @@ async def _opened(
         events = make_event_log(history)
         for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
             events.subscribe(sink)
+        if isinstance(plan.task, OnMachines):
+            plan.task.log_machines(events.emit)
         clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
         client = clients.llm
         await client.check()
@@ -272,6 +274,7 @@ async def _opened(
                 given=tuple(plan.given.names()),
                 score_trust=None if trust is None else trust.kind,
                 shared_because=None if trust is None else trust.why or None,
+                measured_on=plan.task.measured_on if isinstance(plan.task, OnMachines) else None,
             ),
         )
         if history is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import Outcome
@@ -28,7 +29,9 @@ class Job:
     runs: int = 1
     """How often it is run, until it fails; more than once only if it is pinned."""
     pinned: bool = False
-    """Whether it has a core that no other pinned job of that machine uses meanwhile."""
+    """Whether it has a core that no other pinned job of that machine uses meanwhile, on a machine of the class that
+    measures.
+    """
     served: Served | None = None
     """The program of an evaluator; then ``request`` is the evaluator's, and is run once."""
 
@@ -39,6 +42,15 @@ class Evaluators(Protocol):
     @property
     def capacity(self) -> int:
         """The slots that there are now, those in use too."""
+        ...
+
+    @property
+    def measured_on(self) -> str:
+        """The class of machines that pinned jobs run on, so that what they measure can be compared."""
+        ...
+
+    def log_nodes(self, log: Log) -> None:
+        """Write to ``log`` which nodes of a cluster there are, and from then on which come and go."""
         ...
 
     async def run(self, job: Job) -> list[Outcome]:

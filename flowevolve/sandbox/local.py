@@ -11,6 +11,9 @@ from typing import Self
 import anyio
 
 from flowevolve._util import clock, work_folders
+from flowevolve._util.cores import processor_name
+from flowevolve._util.errors import InputError
+from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
 from flowevolve.sandbox.both import Both
@@ -31,6 +34,13 @@ class LocalEvaluators:
     @property
     def capacity(self) -> int:
         return self._main.settings.concurrency
+
+    @property
+    def measured_on(self) -> str:
+        return self._main.settings.measure_on or processor_name()
+
+    def log_nodes(self, log: Log) -> None:
+        """There is no node but this machine, and it does not come or go."""
 
     async def __aenter__(self) -> Self:
         """Start the first worker, so that a sandbox that can't work fails here.
@@ -54,12 +64,21 @@ class LocalEvaluators:
             return [await workers.run_with(self._of(job.served.settings), job.request, job.served)]
         if not job.pinned:
             return [await workers.run(job.request)]
+        self._check_measures()
         outcomes: list[Outcome] = []
         async with CORES.one() as core:
             pinned = replace(job.request, core=core)
             while len(outcomes) < job.runs and all(outcome.status == "ok" for outcome in outcomes):
                 outcomes.append(await workers.run(pinned))
         return outcomes
+
+    def _check_measures(self) -> None:
+        if self.measured_on != processor_name():
+            raise InputError(
+                f"sandbox.measure_on: programs are to be measured on machines with {self.measured_on!r}, and this one "
+                f"has {processor_name()!r}, so that scores could not be compared; go on where they were measured, or "
+                f"set sandbox.measure_on = {processor_name()!r} to compare them all the same"
+            )
 
     def _of(self, settings: SandboxSettings) -> _Workers:
         if settings is self._main.settings or settings == self._main.settings:

@@ -21,4 +21,4 @@ def open_evaluators(settings: SandboxSettings) -> Evaluators:
         from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
     except ImportError:
         raise InputError("sandbox.on: 'ray' needs Ray: pip install 'flowevolve[ray]'") from None
-    return LeasedEvaluators(RayCluster(settings))
+    return LeasedEvaluators(RayCluster(settings), settings.measure_on)

@@ -53,6 +53,11 @@ class Sandbox:
         if self._own:
             await self._evaluators.__aexit__(kind, error, trace)
 
+    @property
+    def measured_on(self) -> str:
+        """The class of the machines that pinned runs have."""
+        return self._evaluators.measured_on
+
     def readable_at(self, folder: Path) -> str:
         """The path at which programs find a folder of ``settings.readable``."""
         return self._readable[folder.resolve()]

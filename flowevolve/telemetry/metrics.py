@@ -23,6 +23,8 @@ from flowevolve.core.server_event_kinds import (
     EndpointEjected,
     EndpointReturned,
     LimitsRefused,
+    NodeJoined,
+    NodeLost,
     ServerDied,
     ServerLooked,
 )
@@ -74,6 +76,9 @@ class Metrics:
             "flowevolve_endpoint_up", "Whether it takes requests, once it was ejected", ["endpoint"],
             registry=self.registry,
         )  # fmt: skip
+        self._slots = Gauge(
+            "flowevolve_program_slots", "Programs that the nodes of a cluster run at a time", registry=self.registry
+        )
         self._storms = Counter(
             "flowevolve_rate_limit_storms", "Storms of 429s, each a pause of all calls", ["backend", "model"],
             registry=self.registry,
@@ -132,6 +137,8 @@ class Metrics:
                 self._endpoint_up.labels(endpoint).set(0)
             case EndpointReturned(endpoint=endpoint):
                 self._endpoint_up.labels(endpoint).set(1)
+            case NodeJoined(capacity=capacity) | NodeLost(capacity=capacity):
+                self._slots.set(capacity)
             case LimitsRefused(backend=backend, model=model):
                 self._storms.labels(backend, model).inc()
             case AdmissionChanged(limit=limit):

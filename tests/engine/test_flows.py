@@ -10,7 +10,7 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError
-from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, WorkersWanted
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -29,13 +29,14 @@ from flowevolve.core.graph import (
     Trigger,
 )
 from flowevolve.core.item import Gathered, Item, Ticket
-from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Add, Candidate, Move, Note, Update
 from flowevolve.engine.engine import Engine, Mode
 from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
+from flowevolve.policies.flows import AutoFlows
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.policies.triggers import EveryCommits, EverySeconds
 
@@ -117,8 +118,14 @@ class Small(Algorithm):
         )
         self._init, self._finish, self._triggers, self._repair = init, finish, triggers, repair
         self._archive = Best()
+        self.machines: list[int] = []
+        """How many rollouts the machines run at a time, if any are needed."""
         self.archives = (self._archive,)
         self.pools = pools
+
+    @property
+    def slots(self) -> int | None:
+        return sum(self.machines) if self.machines else None
 
     def best(self) -> Candidate | None:
         return self._archive.best
@@ -154,17 +161,18 @@ def run_small(
     *,
     budget: Budget | None = None,
     mode: Mode = "stream",
-    width: int = 4,
+    width: int | FlowBound = 4,
     staleness: StalenessPolicy | None = None,
     meanwhile: Callable[[Engine], Coroutine[None, None, None]] | None = None,
     kind: clock.Clock = "virtual",
+    calls: int = 1,
 ) -> Ran:
     events: list[Event] = []
 
     async def go() -> RunReport:
         engine = Engine(
             algorithm,
-            llm=LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None),
+            llm=LLMClient({}, Scheduler(calls), RetryPolicy(), 0, lambda record: None),
             budget=budget or Budget(seconds=1000),
             mode=mode,
             max_in_flight=width,
@@ -635,3 +643,45 @@ def test_an_exclusive_stage_works_on_one_item_at_a_time(mode: Mode) -> None:
 def test_an_exclusive_stage_has_one_worker_for_good(more: dict[str, object]) -> None:
     with pytest.raises(EngineError, match="exclusive"):
         replace(Stage("benchmark", consume, exclusive=True), **more)  # type: ignore[arg-type]
+
+
+def test_flows_and_workers_follow_machines_that_come_and_go() -> None:
+    """Beyond the bounds of the stage, and back to what it began with."""
+    open_now = {"rollouts": 0}
+    seen: dict[str, int] = {}
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Carrier(propose(context, str(item.flow))), to="evaluate")
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        open_now["rollouts"] += 1
+        await anyio.sleep(1)
+        context.spend(Cost(rollouts=1))
+        open_now["rollouts"] -= 1
+        yield Emit(item.payload)
+
+    algorithm = Small(enter, Stage("evaluate", evaluate, ("update",), workers=4, bounds=(1, 8), grows=True))
+
+    async def machines(engine: Engine) -> None:
+        for name, there in (("few", [2]), ("many", [20, 20]), ("fewer", [2])):
+            algorithm.machines = there
+            await anyio.sleep(50.5)
+            seen[name] = open_now["rollouts"]
+
+    ran = run_small(algorithm, budget=Budget(seconds=160), width=AutoFlows(), meanwhile=machines, calls=64)
+    assert seen == {"few": 4, "many": 41, "fewer": 4}
+    moves = [event.data for event in ran.events if event.kind == "allocation.changed"]
+    assert [(move["by"], move["workers"]) for move in moves] == [(37, 41), (-37, 4)]
+    assert "40 items at a time" in str(moves[0]["reason"])
+    limits = [event.data["flows"] for event in ran.events if event.kind == "flows.limited"]
+    assert limits == [16, 80, 16]
+
+
+def test_workers_that_a_user_set_stay_as_they_are() -> None:
+    tuning = Tuning({"evaluate": WorkersWanted(start=4), "write": WorkersWanted(least=2)})
+    by_stage = tuning.workers_of({name: Workers(16) for name in ("evaluate", "write", "select")}).by_stage
+    assert {name: workers.grows for name, workers in by_stage.items()} == {
+        "evaluate": False,
+        "write": True,
+        "select": True,
+    }

@@ -103,3 +103,14 @@ def test_a_limit_is_kept_until_another_is_much_better(edit: int, validation: int
     wanted = AUTO.limit(facts(edit, validation), None).flows
     assert limit.flows in (before, wanted)
     assert 0.75 * limit.flows <= wanted <= 1.34 * limit.flows
+
+
+@pytest.mark.parametrize(("room", "flows"), [(None, 16), (2.0, 16), (8.0, 16), (20.5, 41)])
+def test_machines_that_take_many_programs_get_twice_as_many_flows(room: float | None, flows: int) -> None:
+    limit = AUTO.limit(replace(NOTHING_KNOWN, room=room), None)
+    assert limit.flows == flows
+    assert ("the machines" in limit.reason) == (flows > 16)
+
+
+def test_machines_change_nothing_where_a_validation_says_how_many_flows_there_is_use_for() -> None:
+    assert AUTO.limit(replace(facts(100, 330), room=40.0), None).flows == 3

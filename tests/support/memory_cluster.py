@@ -19,13 +19,15 @@ Fault = Literal["none", "lose_before", "lose_after", "delay", "repeat"]
 then; it runs the batch twice and answers twice, with its earlier answers too.
 """
 DELAY_SECONDS = 100.0
+PROCESSOR = "a processor"
 
 
 class MemoryNode:
     """A node that is lost as soon as one of its batches is."""
 
-    def __init__(self, evaluators: Evaluators, faults: Iterator[Fault]) -> None:
+    def __init__(self, evaluators: Evaluators, faults: Iterator[Fault], machine: str) -> None:
         self.slots = evaluators.capacity
+        self.machine = machine
         self.sent: list[bytes] = []
         self.killed = anyio.Event()
         self.begun = anyio.Event()
@@ -99,6 +101,8 @@ class MemoryCluster:
         """Those that were opened, lost ones too."""
         self.present = {str(number + 1) for number in range(size)}
         self.replaces = True
+        self.machines: dict[str, str] = {}
+        """The classes of nodes that are of another one than most."""
         self._make = make
         self._faults = iter(faults)
         self._refuses = refuses
@@ -125,7 +129,7 @@ class MemoryCluster:
         except InputError as error:
             raise NodeRefusedError(f"node {name}: {error}") from error
         self._opened.append(evaluators)
-        node = self.nodes[name] = MemoryNode(evaluators, self._faults)
+        node = self.nodes[name] = MemoryNode(evaluators, self._faults, self.machines.get(name, PROCESSOR))
         return node
 
     async def close(self) -> None:

@@ -38,6 +38,7 @@ EVENTS = [
     some_event(4, "admission.changed", limit=3),
     some_event(5, "endpoint.ejected", endpoint="http://a/v1"),
     some_event(6, "limits.refused", backend="a", model="m"),
+    some_event(8, "node.joined", node="a", machine="b", slots=2, capacity=2),
     some_event(7, "server.load", running=1, waiting=1, cache_usage=0.5, prefix_hit_rate=0.5),
 ]
 """Everything that makes a metric begin."""

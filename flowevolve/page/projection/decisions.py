@@ -11,6 +11,9 @@ from flowevolve.core.server_event_kinds import (
     EndpointEjected,
     EndpointReturned,
     LimitsRefused,
+    NodeJoined,
+    NodeLost,
+    NodeRefused,
     ServerEvent,
 )
 from flowevolve.page.tables.run import MoveRow
@@ -46,6 +49,12 @@ def decisions(event: Event) -> Iterator[MoveRow]:
         case LimitsRefused() as refused:
             said = f"{refused.model}: refused for a rate limit; a pause of {refused.pause_seconds:g} s"
             yield _move(event, "limits", refused.backend, None, refused.requests_per_minute, said)
+        case NodeJoined(node=node, slots=slots, capacity=capacity):
+            yield _move(event, "node", node, capacity - slots, capacity, "it joined")
+        case NodeLost(node=node, reason=reason, capacity=capacity):
+            yield _move(event, "node", node, None, capacity, reason)
+        case NodeRefused(reason=reason):
+            yield _move(event, "node", None, None, None, reason)
         case ServerEvent(url=url, detail=detail):
             yield _move(event, "server", url, None, None, detail)
         case RunPaused():

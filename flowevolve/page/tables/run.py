@@ -98,7 +98,7 @@ class MoveRow(Row, table="moves", key=("seq",)):
     seconds: Seconds
     kind: str
     """workers (of a stage), requests (in flight), flows (open), width (of a lockstep step), endpoint, limits (a
-    server refused for a rate limit), server (it was started, died, …), pause."""
+    server refused for a rate limit), server (it was started, died, …), node (of a cluster), pause."""
     subject: str | None
     """The stage, endpoint or server that it is about."""
     before: float | None

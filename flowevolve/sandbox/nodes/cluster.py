@@ -20,6 +20,8 @@ class Node(Protocol):
     """What runs programs on one machine. Messages are those of `flowevolve.sandbox.nodes.messages`."""
 
     slots: int
+    machine: str
+    """Its class: machines of one class measure alike."""
 
     async def run(self, message: bytes) -> bytes:
         """Run a batch of jobs, one after the other, and return its answers.

@@ -8,7 +8,7 @@ one; all others are dropped and counted.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
@@ -22,6 +22,8 @@ from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError
 from flowevolve._util.logger import CASE, ITEM, RUN, STAGE, logger
 from flowevolve._util.tasks import beside
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
 from flowevolve.sandbox.evaluators import Job
 from flowevolve.sandbox.nodes import messages
 from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError
@@ -92,13 +94,17 @@ class _OpenNode:
 class LeasedEvaluators:
     """The `flowevolve.sandbox.evaluators.Evaluators` of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, measure_on: str = "") -> None:
+        """``measure_on``: the class of machines that pinned jobs run on; empty: that with most slots at the start."""
         self.counts = Counts()
+        self.measured_on = measure_on
         self._cluster = cluster
         self._nodes: dict[str, _OpenNode] = {}
         self._known: set[str] = set()
         """The names of the nodes that are open, being opened or refused."""
         self._waiting: deque[_Case] = deque()
+        self._measured: deque[_Case] = deque()
+        """Pinned jobs that wait, as only nodes of one class may have them."""
         self._leased: dict[int, _Case] = {}
         """The jobs that have a slot, by their numbers."""
         self._number = 0
@@ -106,6 +112,9 @@ class LeasedEvaluators:
         """How long a job takes, on average."""
         self._deserted: float | None = None
         """Since when jobs have waited without any node."""
+        self._refused: list[str] = []
+        """Why nodes were refused, each once."""
+        self._log: Log = log_nothing
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup | None = None
 
@@ -126,6 +135,7 @@ class LeasedEvaluators:
             refused = await self._open_all(names)
             if not self._nodes:
                 raise refused or InputError("sandbox: the cluster has no node for programs")
+            self.measured_on = self.measured_on or self._commonest()
             self._tasks = await stack.enter_async_context(beside())
             self._tasks.start_soon(self._watch)
             self._stack = stack.pop_all()
@@ -139,15 +149,31 @@ class LeasedEvaluators:
         if self.counts != Counts():
             logger().info("evaluators.closed", **asdict(self.counts))
 
+    def _commonest(self) -> str:
+        """The class of machines with most slots."""
+        slots: Counter[str] = Counter()
+        for node in self._nodes.values():
+            slots[node.node.machine] += node.node.slots
+        return max(sorted(slots), key=slots.__getitem__)
+
     async def _close_cluster(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._cluster.close()
+
+    def log_nodes(self, log: Log) -> None:
+        for reason in self._refused:
+            log(NodeRefused(reason))
+        slots = 0
+        for node in self._nodes.values():
+            slots += node.node.slots
+            log(NodeJoined(node.name, node.node.machine, node.node.slots, slots))
+        self._log = log
 
     async def run(self, job: Job) -> list[Outcome]:
         self._number += 1
         key = Key(RUN.get(""), ITEM.get(""), STAGE.get(""), CASE.get(""), self._number, epoch=0)
         case = _Case(key, job, anyio.Event())
-        self._waiting.append(case)
+        self._queue_of(case).append(case)
         self._lease()
         try:
             await case.ended.wait()
@@ -162,7 +188,7 @@ class LeasedEvaluators:
     async def _withdraw(self, case: _Case) -> None:
         """Kill a job that nobody waits for any more."""
         if case.node is None:
-            self._waiting.remove(case)
+            self._queue_of(case).remove(case)
             return
         del self._leased[case.key.number]
         await self._cancel(case.node, [case.key])
@@ -179,12 +205,16 @@ class LeasedEvaluators:
 
     def _lease(self) -> None:
         """Send what waits to nodes that have room, the one with the least load first."""
-        while self._waiting and self._tasks is not None:
-            free = [node for node in self._nodes.values() if node.has_room]
+        self._lease_from(self._measured, self._measuring())
+        self._lease_from(self._waiting, list(self._nodes.values()))
+
+    def _lease_from(self, queue: deque[_Case], nodes: Sequence[_OpenNode]) -> None:
+        while queue and self._tasks is not None:
+            free = [node for node in nodes if node.has_room]
             if not free:
                 return
             node = min(free, key=lambda each: each.load)
-            batch = self._next_batch()
+            batch = self._next_batch(queue)
             for case in batch:
                 case.key = case.key._replace(epoch=case.key.epoch + 1)
                 case.node = node
@@ -192,13 +222,19 @@ class LeasedEvaluators:
             node.batches += 1
             self._tasks.start_soon(self._run_batch, node, [(case.key, case.job) for case in batch])
 
-    def _next_batch(self) -> list[_Case]:
+    def _queue_of(self, case: _Case) -> deque[_Case]:
+        return self._measured if case.job.pinned else self._waiting
+
+    def _measuring(self) -> list[_OpenNode]:
+        return [node for node in self._nodes.values() if node.node.machine == self.measured_on]
+
+    def _next_batch(self, queue: deque[_Case]) -> list[_Case]:
         """Several jobs if they are short and there are many. One whose node was lost is alone, as it may be why."""
-        share = math.ceil(len(self._waiting) / self.capacity)
+        share = math.ceil(len(queue) / self.capacity)
         size = max(1, min(share, MOST_IN_BATCH, int(BATCH_SECONDS / max(self._seconds, 1e-3))))
-        batch = [self._waiting.popleft()]
-        while not batch[0].losses and len(batch) < size and self._waiting and not self._waiting[0].losses:
-            batch.append(self._waiting.popleft())
+        batch = [queue.popleft()]
+        while not batch[0].losses and len(batch) < size and queue and not queue[0].losses:
+            batch.append(queue.popleft())
         return batch
 
     async def _run_batch(self, node: _OpenNode, batch: Sequence[tuple[Key, Job]]) -> None:
@@ -245,7 +281,7 @@ class LeasedEvaluators:
             case.node = None
             case.losses += 1
             if case.losses < MOST_LOSSES:
-                self._waiting.appendleft(case)
+                self._queue_of(case).appendleft(case)
                 continue
             case.outcomes = [lost_outcome(case.losses)]
             case.ended.set()
@@ -258,6 +294,7 @@ class LeasedEvaluators:
         self._known.discard(node.name)
         self.counts.lost_nodes += 1
         logger().warning("evaluators.node_lost", node=node.name, why=why, slots=self.capacity)
+        self._log(NodeLost(node.name, why, self.capacity))
         node.node.kill()
         self._lease_again([case.key for case in self._leased.values() if case.node is node])
         self._lease()
@@ -314,31 +351,47 @@ class LeasedEvaluators:
             node = await self._cluster.open(name)
         except NodeRefusedError as error:
             logger().warning("evaluators.node_refused", why=str(error))
+            self._refused.append(str(error))
+            self._log(NodeRefused(str(error)))
             return error
         except NodeLostError as error:
             self._known.discard(name)
             logger().warning("evaluators.node_lost", node=name, why=str(error), slots=self.capacity)
             return error
         self._nodes[name] = _OpenNode(name, node)
-        logger().info("evaluators.node", node=name, slots=self.capacity)
+        logger().info("evaluators.node", node=name, machine=node.machine, slots=self.capacity)
+        self._log(NodeJoined(name, node.machine, node.slots, self.capacity))
         self._lease()
         return None
 
     def _mind_patience(self) -> None:
-        """End the jobs that wait where there has been no node for too long."""
-        if self._nodes or not self._waiting:
+        """End the jobs that wait where there has been no node for them for too long."""
+        waiting = [
+            *([] if self._nodes else self._waiting),
+            *([] if self._measuring() else self._measured),
+        ]
+        if not waiting:
             self._deserted = None
             return
         self._deserted = clock.now() if self._deserted is None else self._deserted
         if clock.now() - self._deserted < PATIENCE_SECONDS:
             return
         self._deserted = None
-        while self._waiting:
-            case = self._waiting.popleft()
-            case.error = BackendUnreachableError(
-                f"sandbox.on: there has been no node for programs for {PATIENCE_SECONDS:g} s; start one, and resume"
-            )
+        for case in waiting:
+            self._queue_of(case).remove(case)
+            case.error = BackendUnreachableError(self._missing(case))
             case.ended.set()
+
+    def _missing(self, case: _Case) -> str:
+        """What there is no node for."""
+        if not case.job.pinned or not self._nodes:
+            return f"sandbox.on: there has been no node for programs for {PATIENCE_SECONDS:g} s; start one, and resume"
+        others = ", ".join(sorted({node.node.machine for node in self._nodes.values()}))
+        return (
+            f"sandbox.measure_on: programs are measured on nodes with {self.measured_on!r}, and for "
+            f"{PATIENCE_SECONDS:g} s there has been none, but such with {others}; start one, or set "
+            "sandbox.measure_on to another class and compare with what was measured before all the same"
+        )
 
 
 def lost_outcome(times: int) -> Outcome:

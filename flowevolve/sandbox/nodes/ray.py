@@ -22,6 +22,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from flowevolve._util.clock import in_thread
+from flowevolve._util.cores import processor_name
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
@@ -49,14 +50,17 @@ class NodeActor:
         self._work = NodeWork(self._evaluators)
 
     async def begin(self) -> str:
-        """What keeps programs from being run, if anything does, the version, and a fingerprint of folders, as JSON."""
+        """What keeps programs from being run, if anything does, the version, the processor, and a fingerprint of
+        folders, as JSON.
+        """
         refused, found = None, None
         try:
             await self._evaluators.__aenter__()
             found = await in_thread(fingerprint, self._settings.readable)
         except (FlowevolveError, OSError) as error:
             refused = str(error)
-        return json.dumps({"refused": refused, "version": version("flowevolve"), "folders": found})
+        about = {"version": version("flowevolve"), "machine": processor_name(), "folders": found}
+        return json.dumps({"refused": refused, **about})
 
     async def run(self, message: bytes) -> bytes:
         return await self._work.run(message)
@@ -71,8 +75,9 @@ class NodeActor:
 class RayNode:
     """A node whose actor has begun."""
 
-    def __init__(self, actor: ActorHandle, slots: int) -> None:
+    def __init__(self, actor: ActorHandle, slots: int, machine: str) -> None:
         self.slots = slots
+        self.machine = machine
         self._actor = actor
 
     async def run(self, message: bytes) -> bytes:
@@ -158,7 +163,7 @@ class RayCluster:
         if refused is not None:
             ray.kill(actor)
             raise NodeRefusedError(f"{called}: {refused}")
-        node = RayNode(actor, slots)
+        node = RayNode(actor, slots, said["machine"])
         self._nodes.append(node)
         return node
 

@@ -14,15 +14,18 @@ from hypothesis import given, strategies as st
 from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError
 from flowevolve._util.logger import CASE, ITEM, RUN, STAGE
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import Job
-from flowevolve.sandbox.nodes.leases import MOST_LOSSES, PATIENCE_SECONDS, Counts, LeasedEvaluators
+from flowevolve.sandbox.nodes.leases import LOOK_SECONDS, MOST_LOSSES, PATIENCE_SECONDS, Counts, LeasedEvaluators
 from flowevolve.sandbox.nodes.messages import Key, pack_batch, read_reply
 from flowevolve.sandbox.nodes.work import NodeWork
 from flowevolve.sandbox.outcome import Outcome
 from tests.support.depth import examples
-from tests.support.memory_cluster import DELAY_SECONDS, Fault, MemoryCluster
+from tests.support.memory_cluster import DELAY_SECONDS, PROCESSOR, Fault, MemoryCluster
 
 SETTINGS = SandboxSettings(concurrency=2)
 
@@ -34,6 +37,9 @@ class Rehearsal:
         self.capacity = 2
         self.ran: list[float] = []
         self.killed: list[float] = []
+        self.measured_on = "not asked of a node"
+
+    def log_nodes(self, log: Log) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,6 +80,9 @@ class Scene:
 
     async def run(self, seconds: float, source: str = "") -> Outcome:
         return await self._sandbox.run(source, arguments=[seconds])
+
+    async def measure(self, seconds: float) -> None:
+        await self._sandbox.run_pinned("", arguments=[seconds])
 
     async def run_all(self, jobs: Sequence[float]) -> list[object]:
         results: dict[int, object] = {}
@@ -321,5 +330,61 @@ def test_a_job_says_which_work_it_is_for() -> None:
             await scene.run(1.0)
         keys = [json.loads(message)["jobs"][0]["key"] for message in scene.cluster.nodes["1"].sent]
         assert keys == [["runs/a", "17.0", "evaluate", "one", number, 1] for number in (1, 2)]
+
+    clock.run(go, clock="virtual")
+
+
+def test_measurements_run_on_nodes_of_the_class_with_most_slots_and_programs_everywhere() -> None:
+    async def go() -> None:
+        scene = Scene(3)
+        scene.cluster.machines = {"2": "another"}
+        async with scene.evaluators as evaluators, anyio.create_task_group() as tasks:
+            assert evaluators.measured_on == PROCESSOR
+            for _ in range(12):
+                tasks.start_soon(scene.measure, 2.0)
+                tasks.start_soon(scene.run, 1.0)
+        measured = {name: 2.0 in node.ran for name, node in zip(scene.cluster.nodes, scene.nodes, strict=True)}
+        assert measured == {"1": True, "2": False, "3": True}
+        assert sorted(scene.ran) == [1.0] * 12 + [2.0] * 12
+
+    clock.run(go, clock="virtual")
+
+
+def test_where_no_node_of_the_class_that_measures_is_left_measurements_fail_and_name_it() -> None:
+    async def go() -> None:
+        scene = Scene(2)
+        scene.cluster.machines = {"2": "another", "3": "another"}
+        scene.evaluators.measured_on = "another"
+        async with scene.evaluators:
+            await scene.measure(1.0)
+            scene.cluster.machines = {}
+            scene.cluster.nodes["2"].kill()
+            assert (await scene.run(2.0)).result == 2.0
+            with pytest.raises(BackendUnreachableError, match=f"measured on nodes with 'another'.* with {PROCESSOR}"):
+                await scene.measure(3.0)
+            assert (await scene.run(4.0)).result == 4.0
+
+    clock.run(go, clock="virtual")
+
+
+def test_nodes_that_come_go_or_are_refused_are_logged_with_what_there_is_then() -> None:
+    async def go() -> None:
+        scene = Scene(2, refuses=["2"])
+        scene.cluster.replaces = False
+        told: list[EventBody] = []
+        async with scene.evaluators as evaluators:
+            evaluators.log_nodes(told.append)
+            scene.cluster.add()
+            await anyio.sleep(2 * LOOK_SECONDS)
+            scene.cluster.nodes["1"].kill()
+            await anyio.sleep(2 * LOOK_SECONDS)
+        refused, *others = told
+        assert isinstance(refused, NodeRefused)
+        assert "bubblewrap" in refused.reason
+        assert others == [
+            NodeJoined("1", PROCESSOR, 2, 2),
+            NodeJoined("3", PROCESSOR, 2, 4),
+            NodeLost("1", "it left the cluster", 2),
+        ]
 
     clock.run(go, clock="virtual")
