@@ -7,9 +7,9 @@ import platform
 import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from bench._lib.paths import ROOT
+from flowevolve._util.cores import processor_name
 
 PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy")
 """The packages whose versions a result names, if they are installed."""
@@ -20,7 +20,7 @@ def environment() -> dict[str, object]:
     machine = {
         "system": platform.system(),
         "processor": platform.machine(),
-        "model": _processor_model(),
+        "model": processor_name(),
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "python": platform.python_version(),
@@ -43,12 +43,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _processor_model() -> str | None:
-    """The processor's name, or None where the system does not tell as Linux does."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -12,9 +12,6 @@ import anyio
 
 from bench.simtest.case import FaultKind
 from flowevolve._util.json_types import JSON
-from flowevolve.config.roles import ResolvedRole
-from flowevolve.config.run import Config
-from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
@@ -26,10 +23,7 @@ from flowevolve.core.model import (
     ServerError,
     UnreachableError,
 )
-from flowevolve.llm.client.ensemble import Ensemble, Models
-from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.usage import usage_in
-from flowevolve.runner.assemble import open_roles
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import APIProfile, BatchingProfile, OutputLength, Profile
 from flowevolve.sim.worlds.catalog import WORLDS
@@ -153,24 +147,3 @@ _OF_ATTEMPTS = frozenset[FaultKind](
 )
 MODELS = ("large-coder", "small-coder")
 """Models beside the one that is served where no model is named."""
-
-
-@asynccontextmanager
-async def served_by(
-    server: Server,
-    config: Config,
-    roles: Mapping[str, ResolvedRole],
-    identity: str | None = None,
-    log: Log = log_nothing,
-) -> AsyncIterator[dict[str, Models]]:
-    """The roles of a run as `open_roles` opens them, but all of them at this server."""
-    async with open_roles(config, roles, identity, log) as opened:
-        yield {name: _through(server, models) for name, models in opened.items()}
-
-
-def _through(server: Server, models: Models) -> Models:
-    if isinstance(models, Ensemble):
-        models.members = tuple(replace(member, transport=server) for member in models.members)
-        return models
-    assert isinstance(models, Role)
-    return replace(models, transport=server)

@@ -14,6 +14,7 @@ from functools import partial
 
 import anyio
 
+from bench._lib.served import served_by
 from bench.simtest.books import Books
 from bench.simtest.bounds import Bounds
 from bench.simtest.case import Act, Case
@@ -22,7 +23,7 @@ from bench.simtest.judge import Judge
 from bench.simtest.reasons import holds
 from bench.simtest.record import Fact, Memory, Record
 from bench.simtest.rules import Fault
-from bench.simtest.server import Server, served_by
+from bench.simtest.server import Server
 from bench.simtest.tasks import Mishaps, changed, make_case_algorithm, make_case_task
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError

@@ -12,7 +12,11 @@ from bench._lib.paths import ROOT
 
 BENCH = ROOT / "bench"
 SHARED = {"_lib", "peers"}
-BUILDS_ON = {"algorithms": {"ace", "meta_harness", "quality"}, "page": {"durability", "overhead"}}
+BUILDS_ON = {
+    "algorithms": {"ace", "meta_harness", "quality"},
+    "page": {"durability", "overhead"},
+    "scale": {"overhead"},
+}
 """Benches that make the runs of others, so that both measure the same thing, each with those others."""
 FOLDERS = sorted(path.parent.name for path in BENCH.glob("*/__init__.py"))
 BENCHES = [name for name in FOLDERS if name not in SHARED]

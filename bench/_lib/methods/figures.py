@@ -42,7 +42,7 @@ def figures(run: Run) -> Figures:
     answered = [span for span in run.spans if run.start < span.ended <= run.end and span.tokens is not None]
     proposals = _proposals(run, answered)
     accepted = sum(when > run.start for when, _ in run.accepted)
-    tokens = sum(_tokens_within(span, run.start, run.end) for span in run.spans)
+    tokens = sum(tokens_within(span, run.start, run.end) for span in run.spans)
     levels = in_flight(run.spans, run.start, run.end)
     calls = len(run.spans)
     share = len(answered) / max(1, calls) / real_seconds
@@ -71,7 +71,7 @@ def _proposals(run: Run, answered: Sequence[Span]) -> int:
     return sum(span.role == "reflection" for span in answered)
 
 
-def _tokens_within(span: Span, start: float, end: float) -> float:
+def tokens_within(span: Span, start: float, end: float) -> float:
     """The part of an answer's tokens that was written between these times, if it was written evenly."""
     if span.tokens is None or span.ended <= span.begun:
         return 0.0

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -24,17 +23,13 @@ from bench._lib.methods.recording import Span, role_told_by
 from bench._lib.methods.recording_server import PRESET, shaped
 from bench._lib.methods.runs import WARM_UP, Run
 from bench._lib.methods.workloads import WORKLOADS, Pipeline
+from bench._lib.served import served_by
 from bench.peers.ours import FOREVER, Watch
 from bench.peers.progress import Kind
 from flowevolve._util import clock
-from flowevolve.config.roles import ResolvedRole
-from flowevolve.config.run import Config, parse_config
-from flowevolve.core.events import Log, log_nothing
+from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatReply, ChatRequest, Message
 from flowevolve.core.task import Task
-from flowevolve.llm.client.ensemble import Models
-from flowevolve.llm.client.role import Role
-from flowevolve.runner.assemble import open_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.sim.backend import SimBackend
@@ -130,7 +125,7 @@ async def _work(method: str, observed: _Observed, concurrency: int, seed: int) -
         },
         "bench",
     )
-    plan = make_plan(config, ProvidedObjects(observed.task), opens_roles=partial(_served_by, observed.backend))
+    plan = make_plan(config, ProvidedObjects(observed.task), opens_roles=partial(served_by, observed.backend))
     await run_plan(plan, None, Watchers(events=(Watch(observed.tell),)), None)
 
 
@@ -151,21 +146,3 @@ async def _load(observed: _Observed, concurrency: int, seed: int) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(concurrency):
             tasks.start_soon(work)
-
-
-@asynccontextmanager
-async def _served_by(
-    backend: SimBackend,
-    config: Config,
-    roles: Mapping[str, ResolvedRole],
-    identity: str | None = None,
-    log: Log = log_nothing,
-) -> AsyncIterator[dict[str, Models]]:
-    """The roles of a run as `open_roles` opens them, but all of them at this server."""
-    async with open_roles(config, roles, identity, log) as opened:
-        yield {name: _through(backend, models) for name, models in opened.items()}
-
-
-def _through(backend: SimBackend, models: Models) -> Models:
-    assert isinstance(models, Role)  # no method here has several models to a role
-    return replace(models, transport=backend)

@@ -1,0 +1,36 @@
+"""Runs whose roles are all at one server of a bench."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from flowevolve.config.roles import ResolvedRole
+from flowevolve.config.run import Config
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import Transport
+from flowevolve.llm.client.ensemble import Ensemble, Models
+from flowevolve.llm.client.role import Role
+from flowevolve.runner.assemble import open_roles
+
+
+@asynccontextmanager
+async def served_by(
+    server: Transport,
+    config: Config,
+    roles: Mapping[str, ResolvedRole],
+    identity: str | None = None,
+    log: Log = log_nothing,
+) -> AsyncIterator[dict[str, Models]]:
+    """The roles of a run as `open_roles` opens them, but all of them at this server."""
+    async with open_roles(config, roles, identity, log) as opened:
+        yield {name: _through(server, models) for name, models in opened.items()}
+
+
+def _through(server: Transport, models: Models) -> Models:
+    if isinstance(models, Ensemble):
+        models.members = tuple(replace(member, transport=server) for member in models.members)
+        return models
+    assert isinstance(models, Role)
+    return replace(models, transport=server)

@@ -1,0 +1,34 @@
+"""Many simulated replicas: they write as many times one's tokens, and one that dies costs no more than its share."""
+
+from __future__ import annotations
+
+from bench.scale.measurements import GOAL, GOAL_REPLICAS, grow
+from bench.scale.open_calls import cost
+from bench.scale.replicas import WARM_UP, WINDOW, Outage, dips, serve
+
+
+def test_eight_replicas_write_nearly_eight_times_what_one_does() -> None:
+    one, eight = (
+        serve(replicas, 7, WARM_UP + WINDOW).tokens_per_second(WARM_UP, WARM_UP + WINDOW)
+        for replicas in (1, GOAL_REPLICAS)
+    )
+    assert eight >= GOAL * GOAL_REPLICAS * one
+
+
+def test_a_replica_that_dies_costs_no_more_than_its_share_and_is_used_again() -> None:
+    outage = Outage(begins=90.0, ends=120.0)
+    served = serve(4, 7, outage.ends + WARM_UP + 30.0, outage=outage)
+    rates = dips(served, outage, 30.0)
+    assert rates["away"] >= 0.75 * rates["before"]
+    assert rates["after"] >= 0.95 * rates["before"]
+    assert [span for span in served.spans[0] if span.begun > outage.ends]
+
+
+def test_all_calls_of_a_validation_are_open_at_once() -> None:
+    assert cost(300)["open"] == 300
+
+
+def test_what_candidates_cost_is_measured() -> None:
+    found = grow(200)
+    assert found["candidates"] == 200
+    assert found["pool_seconds"] > 0
