@@ -118,9 +118,12 @@ class AioHTTPTransport(ServerTransport):
         return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._bound)
 
     async def _content(self, response: ClientResponse) -> bytes:
-        if 200 <= response.status < 300:
-            return b"".join([piece async for piece in self._pieces(response)])
         encoding = response.headers.get("Content-Encoding", "")
+        if 200 <= response.status < 300:
+            length = response.content_length
+            if not encoding and length is not None and length <= self._bound.most_bytes:
+                return await response.read()  # of which aiohttp takes no more than the length
+            return b"".join([piece async for piece in self._pieces(response)])
         start = b"".join([piece async for piece in start_of_body(response.content.iter_any(), encoding)])
         raise failures.status_error(response.status, response.reason or "", response.headers, start)
 

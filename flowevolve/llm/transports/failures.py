@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from types import TracebackType
 
 import aiohttp
 import anyio
@@ -65,30 +65,49 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
     return decoded
 
 
-@contextmanager
-def limited(seconds: float) -> Generator[None]:
-    """Limit the time of a call over aiohttp, and turn its exceptions into `LLMError`.
+class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
+    """A context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
 
     Raises:
         UnreachableError: if ``seconds`` pass, or there was no answer.
         ServerError: if the answer is not HTTP.
         RejectedError: if the request can't be sent, for example as it can't be encoded.
     """
-    try:
-        with anyio.CancelScope(deadline=now() + seconds) as scope:
-            yield
-    except _UNANSWERED as error:
-        raise unreachable(error) from error
-    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
-        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
-    except aiohttp.ClientResponseError as error:  # its text has the URL, and the beginning of what can't be read
-        raise ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}") from error
-    except aiohttp.ClientError as error:
-        raise ServerError(f"the answer is not HTTP: {error}") from error
-    except ValueError as error:
-        raise RejectedError(f"the request can't be sent: {error}") from error
-    if scope.cancelled_caught:
-        raise UnreachableError(f"no complete answer within {seconds:g} s")
+
+    __slots__ = ("_scope", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._scope = anyio.CancelScope(deadline=now() + seconds)
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.__exit__(kind, error, trace)
+        if self._scope.cancelled_caught:
+            raise UnreachableError(f"no complete answer within {self._seconds:g} s") from error
+        failure = None if error is None else _failure(error)
+        if failure is not None:
+            raise failure from error
+
+
+def _failure(error: BaseException) -> LLMError | None:
+    """The error for an exception of aiohttp, or of what encodes a request; None for any other."""
+    match error:
+        case _ if isinstance(error, _UNANSWERED):
+            return unreachable(error)
+        case aiohttp.ClientHttpProxyError():  # its text has the proxy's address, with the password
+            return UnreachableError(f"no connection: the proxy answers {error.status} {error.message}")
+        case aiohttp.ClientResponseError():  # its text has the URL, and the beginning of what can't be read
+            return ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}")
+        case aiohttp.ClientError():
+            return ServerError(f"the answer is not HTTP: {error}")
+        case ValueError():
+            return RejectedError(f"the request can't be sent: {error}")
+    return None
 
 
 def unreachable(cause: BaseException) -> UnreachableError:
