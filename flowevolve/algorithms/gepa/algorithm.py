@@ -184,10 +184,8 @@ class GEPA(Algorithm[GEPAConfig]):
             raise InputError("veto: nobody knows whether the archive, which is a plug-in, leaves a candidate out")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        """With speculation in generate each part of the minibatch may become a proposal."""
-        minibatch = self.config.minibatch
-        parts = 1 if trigger else math.ceil(minibatch / self.tuning.speculation.quorum("generate", minibatch))
-        return Cost(proposals=parts, rollouts=2 * minibatch)
+        """One proposal. With speculation in generate there may be more, as far as the budget goes then."""
+        return Cost(proposals=1, rollouts=2 * self.config.minibatch)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
         """Room for a validation is kept, without which an edit would come to nothing."""

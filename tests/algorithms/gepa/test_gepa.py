@@ -184,3 +184,11 @@ def test_gepas_own_prompt_can_be_sent() -> None:
     for request in requests:
         assert isinstance(request, ChatRequest)
         assert request.messages[0].content.startswith("I provided an assistant with")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_a_flow_may_make_several_proposals_a_budget_for_one_is_used(seed: int) -> None:
+    """What the flow makes beyond the budget is refused."""
+    settings = {"preset": "flashevolve", "seed": seed, "clock": "virtual", "llm": {"backend": "sim"}}
+    config = parse_config({**settings, "budget": {"proposals": 1}}, "test")
+    assert clock.run(lambda: run(config, task=TASK), clock="virtual").proposals == 1
