@@ -44,9 +44,9 @@ Figures = dict[str, object]
 def measure(seeds: Sequence[int], most: int) -> Figures:
     """Everything, with at most so many replicas, and calls and candidates in proportion to that."""
     share = max(REPLICAS) // most
+    real = _real(share)
     rows = _replicas([count for count in REPLICAS if count <= most], seeds)
     per_replica = median(_figure(row, "calls_per_second") / _figure(row, "replicas") for row in rows)
-    real = _real(share)
     return {
         "replicas": [{name: _plain(figure) for name, figure in row.items()} for row in rows],
         "defaults": _defaults(seeds),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]
 RESAMPLES = 5000
+_DRAWN_TOGETHER = 2**20
+"""How many values are drawn at a time, so that means of many values take little memory."""
 
 
 def score_said(score: object) -> str:
@@ -32,7 +34,11 @@ def mean_interval(values: Sequence[float]) -> Interval:
         return (mean, mean)
     import numpy as np  # noqa: PLC0415 - slow to load, and not needed before a run has ended
 
-    sample = np.asarray(values, dtype=float)
-    drawn = np.random.default_rng(0).integers(len(sample), size=(RESAMPLES, len(sample)))
-    low, high = np.percentile(sample[drawn].mean(axis=1), [2.5, 97.5])
+    sample, generator = np.asarray(values, dtype=float), np.random.default_rng(0)
+    together = max(1, _DRAWN_TOGETHER // len(sample))
+    means: list[float] = []
+    for begun in range(0, RESAMPLES, together):
+        drawn = generator.integers(len(sample), size=(min(together, RESAMPLES - begun), len(sample)))
+        means += sample[drawn].mean(axis=1).tolist()
+    low, high = np.percentile(means, [2.5, 97.5])
     return (float(low), float(high))
