@@ -129,7 +129,7 @@ class BudgetRefused(EventBody, kind="budget.refused"):
     """Work was not begun, as there was no room for it in the budget; with a limit of ``needed`` there would be."""
 
     dimension: str
-    needed: float
+    needed: Number
 
 
 @dataclass(frozen=True)
