@@ -24,6 +24,7 @@ from bench.overhead import section as overhead
 from bench.page import section as page
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
+from bench.scale import section as scale
 from bench.task_sequence import section as task_sequence
 from bench.throughput import section as throughput
 
@@ -174,6 +175,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.section,
     ),
     Bench("overhead", "What does the machinery cost?", overhead.answer, overhead.section, NONE),
+    Bench("scale", "How far does one core process go?", scale.answer, scale.section),
     Bench("page", "What does a run lose that is watched in three browsers?", page.answer, page.section),
     Bench("durability", "What does a killed run lose?", durability.answer, durability.section),
 )
