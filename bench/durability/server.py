@@ -24,8 +24,8 @@ from aiohttp.typedefs import Handler
 from bench.durability.audit import request_key
 from flowevolve._util import clock
 from flowevolve.journal.journal import EMBEDDED
+from flowevolve.llm.transports.server_side import read_embedding
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.bodies import read_embedding
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.server import serve

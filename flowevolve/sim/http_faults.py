@@ -10,7 +10,7 @@ import anyio
 from aiohttp import web
 
 from flowevolve.core.model import ChatReply
-from flowevolve.sim.bodies import StreamEvents, answer_body
+from flowevolve.llm.transports.server_side import StreamEvents, answer_body
 from flowevolve.sim.faults import Fault
 
 REDIRECT_LOOP = "/v1/lost"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -11,16 +10,19 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from flowevolve.core.model import (
-    ChatRequest,
-    LLMError,
-    OverloadedError,
-    RefusedError,
-    ServerError,
-    UnreachableError,
+from flowevolve.core.model import ChatRequest, LLMError
+from flowevolve.llm.transports.server_side import (
+    StreamEvents,
+    answer_body,
+    bad_request,
+    embeddings_answer,
+    error_answer,
+    models_answer,
+    read_embedding,
+    read_request,
+    wants_usage,
 )
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.bodies import StreamEvents, answer_body, read_embedding, read_request, wants_usage
 from flowevolve.sim.faults import Fault, status_error
 from flowevolve.sim.http_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
 
@@ -66,7 +68,7 @@ class _Handlers:
             body = json.loads(await request.read())
             asked = read_request(body)
         except (ValueError, TypeError, KeyError) as error:
-            return _error(400, "BadRequestError", f"invalid request: {error}")
+            return bad_request(f"invalid request: {error}")
         self._served += 1
         fault = self._backend.next_fault(asked)
         try:
@@ -76,7 +78,7 @@ class _Handlers:
                 return await self._streamed(request, asked, self._served, usage=wants_usage(body))
             reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
-            return _llm_error(error)
+            return error_answer(error)
         except ConnectionError:
             return web.Response()  # the client has disconnected, so nobody reads this
         return web.Response(body=answer_body(reply, self._served), content_type="application/json")
@@ -130,24 +132,15 @@ class _Handlers:
         try:
             asked = read_embedding(json.loads(await request.read()))
         except (ValueError, TypeError, KeyError) as error:
-            return _error(400, "BadRequestError", f"invalid request: {error}")
+            return bad_request(f"invalid request: {error}")
         try:
             reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
-            return _llm_error(error)
-        data = [
-            {"object": "embedding", "index": index, "embedding": list(vector)}
-            for index, vector in enumerate(reply.vectors)
-        ]
-        tokens = reply.usage.prompt_tokens
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return web.json_response({"object": "list", "data": data, "model": reply.model, "usage": usage})
+            return error_answer(error)
+        return embeddings_answer(reply)
 
     async def models(self, request: web.Request) -> web.Response:
-        listed = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "flowevolve-sim"} for name in self._backend.served
-        ]
-        return web.json_response({"object": "list", "data": listed})
+        return models_answer(self._backend.served, "flowevolve-sim")
 
     async def health(self, request: web.Request) -> web.Response:
         return web.Response()
@@ -169,21 +162,3 @@ class _Handlers:
             for name, value in values.items()
         ]
         return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")
-
-
-def _llm_error(error: LLMError) -> web.Response:
-    match error:
-        case OverloadedError():
-            headers = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
-            return _error(error.status or 429, "RateLimitError", str(error), headers)
-        case RefusedError():
-            return _error(404, "NotFoundError", str(error))
-        case ServerError() | UnreachableError():
-            return _error(500, "InternalServerError", str(error))
-        case _:
-            return _error(400, "BadRequestError", str(error))
-
-
-def _error(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    body = {"error": {"message": message, "type": kind, "param": None, "code": status}}
-    return web.json_response(body, status=status, headers=headers)

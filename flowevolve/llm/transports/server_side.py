@@ -1,12 +1,27 @@
-"""The JSON bodies of the simulated API: requests that are read, and answers that are written whole or as a stream."""
+"""The other side of `flowevolve.llm.transports.wire`: requests that a server reads, and answers that it writes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+
+from aiohttp import web
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import ChatReply, ChatRequest, EmbedRequest, Message, Usage
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    Message,
+    OverloadedError,
+    RefusedError,
+    ServerError,
+    UnreachableError,
+    Usage,
+)
 
 PIECES = 32
 """A streamed text is sent in at most this many pieces."""
@@ -89,6 +104,45 @@ class StreamEvents:
 
     def _event(self, **choice: JSON) -> bytes:
         return _event({**self._head, "choices": [{"index": 0, **choice}]})
+
+
+def embeddings_answer(reply: EmbedReply) -> web.Response:
+    """The answer with these vectors."""
+    data: list[JSON] = [
+        {"object": "embedding", "index": index, "embedding": list(vector)} for index, vector in enumerate(reply.vectors)
+    ]
+    usage: JSON = {"prompt_tokens": reply.usage.prompt_tokens, "total_tokens": reply.usage.prompt_tokens}
+    return web.json_response({"object": "list", "data": data, "model": reply.model, "usage": usage})
+
+
+def models_answer(names: Sequence[str], owner: str) -> web.Response:
+    """The answer with the list of models."""
+    listed = [{"id": name, "object": "model", "created": 0, "owned_by": owner} for name in names]
+    return web.json_response({"object": "list", "data": listed})
+
+
+def error_answer(error: LLMError) -> web.Response:
+    """The answer of a server whose work on a request ended with this error."""
+    match error:
+        case OverloadedError():
+            headers = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
+            return _error(error.status or 429, "RateLimitError", str(error), headers)
+        case RefusedError():
+            return _error(404, "NotFoundError", str(error))
+        case ServerError() | UnreachableError():
+            return _error(500, "InternalServerError", str(error))
+        case _:
+            return _error(400, "BadRequestError", str(error))
+
+
+def bad_request(message: str) -> web.Response:
+    """The answer to a request that can't be read."""
+    return _error(400, "BadRequestError", message)
+
+
+def _error(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    body = {"error": {"message": message, "type": kind, "param": None, "code": status}}
+    return web.json_response(body, status=status, headers=headers)
 
 
 def _event(body: Mapping[str, JSON]) -> bytes:
