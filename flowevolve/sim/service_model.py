@@ -2,8 +2,8 @@
 
 Time is the event loop's. The batching model keeps one count of decode steps for the whole batch: all running requests
 advance together, so a request that enters at step s ends at step s + its length. Work is done only when a request
-arrives, ends or is cancelled, never for the steps between. The prefill of a prompt stalls the whole batch by its cost,
-since its tokens share the next steps.
+arrives, ends or is cancelled, never for the steps between, also where contexts make each step a little longer than the
+one before. The prefill of a prompt stalls the whole batch by its cost, since its tokens share the next steps.
 """
 
 from __future__ import annotations
@@ -106,10 +106,12 @@ class _Request:
     """A request that waits in the queue or runs in the batch. Queue and batch are ordered by its unique ``key``."""
 
     prompt: str
+    prompt_tokens: int
     output_tokens: int
     key: tuple[int, int]
     on_begin: OnBegin | None
     started: float = math.nan
+    first_step: float = 0.0
     cached: int = 0
     cancelled: bool = False
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -125,6 +127,8 @@ class BatchingService:
         self._queue: list[tuple[tuple[int, int], _Request]] = []
         self._batch: list[tuple[float, tuple[int, int], _Request]] = []
         self._steps = 0.0
+        self._context = 0.0
+        """The tokens that all running requests have in their contexts."""
         self._stall_seconds = 0.0
         self._updated = 0.0
         self._arrivals = 0
@@ -136,7 +140,7 @@ class BatchingService:
         arrived = clock.now()
         self._advance(arrived)
         self._arrivals += 1
-        request = _Request(prompt, output_tokens, (priority, self._arrivals), on_begin)
+        request = _Request(prompt, count_tokens(prompt), output_tokens, (priority, self._arrivals), on_begin)
         heappush(self._queue, (request.key, request))
         self.stats.waiting += 1
         self._schedule()
@@ -149,7 +153,23 @@ class BatchingService:
         return Served(request.started - arrived, clock.now() - arrived, request.cached)
 
     def _step_seconds(self) -> float:
-        return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
+        """The seconds of the next step."""
+        return self._profile.seconds_of_step(self.stats.running) + (
+            self._profile.context_seconds_per_token * self._context
+        )
+
+    def _seconds_for(self, steps: float) -> float:
+        """The seconds of so many steps at this load, each longer than the one before by what that added to contexts."""
+        growth = self._profile.context_seconds_per_token * self.stats.running
+        return steps * (self._step_seconds() + growth * steps / 2)
+
+    def _steps_in(self, seconds: float) -> float:
+        """The steps that are taken in so many seconds at this load: what `_seconds_for` says, the other way round."""
+        first = self._step_seconds()
+        growth = self._profile.context_seconds_per_token * self.stats.running
+        if growth == 0.0:
+            return seconds / first
+        return 2 * seconds / (first + math.sqrt(first * first + 2 * growth * seconds))
 
     def _advance(self, now: float) -> None:
         """Bring the count of steps up to now. No request can have ended in between: the timer would have fired."""
@@ -157,7 +177,9 @@ class BatchingService:
         stalled = min(elapsed, self._stall_seconds)
         self._stall_seconds -= stalled
         if self.stats.running:
-            self._steps += (elapsed - stalled) / self._step_seconds()
+            steps = self._steps_in(elapsed - stalled)
+            self._steps += steps
+            self._context += steps * self.stats.running
         self._updated = now
 
     def _schedule(self) -> None:
@@ -173,22 +195,23 @@ class BatchingService:
             self._timer = None
         if self._batch:
             # A bare timer, not a task: it only touches this object, and can't fail or outlive its use.
-            left = max(0.0, self._batch[0][0] - self._steps) * self._step_seconds()
+            left = self._seconds_for(max(0.0, self._batch[0][0] - self._steps))
             when = self._updated + self._stall_seconds + left
             self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
 
     def _start(self, request: _Request) -> None:
         self.stats.waiting -= 1
         self.stats.running += 1
-        request.started = self._updated
-        tokens = count_tokens(request.prompt)
+        request.started, request.first_step = self._updated, self._steps
+        tokens = request.prompt_tokens
+        self._context += tokens
         request.cached = min(self._cache.take(request.prompt), tokens - 1)
         self._stall_seconds += (tokens - request.cached) * self._profile.prefill_seconds_per_token
         heappush(self._batch, (self._steps + request.output_tokens, request.key, request))
         self.stats.prompt_tokens += tokens
         self.stats.cached_tokens += request.cached
         if request.on_begin is not None:
-            request.on_begin(self._stall_seconds + request.output_tokens * self._step_seconds())
+            request.on_begin(self._stall_seconds + self._seconds_for(request.output_tokens))
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -196,7 +219,7 @@ class BatchingService:
         while self._batch and (self._batch[0][2].cancelled or self._batch[0][0] <= self._steps + 1e-6):
             _, _, request = heappop(self._batch)
             if not request.cancelled:
-                self.stats.running -= 1
+                self._leave(request)
                 self.stats.finished += 1
                 self.stats.output_tokens += request.output_tokens
                 request.done.set()
@@ -208,8 +231,14 @@ class BatchingService:
         if math.isnan(request.started):
             self.stats.waiting -= 1
         else:
-            self.stats.running -= 1
+            self._leave(request)
         self._schedule()
+
+    def _leave(self, request: _Request) -> None:
+        self.stats.running -= 1
+        self._context -= request.prompt_tokens + self._steps - request.first_step
+        if not self.stats.running:
+            self._context = 0.0  # without what was rounded
 
 
 class _TokenBucket:

@@ -71,6 +71,29 @@ def test_prefill_stalls_everybody_and_the_cache_spares_it() -> None:
     assert second.latency_seconds == pytest.approx(0.001 + 10 * (STEP + EACH))
 
 
+def test_a_step_takes_what_was_measured_with_so_many_requests() -> None:
+    profile = BatchingProfile(NO_THINKING, ((1, 0.01), (4, 0.04), (8, 0.05)), 0.002, 0.0, 64, 0)
+    assert [profile.seconds_of_step(running) for running in (0, 1, 2, 4, 6, 8, 10)] == pytest.approx(
+        [0.01, 0.01, 0.02, 0.04, 0.045, 0.05, 0.054]
+    )
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=6))
+def test_steps_take_longer_as_contexts_grow(lengths: list[int]) -> None:
+    """Of requests that begin together: against steps cut into ten parts each, added up one by one."""
+    growth, parts = 0.0007, 10
+    service = BatchingService(BatchingProfile(NO_THINKING, STEP, EACH, 0.0, 8, 0, growth))
+    served = run(*(partial(request, service, tokens, prompt="p" * 40) for tokens in lengths))
+    seconds, ends = 0.0, {}
+    for part in range(max(lengths) * parts):
+        step = (part + 0.5) / parts
+        running = [tokens for tokens in lengths if tokens > step]
+        seconds += (STEP + EACH * len(running) + growth * len(running) * (10 + step)) / parts
+        ends[part + 1] = seconds
+    expected = [ends[tokens * parts] for tokens in lengths]
+    assert [each.latency_seconds for each in served] == pytest.approx(expected)
+
+
 def test_a_full_batch_makes_others_wait_by_priority_then_arrival() -> None:
     service = batching(seqs=1)
     one = 10 * (STEP + EACH)

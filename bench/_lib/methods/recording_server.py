@@ -30,7 +30,7 @@ from bench._lib.methods.workloads import WORKLOADS, WholeLength
 from flowevolve._util import clock
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, Profile
+from flowevolve.sim.profiles import PROFILES, APIProfile, Profile
 from flowevolve.sim.server import serve
 from flowevolve.sim.service_model import make_service
 from flowevolve.sim.worlds.rules.params import PRESETS
@@ -53,25 +53,7 @@ def shaped(profile: str, workload: str, speed: float) -> Profile:
     made = replace(PROFILES[profile], output=WholeLength(lengths.median, lengths.sigma, MOST_TOKENS))
     if isinstance(made, APIProfile):
         made = replace(made, requests_per_minute=REQUESTS_PER_MINUTE, tokens_per_minute=TOKENS_PER_MINUTE)
-    return faster(made, speed)
-
-
-def faster(profile: Profile, times: float) -> Profile:
-    """The same server, ``times`` as fast in all that it does. Its texts and lengths stay the same."""
-    if isinstance(profile, BatchingProfile):
-        return replace(
-            profile,
-            step_seconds=profile.step_seconds / times,
-            per_sequence_seconds=profile.per_sequence_seconds / times,
-            prefill_seconds_per_token=profile.prefill_seconds_per_token / times,
-        )
-    return replace(
-        profile,
-        first_token_seconds=profile.first_token_seconds / times,
-        per_token_seconds=profile.per_token_seconds / times,
-        requests_per_minute=profile.requests_per_minute * times,
-        tokens_per_minute=profile.tokens_per_minute * times,
-    )
+    return made.faster(speed)
 
 
 class _RecordingMiddleware:

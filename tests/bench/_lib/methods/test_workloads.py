@@ -10,7 +10,7 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 from bench._lib.methods.recording import RECORDING, REQUESTS, Span
-from bench._lib.methods.recording_server import faster, in_front_of, shaped, simulated
+from bench._lib.methods.recording_server import in_front_of, shaped, simulated
 from bench._lib.methods.workloads import CARRIED_CHARS, WORKLOADS, Pipeline, small
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import Message
@@ -45,9 +45,9 @@ def test_a_small_one_has_less_text() -> None:
 def test_the_same_server_faster() -> None:
     slow = PROFILES["qwen3-8b-h100"]
     assert isinstance(slow, BatchingProfile)
-    quick = faster(slow, 20)
+    quick = slow.faster(20)
     assert quick == PROFILES["fast-demo"]
-    api = faster(PROFILES["gpt-4o-mini-api"], 4)
+    api = PROFILES["gpt-4o-mini-api"].faster(4)
     assert isinstance(api, APIProfile)
     assert (api.per_token_seconds, api.requests_per_minute) == (0.0125 / 4, 20_000)
 
