@@ -17,6 +17,7 @@ from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.outputs import LastingOutput, drop_output
 from flowevolve._util.signals import until_ended
 from flowevolve.cli.branch import branch_command
+from flowevolve.cli.calibrate import calibrate_command
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -345,6 +346,7 @@ app.add_typer(prompts_app, name="prompts")
 app.add_typer(new_app, name="new")
 app.command("sim")(sim_command)
 app.command("serve")(serve_command)
+app.command("calibrate")(calibrate_command)
 app.add_typer(sandbox_app, name="sandbox")
 
 

@@ -24,7 +24,7 @@ from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.llm.scheduling.admission import ServerLoad
 from flowevolve.sim.faults import Fault, Faults, apply_fault
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service_model import Served, Service, count_tokens, make_service
+from flowevolve.sim.service_model import BLOCK_TOKENS, Served, Service, count_tokens, make_service
 from flowevolve.sim.worlds.base import World
 
 OnWriting = Callable[[str, float], None]
@@ -133,7 +133,11 @@ class SimBackend:
             return None
         stats = self.service.stats
         return ServerLoad(
-            stats.running, stats.waiting, prefix_queries=stats.prompt_tokens, prefix_hits=stats.cached_tokens
+            stats.running,
+            stats.waiting,
+            prefix_queries=stats.prompt_tokens,
+            prefix_hits=stats.cached_tokens,
+            cache_tokens=self._profile.cache_blocks * BLOCK_TOKENS,
         )
 
     async def aclose(self) -> None:

@@ -32,6 +32,8 @@ class ServerLoad:
     """Prompt tokens looked up in its prefix cache since the server started."""
     prefix_hits: float | None = None
     """Prompt tokens found in its prefix cache since the server started."""
+    cache_tokens: int | None = None
+    """The tokens that its KV cache holds."""
 
     @property
     def prefix_hit_rate(self) -> float | None:

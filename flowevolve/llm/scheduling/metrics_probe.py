@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from math import isfinite
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -20,6 +20,8 @@ WAITING = "vllm:num_requests_waiting"
 CACHE_USAGE = "vllm:kv_cache_usage_perc"
 PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
 PREFIX_HITS = "vllm:prefix_cache_hits_total"
+CACHE_CONFIG = "vllm:cache_config_info"
+"""A figure whose labels say how many blocks the KV cache has, and how many tokens a block."""
 PROBE_SECONDS = 5.0
 """The time limit of one answer."""
 _MOST_BYTES, _MOST_LINES = 2**22, 10_000
@@ -118,6 +120,7 @@ class SummedProbe:
             sum(usages) / len(usages) if usages else None,
             _total(self._queries),
             _total(self._hits),
+            sum(load.cache_tokens or 0 for load in loads) or None,
         )
 
 
@@ -143,13 +146,16 @@ def parse_load(text: str) -> ServerLoad | None:
     """The load summed over all models and engines; None if the text lacks the running or the waiting requests."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
 
-    names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
+    names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS, CACHE_CONFIG)
     lines = [line for line in text.splitlines() if line.startswith(names)][:_MOST_LINES]
     values: dict[str, list[float]] = {}
+    caches: list[int] = []
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
                 values.setdefault(sample.name, []).append(sample.value)
+                if sample.name == CACHE_CONFIG:
+                    caches.append(_cache_tokens(sample.labels))
         running, waiting = int(sum(values[RUNNING])), int(sum(values[WAITING]))
     except (ValueError, OverflowError, KeyError, IndexError):
         return None
@@ -158,8 +164,20 @@ def parse_load(text: str) -> ServerLoad | None:
         running,
         waiting,
         None if usage is None else _finite(sum(usage) / len(usage)),
-        *(_finite(sum(values[name])) if name in values else None for name in (PREFIX_QUERIES, PREFIX_HITS)),
+        _sum(values, PREFIX_QUERIES),
+        _sum(values, PREFIX_HITS),
+        sum(caches) or None,
     )
+
+
+def _cache_tokens(labels: Mapping[str, str]) -> int:
+    """The tokens that a KV cache holds; 0 if these labels don't tell."""
+    blocks, tokens = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
+    return int(blocks) * int(tokens) if blocks.isdecimal() and tokens.isdecimal() else 0
+
+
+def _sum(values: Mapping[str, Sequence[float]], name: str) -> float | None:
+    return _finite(sum(values[name])) if name in values else None
 
 
 def _finite(value: float) -> float | None:

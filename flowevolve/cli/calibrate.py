@@ -1,0 +1,96 @@
+"""The command line's ``calibrate``: measure a server for two minutes, and write a profile of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve.cli.terminal import aligned, print_error, print_plain
+
+if TYPE_CHECKING:
+    from flowevolve.core.model import Transport
+    from flowevolve.sim.calibration.calibrate import Calibration
+
+
+def calibrate_command(
+    url: Annotated[str, typer.Argument(metavar="URL", help="the server's base URL: http://127.0.0.1:8000/v1")],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="by default the only one that the server lists")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the profile goes")] = Path("server.toml"),
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="how many requests it gets at a time, at most")] = 128,
+    seconds: Annotated[float, typer.Option(min=10, metavar="SECONDS", help="about how long it may take")] = 120.0,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the variable that holds the server's key")
+    ] = None,
+) -> None:
+    """Measure how fast a server is, and write a profile of it for plan, for sim and for sim.profile.
+
+    It makes some hundreds of requests with short answers, and pays for them. Nothing else should use the server.
+    """
+    from flowevolve.sim.calibration.report import as_lines, as_toml
+
+    if out.suffix != ".toml" or not out.parent.is_dir():
+        raise InputError(f"calibrate: --out {out}: name a file that ends in .toml, in a folder that is there")
+    name, found = clock.run(_calibrate, url, model, most, seconds, api_key_env, clock="real")
+    day = datetime.now(UTC).date().isoformat()
+    heading = f"How fast {name!r} at {url} was on {day}, as measured by flowevolve calibrate."
+    out.write_text(as_toml(found, heading), encoding="utf-8")
+    for line in aligned(as_lines(found)):
+        print_plain(line)
+    print_plain(f"written to {out}; what a run would take: flowevolve plan CONFIG --profile {out}")
+
+
+async def _calibrate(
+    url: str, model: str | None, most: int, seconds: float, api_key_env: str | None
+) -> tuple[str, Calibration]:
+    """The model's name, and what was found."""
+    from flowevolve._util.secrets import key_for
+    from flowevolve.core.model import OverloadedError
+    from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
+    from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+    from flowevolve.sim.calibration.calibrate import calibrate
+
+    transport = AioHTTPTransport(url, key_for(url, api_key_env, None), max_connections=most)
+    try:
+        async with MetricsProbe(url) as probe:
+            load = await probe.load()
+        name = model or await _only_model(transport, url)
+        found: Calibration = await calibrate(
+            transport,
+            name,
+            most=most,
+            seconds=seconds,
+            cache_tokens=None if load is None else load.cache_tokens,
+            tell=lambda line: print_error(f"… {line}"),
+        )
+    except OverloadedError as error:
+        raise BackendUnreachableError(f"calibrate: {url} refuses single requests: {error}") from error
+    finally:
+        await transport.aclose()
+    return name, found
+
+
+async def _only_model(transport: Transport, url: str) -> str:
+    """The model that a server lists.
+
+    Raises:
+        InputError: if it lists none or several.
+        BackendRefusedError, BackendUnreachableError: if it does not answer.
+    """
+    from flowevolve.core.model import LLMError, RefusedError
+
+    try:
+        listed = await transport.models()
+    except RefusedError as error:
+        raise BackendRefusedError(f"calibrate: {error}") from error
+    except LLMError as error:
+        raise BackendUnreachableError(f"calibrate: {error}") from error
+    if len(listed) != 1:
+        raise InputError(f"calibrate: {url} lists {', '.join(listed) or 'no model'}: name one with --model")
+    return listed[0]

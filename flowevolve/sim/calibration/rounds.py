@@ -1,0 +1,164 @@
+"""Asking a server many requests at once, with prompts that it has not seen and answers of a set length."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.tasks import run_all
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    LLMError,
+    Message,
+    OverloadedError,
+    RefusedError,
+    Transport,
+    Usage,
+)
+
+TO_THE_END: Mapping[str, JSON] = {"ignore_eos": True}
+"""Has vLLM and its like write until the limit; other servers refuse it, or take no notice."""
+
+_NAMES = (
+    "harbour",
+    "station",
+    "council",
+    "orchard",
+    "library",
+    "mill",
+    "quarry",
+    "school",
+    "market",
+    "bridge",
+    "museum",
+)
+_DEEDS = (
+    "opened a second hall",
+    "was rebuilt in stone",
+    "bought the land beside the river",
+    "lost half of its visitors",
+    "moved to the other side of the valley",
+    "hired three engineers",
+    "closed for the winter",
+    "began to print its own newspaper",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request: its prompt, and the tokens that its answer may have."""
+
+    prompt: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one request was answered."""
+
+    seconds: float
+    usage: Usage
+    text: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Requests that were sent at the same time. ``seconds`` lie between the first request and the last answer."""
+
+    answers: Sequence[Answer]
+    seconds: float
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest answer."""
+        return max(answer.usage.completion_tokens for answer in self.answers)
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(answer.usage.prompt_tokens for answer in self.answers)
+
+
+class Texts:
+    """Prompts of English prose. No two begin alike, so that no server has any of them in its cache."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    def prompt(self, characters: int) -> str:
+        """A prompt of about so many characters that asks for a long answer."""
+        begun = f"Chronicle {self._rng.randrange(10**9)}. "
+        prose = "".join(self._sentences(characters - len(begun) - len(_TASK)))
+        return begun + prose + _TASK
+
+    def _sentences(self, characters: int) -> Iterator[str]:
+        while characters > 0:
+            sentence = (
+                f"In {self._rng.randrange(1600, 2000)} the {self._rng.choice(_NAMES)} {self._rng.choice(_DEEDS)}. "
+            )
+            yield sentence
+            characters -= len(sentence)
+
+
+_TASK = "Go on with this chronicle in a thousand words."
+
+
+class AskedServer:
+    """A server, and what it has been asked so far.
+
+    Raises:
+        BackendRefusedError: (every method) if the server refuses the model or the key.
+        BackendUnreachableError: (every method) if it does not answer.
+        OverloadedError: (every method) if it says that this is too much.
+    """
+
+    def __init__(self, transport: Transport, model: str, timeout: float = 120.0) -> None:
+        self.requests = 0
+        self.usage = Usage()
+        self._transport = transport
+        self._model = model
+        self._timeout = timeout
+        self._extra = TO_THE_END
+
+    async def together(self, asks: Sequence[Ask]) -> Round:
+        """Send all of these at the same time."""
+        began = clock.now()
+        answers = await run_all([partial(self.ask, ask) for ask in asks])
+        return Round(answers, clock.now() - began)
+
+    async def ask(self, ask: Ask) -> Answer:
+        """Send one request. Its answer goes on to the limit where the server can be told so."""
+        began = clock.now()
+        reply = await self._chat(ask, self._extra)
+        return self._answered(reply, clock.now() - began)
+
+    async def ask_freely(self, ask: Ask) -> Answer:
+        """Send one request whose answer ends where the model ends it."""
+        began = clock.now()
+        reply = await self._chat(ask, {})
+        return self._answered(reply, clock.now() - began)
+
+    def _answered(self, reply: ChatReply, seconds: float) -> Answer:
+        self.requests += 1
+        self.usage += reply.usage
+        return Answer(seconds, reply.usage, reply.text, reply.headers or {})
+
+    async def _chat(self, ask: Ask, extra: Mapping[str, JSON]) -> ChatReply:
+        request = ChatRequest(self._model, (Message("user", ask.prompt),), max_tokens=ask.tokens, extra=extra)
+        try:
+            return await self._transport.chat(request, timeout=self._timeout)
+        except OverloadedError:
+            raise
+        except RefusedError as error:
+            raise BackendRefusedError(f"calibrate: {error}") from error
+        except LLMError as error:
+            if extra and error.status == 400:
+                self._extra = {}
+                return await self._chat(ask, {})
+            raise BackendUnreachableError(f"calibrate: {error}") from error
