@@ -13,6 +13,7 @@ from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.cli.terminal import aligned, print_error, print_plain
 
 if TYPE_CHECKING:
+    from flowevolve.config.llm import LLMSettings
     from flowevolve.core.model import Transport
     from flowevolve.sim.calibration.calibrate import Calibration
 
@@ -33,11 +34,27 @@ def calibrate_command(
 
     It makes some hundreds of requests with short answers, and pays for them. Nothing else should use the server.
     """
+    from flowevolve._util.registry import validated
+    from flowevolve._util.secrets import missing_key
+    from flowevolve.config.llm import LLMSettings
     from flowevolve.sim.calibration.report import as_lines, as_toml
 
     if out.suffix != ".toml" or not out.parent.is_dir():
         raise InputError(f"calibrate: --out {out}: name a file that ends in .toml, in a folder that is there")
-    name, found = clock.run(_calibrate, url, model, most, seconds, api_key_env, clock="real")
+    given = {
+        "backend": "openai",
+        "transport": "aiohttp",
+        "base_url": url,
+        "concurrency": most,
+        "api_key_env": api_key_env,
+    }
+    settings = validated(LLMSettings, given, "calibrate")
+    missing = missing_key(url, api_key_env, None)
+    if missing is not None:
+        raise InputError(
+            f"calibrate: the environment variable {missing}, which is to hold the server's key, is not set"
+        )
+    name, found = clock.run(_calibrate, settings, url, model, most, seconds, clock="real")
     day = datetime.now(UTC).date().isoformat()
     heading = f"How fast {name!r} at {url} was on {day}, as measured by flowevolve calibrate."
     out.write_text(as_toml(found, heading), encoding="utf-8")
@@ -47,16 +64,15 @@ def calibrate_command(
 
 
 async def _calibrate(
-    url: str, model: str | None, most: int, seconds: float, api_key_env: str | None
+    settings: LLMSettings, url: str, model: str | None, most: int, seconds: float
 ) -> tuple[str, Calibration]:
     """The model's name, and what was found."""
-    from flowevolve._util.secrets import key_for
     from flowevolve.core.model import OverloadedError
     from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
-    from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+    from flowevolve.runner.assemble import make_transport
     from flowevolve.sim.calibration.calibrate import calibrate
 
-    transport = AioHTTPTransport(url, key_for(url, api_key_env, None), max_connections=most)
+    transport = make_transport(settings)
     try:
         async with MetricsProbe(url) as probe:
             load = await probe.load()
