@@ -16,11 +16,11 @@ from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
-REQUESTS = "/recording/requests"
-"""The path that GET reads the bodies of the chats since the last DELETE from, where the server keeps them."""
 """The path that GET reads the spans since the last DELETE from. DELETE forgets them and, if possible, cached
 prompts.
 """
+REQUESTS = "/recording/requests"
+"""The path that GET reads the bodies of the chats since the last DELETE from, where the server keeps them."""
 
 Role = Literal["rollout", "reflection", "judge", "merge", "group"]
 """``merge``: many reflections become one proposal, as in Combee; ``group``: edits that were proposed one by one are
@@ -51,7 +51,7 @@ class Span:
 
 
 class Recorder:
-    """Middleware that keeps a span of every chat, and with ``keeps_bodies`` what it asked."""
+    """Middleware that keeps a span of every chat, and with ``keeps_bodies`` what was asked and answered."""
 
     def __init__(self, *, keeps_bodies: bool = False) -> None:
         self._keeps_bodies = keeps_bodies
@@ -75,6 +75,8 @@ class Recorder:
             if isinstance(response, web.Response) and response.status == 200 and isinstance(response.body, bytes):
                 found = _TOKENS.search(response.body)
                 tokens = int(found[1]) if found else None
+                if self._keeps_bodies:
+                    body["answer"] = {"text": _text(response.body), "tokens": tokens}
             return response
         finally:
             if (kept := self._open.pop(number, None)) is not None:
@@ -90,6 +92,10 @@ class Recorder:
         self._spans = []
         self._open = {}
         self.bodies = []
+
+
+def _text(answer: bytes) -> str:
+    return str(json.loads(answer)["choices"][0]["message"]["content"] or "")
 
 
 def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:

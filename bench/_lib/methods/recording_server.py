@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from typing import cast
 
@@ -33,6 +33,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile, Profile
 from flowevolve.sim.server import serve
 from flowevolve.sim.service_model import make_service
+from flowevolve.sim.worlds.base import World
 from flowevolve.sim.worlds.rules.params import PRESETS
 from flowevolve.sim.worlds.rules.world import RulesWorld
 
@@ -76,8 +77,8 @@ class _RecordingMiddleware:
 
 
 @asynccontextmanager
-async def simulated(profile: Profile) -> AsyncGenerator[str]:
-    backend = SimBackend(RulesWorld(PRESETS[PRESET]), profile)
+async def simulated(profile: Profile, world: World | None = None) -> AsyncGenerator[str]:
+    backend = SimBackend(world or RulesWorld(PRESETS[PRESET]), profile)
 
     async def fresh() -> bool:
         backend.service = make_service(profile)  # no prefix is cached and no rate limit used up
@@ -137,6 +138,11 @@ async def serve_until_ended(arguments: list[str]) -> None:
         server = simulated(shaped(profile, workload, float(speed)))
     else:
         server = in_front_of(arguments[0])
+    await until_ended(server)
+
+
+async def until_ended(server: AbstractAsyncContextManager[str]) -> None:
+    """Serve until SIGTERM, and print the address."""
     async with server as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:

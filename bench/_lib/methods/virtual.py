@@ -22,7 +22,7 @@ from bench._lib.methods.process import CEILING, newer_seed
 from bench._lib.methods.recording import Span, role_told_by
 from bench._lib.methods.recording_server import PRESET, shaped
 from bench._lib.methods.runs import WARM_UP, Run
-from bench._lib.methods.workloads import WORKLOADS, Pipeline
+from bench._lib.methods.workloads import WORKLOADS, Pipeline, Workload
 from bench._lib.served import served_by
 from bench.peers.ours import FOREVER, Watch
 from bench.peers.progress import Kind
@@ -34,6 +34,7 @@ from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import Profile
+from flowevolve.sim.worlds.base import World
 from flowevolve.sim.worlds.rules.params import PRESETS
 from flowevolve.sim.worlds.rules.world import RulesWorld
 
@@ -42,14 +43,29 @@ def evolve(method: str, server: str, workload: str, *, concurrency: int, seed: i
     """Let one of our methods, or `CEILING`, work on a simulated server for so many of its seconds after the seed is
     validated.
     """
+    backend = RecordingBackend(shaped(server, workload, 1.0))
+    return evolve_at(backend, method, WORKLOADS[workload], concurrency=concurrency, seed=seed, seconds=seconds)
+
+
+def evolve_at(
+    backend: RecordingBackend,
+    method: str,
+    workload: Workload,
+    *,
+    concurrency: int,
+    seed: int,
+    seconds: float,
+    max_tokens: int | None = None,
+) -> Run:
+    """As `evolve`, at this server, whose answers may have so many tokens."""
     began = time.process_time()
-    work = _load if method == CEILING else partial(_work, method)
-    observed = _Observed(RecordingBackend(shaped(server, workload, 1.0)), Pipeline(WORKLOADS[workload]), seconds)
+    work = _load if method == CEILING else partial(_work, method, max_tokens)
+    observed = _Observed(backend, Pipeline(workload), seconds)
     clock.run(observed.until_over, partial(work, observed, concurrency, seed), clock="virtual")
     seeded = observed.seeded
     return Run(
         method=method,
-        workload=workload,
+        workload=workload.name,
         start=WARM_UP * seconds,
         end=seconds,
         spans=tuple(
@@ -69,8 +85,8 @@ def evolve(method: str, server: str, workload: str, *, concurrency: int, seed: i
 class RecordingBackend(SimBackend):
     """The simulated server, which keeps a span of every chat, as `bench._lib.methods.recording.Recorder` does."""
 
-    def __init__(self, profile: Profile) -> None:
-        super().__init__(RulesWorld(PRESETS[PRESET]), profile)
+    def __init__(self, profile: Profile, world: World | None = None) -> None:
+        super().__init__(world or RulesWorld(PRESETS[PRESET]), profile)
         self.spans: list[Span] = []
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
@@ -114,13 +130,13 @@ class _Observed:
         return tuple(when - self.seeded for told, when, _ in self.told if told == kind)
 
 
-async def _work(method: str, observed: _Observed, concurrency: int, seed: int) -> None:
+async def _work(method: str, max_tokens: int | None, observed: _Observed, concurrency: int, seed: int) -> None:
     config = parse_config(
         {
             **sections(method),
             "seed": seed,
             "clock": "virtual",
-            "llm": {"backend": "sim", "concurrency": concurrency},
+            "llm": {"backend": "sim", "concurrency": concurrency, "max_tokens": max_tokens},
             "budget": FOREVER,
         },
         "bench",

@@ -1,0 +1,35 @@
+"""All that a prediction knows of a server: its profile, and what its model has answered in a run of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from bench.prediction.replies import Exchange, RecordedReplies
+from flowevolve.sim.profiles import BatchingProfile, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was measured before any of the runs that are predicted."""
+
+    profile: BatchingProfile
+    exchanges: list[Exchange]
+
+    def model(self) -> tuple[Profile, RecordedReplies]:
+        """The simulated server's profile and world."""
+        replies = RecordedReplies(self.exchanges)
+        return replace(self.profile, output=replies.output), replies
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(_KNOWN.dump_json(self))
+
+    @staticmethod
+    def read(path: str) -> Known:
+        return _KNOWN.validate_json(Path(path).read_bytes())
+
+
+_KNOWN = TypeAdapter(Known)

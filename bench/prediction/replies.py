@@ -1,0 +1,83 @@
+"""What a model has answered, to be answered again: a world whose replies were recorded."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from bench._lib.methods.recording import role_told_by
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.sim.profiles import OutputLength
+
+MOST_TOKENS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer, with the tokens that the server counted."""
+
+    text: str
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was asked and what was answered; no answer if none came."""
+
+    messages: tuple[Message, ...]
+    answer: Told | None = None
+
+
+_EXCHANGES = TypeAdapter(list[Exchange])
+
+
+def read_exchanges(bodies: bytes) -> list[Exchange]:
+    """From what a recording server keeps of its chats."""
+    return _EXCHANGES.validate_json(bodies)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTokens(OutputLength):
+    """The tokens of the answer that was drawn last: a simulated server draws an answer and its length in one go."""
+
+    drawn: list[int] = field(default_factory=list)
+
+    def draw(self, rng: random.Random, visible: int) -> int:
+        return self.drawn.pop()
+
+
+class RecordedReplies:
+    """Answers a request with one of the recorded answers to the same example, or else to the same kind of request.
+
+    ``output`` gives each answer the tokens that were counted for it.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self._by_example: dict[str, list[Told]] = defaultdict(list)
+        self._by_role: dict[str, list[Told]] = defaultdict(list)
+        for exchange in exchanges:
+            if exchange.answer is not None and exchange.answer.tokens is not None:
+                asked = exchange.messages[-1].content
+                self._by_example[_example(asked)].append(exchange.answer)
+                self._by_role[role_told_by(asked)].append(exchange.answer)
+        self.output = CountedTokens(0.0, 0.0, MOST_TOKENS)
+
+    def reply(self, request: ChatRequest, rng: random.Random) -> str:
+        asked = request.messages[-1].content
+        role = role_told_by(asked)
+        known = self._by_example.get(_example(asked)) if role == "rollout" else None
+        told = rng.choice(known or self._by_role.get(role) or self._by_role["rollout"])
+        self.output.drawn.append(told.tokens or 1)
+        return told.text
+
+    def __repr__(self) -> str:
+        return f"RecordedReplies({sum(map(len, self._by_role.values()))} answers)"
+
+
+def _example(asked: str) -> str:
+    """The request of an example, which its prompt begins with."""
+    return asked[:200]

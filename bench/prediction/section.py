@@ -1,0 +1,101 @@
+"""The section of the page on this bench: what was predicted of a real server, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench._lib.text import Content, percent, table, verdict
+
+NAMES = {
+    "gepa_sync": "gepa 0.1.4, synchronous",
+    "gepa_pxn_4x4": "gepa 0.1.4, PxN 4x4",
+    "plain": "ours, `plain`",
+    "stream": "ours, the defaults",
+}
+QUANTITIES = {
+    "proposals_per_min": "proposals a minute",
+    "output_tokens_per_s": "output tokens a second",
+    "mean_in_flight": "requests in flight",
+}
+
+
+def answer(content: Content) -> str:
+    off = content["summary"]["all"]
+    return f"off by {percent(off['median'])} in the median, and by {percent(off['worst'])} at worst"
+
+
+def section(content: Content) -> str:
+    plan, summary, goal = content["plan"], content["summary"], content["goal"]
+    misses = [
+        f"{NAMES[run['method']]} with {run['concurrency']} in flight, {QUANTITIES[name]} ({error:+.0%})"
+        for run in content["runs"]
+        for name, error in run["errors"].items()
+        if abs(error) > goal["worst"]
+    ]
+    return f"""\
+# The simulator against a real server
+
+    python -m bench.prediction --json bench/results/prediction.json
+
+This table says what every simulated figure of these pages is worth, as far as a server's speed goes. A real vLLM with
+{content["model"]} on two CPU cores was measured by `flowevolve calibrate`. Then runs on it were predicted, and after
+that they were made. Nothing was fitted to them.
+
+{_errors(summary, goal)}
+
+{"Beyond the goal at worst: " + "; ".join(misses) + "." if misses else "No single figure is beyond the goal at worst."}
+
+{_runs(content)}
+
+**How it was done.** First came two minutes of `flowevolve calibrate`; its own comparison with requests that nothing was
+fitted to was off by {_check(content)}. Then {content["exchanges"]} answers of the model were recorded in two runs with
+other seeds and another number of requests in flight. The simulated server takes the times of the measured profile, and
+answers a request with one of the recorded answers to the same example or, of reflections, to any. So neither the scores
+nor the lengths of answers come from a simulated world, but a better prompt does not get better answers.
+Predictions are means of {plan["predictions"]} runs with seeds of their own: ours on the virtual clock, gepa itself in
+real time against the simulated server over HTTP. Measured is one run each of {plan["seconds"] / 60:.3g} minutes, of
+which the first fifth does not count. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48
+tokens an answer.
+
+**What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the last column says
+how many there were). The model is too small to improve a prompt, so scores are not predicted here. A server on
+two cores is full with few requests, and shares these cores with its clients. A GPU was not to be had.
+"""
+
+
+def _errors(summary: Mapping[str, Any], goal: Mapping[str, float]) -> str:
+    rows = [
+        [
+            QUANTITIES.get(name, "all of them"),
+            percent(off["median"]),
+            percent(off["worst"]),
+            verdict(off["median"] <= goal["median"] and off["worst"] <= goal["worst"]),
+        ]
+        for name, off in summary.items()
+    ]
+    header = ["", "off in the median", "at worst", f"goal: {percent(goal['median'])} and {percent(goal['worst'])}"]
+    return table(header, rows)
+
+
+def _runs(content: Content) -> str:
+    header = ["method", "in flight at most", *QUANTITIES.values(), "proposals that were counted"]
+    rows = [
+        [
+            NAMES[run["method"]],
+            f"{run['concurrency']}",
+            *(_beside(run, name) for name in QUANTITIES),
+            f"{run['proposals']}",
+        ]
+        for run in content["runs"]
+    ]
+    return "Predicted, measured, and how far the prediction is off:\n\n" + table(header, rows)
+
+
+def _beside(run: Mapping[str, Any], name: str) -> str:
+    predicted, measured = run["predicted"][name], run["measured"][name]
+    return f"{predicted:.1f}, {measured:.1f} ({run['errors'].get(name, 0):+.0%})"
+
+
+def _check(content: Content) -> str:
+    return "nothing, as it was refused" if content["check"] is None else f"{content['check']['error']:+.0%}"

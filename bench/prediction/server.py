@@ -1,0 +1,23 @@
+"""A simulated server with a measured profile and recorded replies, in a process of its own.
+
+    python -m bench.prediction.server FILE
+
+``FILE`` has the profile and the exchanges, as `bench.prediction.runs.Known` writes them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from bench._lib.methods.recording_server import simulated, until_ended
+from bench.prediction.known import Known
+from flowevolve._util import clock
+
+
+async def main(file: str) -> None:
+    profile, replies = Known.read(file).model()
+    await until_ended(simulated(profile, replies))
+
+
+if __name__ == "__main__":
+    clock.run(main, sys.argv[1])

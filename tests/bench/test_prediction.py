@@ -1,0 +1,98 @@
+"""Predicting runs: answers drawn from recorded ones, on a server with a measured profile."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bench._lib.methods.figures import figures
+from bench._lib.methods.virtual import RecordingBackend, evolve_at
+from bench._lib.methods.workloads import WORKLOADS, small
+from bench.prediction.known import Known
+from bench.prediction.measurements import Compared, as_json, summary
+from bench.prediction.replies import RecordedReplies, read_exchanges
+from bench.prediction.section import answer, section
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.prompts.reflection import REFLECT_TITLE
+from flowevolve.sim.profiles import BatchingProfile, OutputLength
+
+PROFILE = BatchingProfile(OutputLength(0, 0, 8192), ((1, 0.0135), (8, 0.0237)), 0.0007, 0.0004, 64, 2900, 1e-6)
+
+
+def exchange(asked: str, told: str | None, tokens: int = 7) -> JSON:
+    answer: JSON = None if told is None else {"text": told, "tokens": tokens}
+    return {"messages": [{"role": "user", "content": asked}], "answer": answer, "seed": 3}
+
+
+EXCHANGES = read_exchanges(
+    json.dumps(
+        [
+            exchange("Which river?", "the Rhine", 3),
+            exchange("Which hill?", "none", 9),
+            exchange("Which hill?", None),
+            exchange(f"{REFLECT_TITLE} and so on", "```\nName the river.\n```", 40),
+        ]
+    ).encode()
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "tokens"),
+    [("Which river?", "the Rhine", 3), ("Which hill?", "none", 9), (f"{REFLECT_TITLE} of others", "```\nName", 40)],
+)
+def test_a_request_gets_an_answer_to_its_like_with_the_tokens_that_were_counted(
+    asked: str, told: str, tokens: int
+) -> None:
+    replies = RecordedReplies(EXCHANGES)
+    text = replies.reply(ChatRequest("m", (Message("user", asked),)), random.Random(0))
+    assert text.startswith(told)
+    assert replies.output.draw(random.Random(0), 1000) == tokens
+
+
+def test_an_example_that_was_never_asked_gets_some_answer() -> None:
+    replies = RecordedReplies(EXCHANGES)
+    assert replies.reply(ChatRequest("m", (Message("user", "Which lake?"),)), random.Random(0)) in ("the Rhine", "none")
+
+
+def test_a_run_is_predicted_from_what_is_known(tmp_path: Path) -> None:
+    Known(PROFILE, EXCHANGES).write(tmp_path / "known.json")
+    profile, replies = Known.read(f"{tmp_path / 'known.json'}").model()
+    run = evolve_at(
+        RecordingBackend(profile, replies),
+        "plain",
+        small(WORKLOADS["aime"]),
+        concurrency=8,
+        seed=0,
+        seconds=60,
+        max_tokens=48,
+    )
+    found = figures(run)
+    assert found.proposals_per_min > 0
+    assert {span.tokens for span in run.spans if span.tokens is not None} <= {3, 9, 40}
+
+
+def test_the_page_names_what_is_beyond_the_goal() -> None:
+    def compared(method: str, predicted: float) -> Compared:
+        values = {"proposals_per_min": 10.0, "output_tokens_per_s": 100.0, "mean_in_flight": 4.0}
+        expected = {**values, "proposals_per_min": predicted}
+        return Compared(method, 16, values, expected, {name: [value] for name, value in expected.items()}, 20)
+
+    runs = [compared("plain", 11.0), compared("gepa_sync", 14.0)]
+    content = {
+        "model": "smollm2-135m",
+        "check": {"error": 0.04},
+        "exchanges": 500,
+        "plan": {"predictions": 3, "seconds": 150.0, "workload": "aime"},
+        "goal": {"median": 0.15, "worst": 0.3},
+        "runs": [as_json(run) for run in runs],
+        "summary": summary(runs),
+    }
+    page = section(content)
+    assert "Beyond the goal at worst: gepa 0.1.4, synchronous with 16 in flight, proposals a minute (+40%)." in page
+    assert "| proposals a minute | 25 % | 40 % | missed |" in page
+    assert "| requests in flight | 0 % | 0 % | met |" in page
+    assert answer(content) == "off by 0 % in the median, and by 40 % at worst"
