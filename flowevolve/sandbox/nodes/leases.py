@@ -130,7 +130,7 @@ class LeasedEvaluators:
             BackendUnreachableError: if all are gone again.
         """
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._close_cluster)
+            await stack.enter_async_context(self._cluster)
             names = await self._cluster.names()
             refused = await self._open_all(names)
             if not self._nodes:
@@ -155,10 +155,6 @@ class LeasedEvaluators:
         for node in self._nodes.values():
             slots[node.node.machine] += node.node.slots
         return max(sorted(slots), key=slots.__getitem__)
-
-    async def _close_cluster(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._cluster.close()
 
     def log_nodes(self, log: Log) -> None:
         for reason in self._refused:
