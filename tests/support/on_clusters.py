@@ -27,6 +27,7 @@ max_in_flight = 4
 [task]
 name = "program"
 evaluator = "scoring:score"
+evaluator_timeout = 60
 program = "seed.py"
 entry = "solve"
 cases = [{n = 1}, {n = 2}, {n = 3}]

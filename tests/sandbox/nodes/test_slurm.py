@@ -10,11 +10,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings, SlurmSettings
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.sandbox.opening import open_evaluators
-from tests.support.evaluators_conformance import EvaluatorsConformance
+from tests.support.evaluators_conformance import (
+    EvaluatorsConformance,
+    begun,
+    processes_of,
+    trusted_functions,
+    unique_name,
+)
 from tests.support.on_clusters import RESULTS, SETTINGS, go_on, kill_half_way, pids, slow_programs, until, write_run
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +63,16 @@ async def test_what_a_killed_job_had_runs_elsewhere_and_another_is_submitted_in_
         assert evaluators.counts.lost_nodes == 1
         assert evaluators.counts.leased_again >= 1
     assert jobs(tmp_path) == []
+
+
+async def test_a_trusted_function_ends_with_the_job_that_called_it(tmp_path: Path) -> None:
+    name, call = unique_name(), trusted_functions(tmp_path)
+    async with opened(on(tmp_path, slots=1)) as evaluators, beside() as tasks:
+        tasks.start_soon(evaluators.run, call("hang", name))
+        await begun(name, 1)
+        before = processes_of(name)
+        os.kill(jobs(tmp_path)[0], signal.SIGKILL)
+        await until(lambda: not set(before) & set(processes_of(name)))
 
 
 async def test_a_run_that_was_killed_leaves_no_jobs_and_goes_on_elsewhere(tmp_path: Path) -> None:
