@@ -38,11 +38,12 @@ class Run:
 async def run_with(secret: str) -> AsyncIterator[Run]:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     run = Run(listener.extra(SocketAttribute.local_port))
-    async with listener, beside() as tasks:
-        tasks.start_soon(listener.serve, partial(receive_node, secret=secret, joined=run.note), tasks)
-        yield run
-        for node in run.joined:
-            await node.end()
+    with anyio.fail_after(120):
+        async with listener, beside() as tasks:
+            tasks.start_soon(listener.serve, partial(receive_node, secret=secret, joined=run.note), tasks)
+            yield run
+            for node in run.joined:
+                await node.end()
 
 
 async def test_a_node_that_knows_the_secret_joins_and_ends_with_the_run() -> None:
