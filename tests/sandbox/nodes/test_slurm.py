@@ -1,4 +1,6 @@
-"""Jobs of Slurm, as far as submitit's local executor stands for it: jobs are processes of this machine."""
+"""Jobs of Slurm, as far as submitit's local executor and scripts in place of Slurm's commands stand for it: all jobs are
+processes of this machine.
+"""
 
 from __future__ import annotations
 
@@ -129,3 +131,64 @@ async def test_an_address_at_which_no_node_could_reach_the_run_is_refused(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
     await refused(on(tmp_path, executor="slurm"), r"sandbox.address: the name of this machine, .* leads to 127.0.1.1")
+
+
+COMMANDS = {
+    "sbatch": """
+cp "$1" FOLDER/submitted
+wait=$([ -e FOLDER/once ] && echo room || echo submitted)
+touch FOLDER/once
+(setsid sh -c 'while [ ! -e FOLDER/'$wait' ]; do sleep 0.1; done; SLURM_JOB_ID=$$ exec bash "$0"' "$1" >/dev/null 2>&1 &
+echo "Submitted batch job $!")
+""",
+    "scancel": """
+echo "$1" >> FOLDER/cancelled
+kill -KILL "-$1"
+""",
+    "sacct": "echo 'JobID|State|NodeList'",
+    "srun": "",
+}
+"""In place of Slurm's. Jobs have the numbers of their processes; all but the first wait until there is ``room``."""
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    for name, lines in COMMANDS.items():
+        (folder / name).write_text(f"#!/bin/sh\n{lines.replace('FOLDER', str(folder))}")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def asked(folder: Path, **slurm: object) -> SandboxSettings:
+    settings = on(folder, SETTINGS, executor="slurm", nodes=2, slots=1, **slurm)
+    return settings.model_copy(update={"address": "127.0.0.1"})
+
+
+async def test_what_sbatch_is_asked_for_is_what_the_settings_say(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path, slurm_partition="cpu", timeout_min=5)):
+        lines = (commands / "submitted").read_text().splitlines()
+    for option in ("partition=cpu", "time=5", "cpus-per-task=1", "nodes=1", "job-name=flowevolve"):
+        assert f"#SBATCH --{option}" in lines
+
+
+async def test_a_job_that_waits_in_the_queue_joins_when_it_begins(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path)) as evaluators:
+        assert evaluators.capacity == 1
+        (commands / "room").touch()
+        await until(lambda: evaluators.capacity == 2)
+    await until(lambda: jobs(tmp_path) == [])
+
+
+async def test_jobs_that_still_wait_are_cancelled_at_the_end(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path)):
+        pass
+    assert (commands / "cancelled").read_text()
+    await until(lambda: pids(str(tmp_path)) == [])
+
+
+async def test_why_slurm_does_not_take_a_job_is_told(tmp_path: Path, commands: Path) -> None:
+    (commands / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: cpu' >&2\nexit 1\n")
+    await refused(asked(tmp_path), r"sandbox.slurm: Slurm does not take the job: .*invalid partition specified: cpu")
