@@ -80,7 +80,8 @@ The engine with its run directory on one core, against a server in a process of 
 ## What is shared out beyond that
 
 Nothing, today: a run is one process. What there is are several runs: each has its own core, journal and pool, they may
-share servers, and one may begin from another's pool. Programs run on [as many machines as you like](../how-to/ray.md).
+share servers, and one may begin from another's pool. Programs run on
+[as many machines as you like](../how-to/clusters.md).
 """
 
 

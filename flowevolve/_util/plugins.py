@@ -83,7 +83,7 @@ class _Modules:
         """Put aside what was imported for another folder, and bring back what was imported for this one."""
         if folder == self.folder:
             return
-        ours = {name for name, module in sys.modules.items() if "." not in name and _folder_of(module) in self.added}
+        ours = {name for name, module in sys.modules.items() if "." not in name and folder_of(module) in self.added}
         put_aside = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ours}
         for name in put_aside:
             del sys.modules[name]
@@ -102,7 +102,7 @@ class _Modules:
         invalidate_caches()
 
 
-def _folder_of(module: ModuleType) -> str | None:
+def folder_of(module: ModuleType) -> str | None:
     """The folder that a module or a package lies in."""
     spec = getattr(module, "__spec__", None)
     if spec is None:
@@ -146,7 +146,7 @@ def _extend_path(module: str) -> None:
     """
     name = module.partition(".")[0]
     loaded = sys.modules.get(name)
-    if not name or (loaded is not None and _folder_of(loaded) not in _MODULES.added):
+    if not name or (loaded is not None and folder_of(loaded) not in _MODULES.added):
         return
     files = (f"{name}.py", f"{name}/__init__.py", f"{module.replace('.', '/')}.py")
     beside = _FOLDER.get()

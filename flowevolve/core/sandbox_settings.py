@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from flowevolve._util.cores import usable_cores
-from flowevolve._util.settings import Settings
+from flowevolve._util.settings import OpenSettings, Settings
 
 MOST_MB = 2**24
 """16 TB: more than any machine has, and far below the largest value of a kernel limit."""
@@ -16,15 +16,31 @@ MOST_PROCESSES = 2**22
 """The kernel's highest limit."""
 
 
+class SlurmSettings(OpenSettings):
+    """The jobs that are nodes for programs. All other settings go to submitit's ``update_parameters`` as they are."""
+
+    executor: Literal["slurm", "local"] = "slurm"
+    """``local``: jobs are processes of this machine, to try it without Slurm."""
+    nodes: int = Field(default=1, gt=0, le=1000)
+    """Jobs that are kept queued or at work, each of which is a node."""
+    slots: int = Field(default=8, gt=0, le=1000)
+    """Programs that a node runs at the same time, and the cores that its job asks for."""
+    folder: Path = Path("slurm")
+    """A folder that this machine and all nodes share, for the logs of jobs."""
+
+
 class SandboxSettings(Settings):
     """How programs are isolated, and their limits where a run does not set its own."""
 
-    on: Literal["here", "ray"] = "here"
-    """Where programs run: on this machine, or on the nodes of a Ray cluster."""
+    on: Literal["here", "ray", "slurm"] = "here"
+    """Where programs run: on this machine, on the nodes of a Ray cluster, or in jobs of Slurm."""
     address: str = "auto"
-    """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to."""
+    """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to. With ``slurm``:
+    where nodes reach this machine, as HOST or HOST:PORT, or ``auto`` for what its own name stands for.
+    """
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings)
     measure_on: str = ""
-    """The class of machines that programs are measured on, by the name of their processor. Empty: with ``ray``, that
+    """The class of machines that programs are measured on, by the name of their processor. Empty: on a cluster, that
     which most slots have as the run begins; else this machine's. What is resumed keeps its class.
     """
     isolation: Literal["bubblewrap", "limits"] = "bubblewrap"

@@ -6,7 +6,6 @@ import math
 from itertools import pairwise
 from operator import mul
 
-from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, number
@@ -21,6 +20,7 @@ class _Autocorrelation(ShippedProblem):
     """A problem whose programs return the heights of a step function."""
 
     entry = "heights"
+    in_thread = True
     asked: str
     """What is to be found, in a sentence."""
     scored_by: str
@@ -37,9 +37,6 @@ class _Autocorrelation(ShippedProblem):
             "parts of the interval from -1/4 to 1/4; elsewhere f is 0.\n\n"
             f"The score is {self.scored_by}. {self.rules}"
         )
-
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
 
 
 class FirstAutocorrelation(_Autocorrelation):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 from operator import mul
 
-from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import kind, list_of
@@ -27,6 +26,7 @@ class KissingNumber(ShippedProblem):
     """
 
     entry = "points"
+    in_thread = True
     reference_source = "AlphaEvolve B.11; 592 before it"
 
     def __init__(self, dimensions: int, reference: int | None = None, limits: LimitsSetting = "quick") -> None:
@@ -45,9 +45,6 @@ class KissingNumber(ShippedProblem):
             "and round what is not whole. The check is exact: nothing is allowed for rounding.\n\n"
             f"The score is the number of points. {self.rules}"
         )
-
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
 
     def score(self, case: Case, result: JSON) -> Verdict:
         points = read_points(result, self.dimensions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from operator import mul
 
-from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.autocorrelation import MOST_STEPS, read_numbers
 from flowevolve.problems.base import ShippedProblem
@@ -23,6 +22,7 @@ class MinimumOverlap(ShippedProblem):
 
     name = "erdos_minimum_overlap"
     entry = "heights"
+    in_thread = True
     reference = 1 / 0.380924
     reference_source = "1 over the bound 0.380924; AlphaEvolve B.5"
 
@@ -37,9 +37,6 @@ class MinimumOverlap(ShippedProblem):
             "The overlap at k is the integral of h(x) (1 - h(x + k)) over all x for which both x and x + k are in "
             f"[0, 2]. The score is 1 over the largest overlap at any k from -2 to 2. {self.rules}"
         )
-
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
 
     def score(self, case: Case, result: JSON) -> Verdict:
         steps = self._heights(result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
@@ -26,6 +25,7 @@ class SumsAndDifferences(ShippedProblem):
 
     name = "sums_and_differences"
     entry = "numbers"
+    in_thread = True
     reference = 1.1584
     reference_source = "AlphaEvolve B.6, with 54,265 numbers; 1.1479 with 2,003"
 
@@ -38,9 +38,6 @@ class SumsAndDifferences(ShippedProblem):
             "The score is 1 + log(D / S) / log(2 m + 1), where D and S are how many different numbers there are among "
             f"all u - v and all u + v with u and v in U, and m is the largest number in U. {self.rules}"
         )
-
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
 
     def score(self, case: Case, result: JSON) -> Verdict:
         numbers = self._read(result)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, number
@@ -33,6 +32,7 @@ class UncertaintyInequality(ShippedProblem):
 
     name = "uncertainty_inequality"
     entry = "coefficients"
+    in_thread = True
     reference = 1 / 0.3521
     reference_source = "1 over the bound 0.3521; AlphaEvolve B.4"
 
@@ -47,9 +47,6 @@ class UncertaintyInequality(ShippedProblem):
             "only touches 0 is a zero, too.\n\n"
             f"The score is 2 pi / r^2. {self.rules}"
         )
-
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
 
     def score(self, case: Case, result: JSON) -> Verdict:
         entries = list_of(result, "coefficients")

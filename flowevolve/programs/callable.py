@@ -1,21 +1,24 @@
-"""Problems scored by a user's function, which runs in the engine's process and only sees a program's result."""
+"""Problems scored by a user's function, which runs outside of the sandbox and only sees a program's result."""
 
 from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve._util.plugins import LoadError, imported
+from flowevolve._util.plugins import LoadError, folder_of, imported
 from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
 from flowevolve.programs.signature import check_call
+from flowevolve.sandbox import Sandbox
+from flowevolve.sandbox.evaluators import TrustedCall
 
 Scorer = Callable[..., object]
 """``score(result)`` or ``score(result, arguments)``; returns a number, or a mapping with ``score`` and, if it likes,
@@ -23,11 +26,25 @@ Scorer = Callable[..., object]
 """
 
 
+@dataclass(frozen=True, slots=True)
+class NamedScorer:
+    """A scorer that is called in a process of its own, where programs run, and killed when its time is over."""
+
+    name: str
+    """``package.module:function``."""
+    folder: str | None
+    """Where its module is, if it is not on Python's path."""
+    timeout: float
+
+
 class CallableProblem(FunctionProblem):
-    """Programs whose function ``entry`` is called in the sandbox; ``score`` scores the result outside, in a thread.
+    """Programs whose function ``entry`` is called in the sandbox; ``score`` scores the result outside, in a thread, or
+    with ``elsewhere`` in a process that imports it by name.
 
     ``score`` gets untrusted data. If it raises an exception, the program has failed, and the message is feedback.
     """
+
+    in_thread = True
 
     def __init__(
         self,
@@ -41,8 +58,10 @@ class CallableProblem(FunctionProblem):
         worst: float = 0.0,
         timeout: float | None = None,
         memory_mb: int | None = None,
+        elsewhere: NamedScorer | None = None,
     ) -> None:
         self._score = score
+        self._elsewhere = elsewhere
         self._takes_arguments = _takes_two(score)
         self.source = source
         self.entry = entry
@@ -61,8 +80,10 @@ class CallableProblem(FunctionProblem):
         except (Exception, SystemExit) as error:  # the user's function may raise anything on untrusted data
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
 
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        return await clock.in_thread(self.score, case, result)
+    async def scored(self, case: Case, result: JSON, sandbox: Sandbox) -> Verdict:
+        if self._elsewhere is None:
+            return await super().scored(case, result, sandbox)
+        return await _scored_elsewhere(self._elsewhere, case, result, sandbox)
 
 
 def callable_problem(
@@ -72,26 +93,70 @@ def callable_problem(
     statement: str = "",
     cases: tuple[dict[str, JsonValue], ...] = (),
     worst: float = 0.0,
+    evaluator_timeout: float | None = None,
 ) -> CallableProblem:
     """The problem of a configuration: ``evaluator`` is ``package.module:function``, ``program`` the file of the seed.
 
-    Each of ``cases`` has the arguments of ``entry`` by name. Without cases, it is called once and without arguments.
+    With ``evaluator_timeout``, it is called in a process of its own, and killed after so many seconds. Each of
+    ``cases`` has the arguments of ``entry`` by name. Without cases, it is called once and without arguments.
 
     Raises:
         InputError: if the function can't be imported, the seed can't be read, or its function does not take a case's
             arguments.
     """
+    score = _imported(evaluator)
+    if evaluator_timeout is not None and not 0 < evaluator_timeout < math.inf:
+        raise InputError(f"task.evaluator_timeout: is {evaluator_timeout}; give more than 0 seconds")
+    elsewhere = None
+    if evaluator_timeout is not None:
+        module = sys.modules[evaluator.partition(":")[0].strip().partition(".")[0]]
+        elsewhere = NamedScorer(evaluator, folder_of(module), evaluator_timeout)
+    source = read_text(program)
+    for given in cases or ({},):
+        check_call(source, entry, given, "task.cases")
+    rows = tuple(Case(str(number), each) for number, each in enumerate(cases)) or (Case("one"),)
+    return CallableProblem(score, source, entry, statement=statement, cases=rows, worst=worst, elsewhere=elsewhere)
+
+
+def _imported(evaluator: str) -> Scorer:
+    """Raises: InputError if it is no function that can be imported."""
     try:
         score = imported(evaluator)
     except LoadError as error:
         raise InputError(f"task.evaluator: can't use {evaluator!r}: {error}") from error
     if not callable(score):
         raise InputError(f"task.evaluator: {evaluator!r} is of type {type(score).__name__}, not a function")
-    source = read_text(program)
-    for given in cases or ({},):
-        check_call(source, entry, given, "task.cases")
-    rows = tuple(Case(str(number), each) for number, each in enumerate(cases)) or (Case("one"),)
-    return CallableProblem(score, source, entry, statement=statement, cases=rows, worst=worst)
+    return score
+
+
+async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandbox: Sandbox) -> Verdict:
+    """Raises: WrongResultError if it does not return a score in time; InputError if it can't be called there."""
+    given = dict(case.arguments) if isinstance(case.arguments, Mapping) else list(case.arguments)
+    function, arguments = f"{__name__}:score_by_name", [scorer.name, given, result]
+    (outcome,) = await sandbox.run_job(
+        TrustedCall(function, arguments, scorer.timeout, scorer.folder, imports=[scorer.name])
+    )
+    if outcome.status == "timeout":
+        raise WrongResultError(f"the evaluator took more than {scorer.timeout:g} s (task.evaluator_timeout)")
+    if outcome.status == "killed":
+        raise WrongResultError("the evaluator's process was killed, by itself or for want of memory")
+    said = outcome.result
+    if not isinstance(said, dict):
+        last = outcome.stderr.strip().splitlines()[-1:]
+        raise InputError(f"task.evaluator: can't be called where programs run: {' '.join(last)}")
+    if "wrong" in said:
+        raise WrongResultError(str(said["wrong"]))
+    return _verdict(said)
+
+
+def score_by_name(evaluator: str, arguments: dict[str, JSON] | list[JSON], result: JSON) -> dict[str, JSON]:
+    """What a scorer says, as plain data; ``wrong`` is why a result is no solution."""
+    problem = CallableProblem(_imported(evaluator), "", "")
+    try:
+        verdict = problem.score(Case("", arguments), result)
+    except WrongResultError as error:
+        return {"wrong": str(error)}
+    return {**verdict.metrics, "score": verdict.value, "feedback": verdict.feedback}
 
 
 def _verdict(returned: object) -> Verdict:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from flowevolve._util import clock
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.programs import loader
@@ -89,6 +90,8 @@ class ScoredProblem:
     """The memory limit of a case in megabytes; None: that of the sandbox."""
     packages: Sequence[str] | None = None
     """What a Python program may import besides the standard library; None: whatever is installed."""
+    in_thread: bool = False
+    """Whether `score` is so slow that the event loop should not wait for it."""
 
     def seed(self) -> Artifact:
         return Artifact({self.file: self.source}, kind="program")
@@ -101,13 +104,13 @@ class ScoredProblem:
         """
         raise NotImplementedError
 
-    async def scored(self, case: Case, result: JSON) -> Verdict:
-        """Call `score` here in the event loop; a subclass whose `score` is slow calls it in a thread instead.
+    async def scored(self, case: Case, result: JSON, sandbox: Sandbox) -> Verdict:
+        """Call `score` here; a subclass may call it where the evaluators of ``sandbox`` are.
 
         Raises:
             WrongResultError: as `score`.
         """
-        return self.score(case, result)
+        return await clock.in_thread(self.score, case, result) if self.in_thread else self.score(case, result)
 
     async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
         """Run a program on one case."""
@@ -119,7 +122,7 @@ class ScoredProblem:
             return failed(self.worst, outcome)
         seconds = {"seconds": outcome.seconds}
         try:
-            verdict = await self.scored(case, outcome.result)
+            verdict = await self.scored(case, outcome.result, sandbox)
         except WrongResultError as error:
             return Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
         return Verdict(verdict.value, verdict.feedback, verdict.failure, {**verdict.metrics, **seconds})

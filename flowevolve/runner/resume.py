@@ -61,6 +61,7 @@ MAY_CHANGE = (
     "sandbox.address",
     "sandbox.measure_on",
     "sandbox.on",
+    "sandbox.slurm",
     "scheduler",
     "sim.faults",
     "sim.profile",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.inside.wire import Request
@@ -36,6 +38,27 @@ class Job:
     """The program of an evaluator; then ``request`` is the evaluator's, and is run once."""
 
 
+@dataclass(frozen=True, slots=True)
+class TrustedCall:
+    """What takes up one slot at a time, too: the call of a function that is trusted, as a user's own is.
+
+    It runs in a process of its own, in no sandbox, and is killed with what it started when its time is over. Nothing
+    that a model wrote may be its function; what models wrote may be among its arguments.
+    """
+
+    function: str
+    """``package.module:function``, which is imported where it is called."""
+    arguments: Sequence[JSON]
+    timeout: float
+    """Seconds that it may take once it has been imported."""
+    folder: str | None = None
+    """Where modules are looked for that are nowhere on Python's path."""
+    imports: Sequence[str] = ()
+    """What else is imported beforehand, named in the same way."""
+
+    pinned: ClassVar[bool] = False
+
+
 class Evaluators(Protocol):
     """Runs jobs, as many at a time as there are slots. A context manager; what still runs when it ends is killed."""
 
@@ -53,7 +76,7 @@ class Evaluators(Protocol):
         """Write to ``log`` which nodes of a cluster there are, and from then on which come and go."""
         ...
 
-    async def run(self, job: Job) -> list[Outcome]:
+    async def run(self, job: Job | TrustedCall) -> list[Outcome]:
         """Wait for a slot, run the job there, and return the outcome of each run, the failed one last if one failed.
 
         Each outcome is returned once, however often a machine had to be found for it. When a cancellation takes

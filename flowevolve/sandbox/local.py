@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -18,9 +19,11 @@ from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
 from flowevolve.sandbox.both import Both
 from flowevolve.sandbox.cores import CORES
-from flowevolve.sandbox.evaluators import Job, Served
+from flowevolve.sandbox.evaluators import Job, Served, TrustedCall
+from flowevolve.sandbox.functions import FunctionProcess
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import Outcome, no_report
+from flowevolve.sandbox.warm import Warm
 from flowevolve.sandbox.worker import Worker
 
 
@@ -30,6 +33,7 @@ class LocalEvaluators:
     def __init__(self, settings: SandboxSettings) -> None:
         self._main = _Workers(settings)
         self._others: dict[SandboxSettings, _Workers] = {}
+        self._functions = Warm(FunctionProcess, self._main.threads)
 
     @property
     def capacity(self) -> int:
@@ -57,8 +61,11 @@ class LocalEvaluators:
     ) -> None:
         for workers in (self._main, *self._others.values()):
             await workers.close()
+        await self._functions.close()
 
-    async def run(self, job: Job) -> list[Outcome]:
+    async def run(self, job: Job | TrustedCall) -> list[Outcome]:
+        if isinstance(job, TrustedCall):
+            return [await self._call(job)]
         workers = self._of(job.settings)
         if job.served is not None:
             return [await workers.run_with(self._of(job.served.settings), job.request, job.served)]
@@ -71,6 +78,10 @@ class LocalEvaluators:
             while len(outcomes) < job.runs and all(outcome.status == "ok" for outcome in outcomes):
                 outcomes.append(await workers.run(pinned))
         return outcomes
+
+    async def _call(self, call: TrustedCall) -> Outcome:
+        async with self._main.slots, self._functions.lent() as process:
+            return await clock.in_thread_until(process.kill, process.run, call, limiter=self._main.threads)
 
     def _check_measures(self) -> None:
         if self.measured_on != processor_name():
@@ -93,25 +104,25 @@ class _Workers:
 
     def __init__(self, settings: SandboxSettings) -> None:
         self.settings = settings
-        self._idle: list[Worker] = []
-        self._slots = anyio.Semaphore(settings.concurrency)
-        self._threads = anyio.CapacityLimiter(2 * settings.concurrency + 1)
+        self.slots = anyio.Semaphore(settings.concurrency)
+        self.threads = anyio.CapacityLimiter(2 * settings.concurrency + 1)
+        self._warm = Warm(partial(Worker, settings), self.threads)
 
     async def prepare(self) -> None:
         """Raises: InputError if programs can't be run."""
         isolation.check_machine()
-        await clock.in_thread(self._clear_up, limiter=self._threads)
-        self._idle.append(await self._start())
+        await clock.in_thread(self._clear_up, limiter=self.threads)
+        async with self._warm.lent():
+            pass
 
     async def close(self) -> None:
-        while self._idle:
-            await self._close(self._idle.pop())
+        await self._warm.close()
 
     async def run(self, request: Request) -> Outcome:
-        async with self._slots:
-            outcome = await self._run_in(self._idle.pop() if self._idle else await self._start(), request)
+        async with self.slots:
+            outcome = await self._run_in(request)
             if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
-                outcome = await self._run_in(await self._start(), request)
+                outcome = await self._run_in(request, fresh=True)
         return no_report(request, None) if outcome is None else outcome
 
     async def run_with(self, programs: _Workers, asking: Request, served: Served) -> Outcome:
@@ -127,38 +138,17 @@ class _Workers:
             limiter = anyio.CapacityLimiter(1)  # the two are waited for in one thread, and no others should hold it up
             return await clock.in_thread_until(both.kill, both.run, asking, asked, limiter=limiter)
 
-    async def _run_in(self, worker: Worker, request: Request) -> Outcome | None:
-        try:
-            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self._threads)
-        finally:
-            await self._take_back(worker)
+    async def _run_in(self, request: Request, *, fresh: bool = False) -> Outcome | None:
+        async with self._warm.lent(fresh=fresh) as worker:
+            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self.threads)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[Worker]:
         """A worker for a program that runs together with another, for as long as the block lasts."""
-        async with self._slots:
-            worker = self._idle.pop() if self._idle else await self._start()
-            try:
-                yield worker
-            finally:
-                await self._take_back(worker)
-
-    async def _take_back(self, worker: Worker) -> None:
-        if worker.usable:
-            self._idle.append(worker)
-        else:
-            await self._close(worker)
+        async with self.slots, self._warm.lent() as worker:
+            yield worker
 
     def _clear_up(self) -> None:
         work_folders.sweep()
         if self.settings.isolation == "bubblewrap":
             isolation.check_contents(isolation.readable(self.settings))
-
-    async def _start(self) -> Worker:
-        with anyio.CancelScope(shield=True):  # else a started worker would be lost
-            worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
-        return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
-
-    async def _close(self, worker: Worker) -> None:
-        with anyio.CancelScope(shield=True):
-            await clock.in_thread(worker.close, limiter=self._threads)

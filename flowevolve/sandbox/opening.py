@@ -6,6 +6,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.local import LocalEvaluators
+from flowevolve.sandbox.nodes.cluster import Cluster
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 
 
@@ -13,12 +14,22 @@ def open_evaluators(settings: SandboxSettings) -> Evaluators:
     """Where programs with these settings run.
 
     Raises:
-        InputError: if what that needs is not installed.
+        InputError: if what that needs is not installed, or there is no such cluster here.
     """
     if settings.on == "here":
         return LocalEvaluators(settings)
+    return LeasedEvaluators(_cluster(settings), settings.measure_on)
+
+
+def _cluster(settings: SandboxSettings) -> Cluster:
+    if settings.on == "ray":
+        try:
+            from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise InputError("sandbox.on: 'ray' needs Ray: pip install 'flowevolve[ray]'") from None
+        return RayCluster(settings)
     try:
-        from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
+        from flowevolve.sandbox.nodes.slurm import SlurmCluster  # noqa: PLC0415 - an extra
     except ImportError:
-        raise InputError("sandbox.on: 'ray' needs Ray: pip install 'flowevolve[ray]'") from None
-    return LeasedEvaluators(RayCluster(settings), settings.measure_on)
+        raise InputError("sandbox.on: 'slurm' needs submitit: pip install 'flowevolve[slurm]'") from None
+    return SlurmCluster(settings)

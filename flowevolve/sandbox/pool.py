@@ -12,7 +12,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
 from flowevolve.sandbox import isolation
-from flowevolve.sandbox.evaluators import Evaluators, Job
+from flowevolve.sandbox.evaluators import Evaluators, Job, TrustedCall
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.opening import open_evaluators
 from flowevolve.sandbox.outcome import MEGABYTE, Outcome
@@ -113,8 +113,8 @@ class Sandbox:
         sampled = replace(request, sample_seconds=sample_seconds)
         return await self.run_job(Job(self.settings, sampled, runs, pinned=True))
 
-    async def run_job(self, job: Job) -> list[Outcome]:
-        """Run what was made of a `request`; the outcome of each of its runs."""
+    async def run_job(self, job: Job | TrustedCall) -> list[Outcome]:
+        """Run what was made of a `request`, or call a trusted function where programs run, outside of any sandbox."""
         return await self._evaluators.run(job)
 
     def request(

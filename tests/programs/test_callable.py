@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.plugins import looking_in
 from flowevolve.core.artifact import Artifact
 from flowevolve.programs import CallableProblem, Case, Verdict, WrongResultError
 from flowevolve.programs.callable import callable_problem
@@ -145,3 +148,73 @@ def test_a_problem_as_a_configuration_names_it(tmp_path: Path) -> None:
     for evaluator, says in (("no_such_module:f", "no_such_module"), ("math:pi", "not a function")):
         with pytest.raises(InputError, match=says):
             callable_problem(evaluator, tmp_path / "seed.py", "double")
+
+
+SCORING = """
+import os, time
+
+
+def score(result, arguments):
+    print("to nobody in particular")
+    os.write(1, b"and past Python's own output")
+    if result == 4:
+        raise ValueError("four is too little")
+    if result == 6:
+        time.sleep(1000)
+    if result == 8:
+        os._exit(1)
+    return {"score": result, "feedback": f"ä {arguments['x']}", "process": os.getpid(), "nothing": None}
+"""
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    """A folder with the seed, and a scorer in a module of a name of its own."""
+    (tmp_path / "seed.py").write_text(SEED)
+    (tmp_path / f"scoring_{tmp_path.name}.py").write_text(SCORING)
+    return tmp_path
+
+
+def by_name(folder: Path, timeout: float | None) -> CallableProblem:
+    numbers: tuple[dict[str, JsonValue], ...] = ({"x": 1}, {"x": 2}, {"x": 3}, {"x": 4})
+    with looking_in(folder):
+        return callable_problem(
+            f"scoring_{folder.name}:score",
+            folder / "seed.py",
+            "double",
+            cases=numbers,
+            worst=-1.0,
+            evaluator_timeout=timeout,
+        )
+
+
+@pytest.mark.anyio
+async def test_in_a_process_of_its_own_it_says_what_it_says_in_a_thread(named: Path) -> None:
+    for case in (0, 1):
+        thread, process = [await judge(by_name(named, timeout), SEED, case) for timeout in (None, 100.0)]
+        assert (process.value, process.feedback, process.failure) == (thread.value, thread.feedback, thread.failure)
+        assert process.metrics.keys() == thread.metrics.keys()
+        if not case:
+            assert thread.metrics["process"] == os.getpid() != process.metrics["process"]
+    assert process.failure == "ValueError: four is too little"
+
+
+@pytest.mark.anyio
+async def test_one_that_hangs_or_vanishes_fails_the_program(named: Path) -> None:
+    late = await judge(by_name(named, 0.5), SEED, case=2)
+    gone = await judge(by_name(named, 100.0), SEED, case=3)
+    assert (late.value, late.failure) == (-1.0, "the evaluator took more than 0.5 s (task.evaluator_timeout)")
+    assert (gone.value, gone.failure) == (-1.0, "the evaluator's process was killed, by itself or for want of memory")
+
+
+@pytest.mark.anyio
+async def test_one_that_is_not_there_where_programs_run_ends_the_run(named: Path) -> None:
+    problem = by_name(named, 100.0)
+    (named / f"scoring_{named.name}.py").unlink()
+    with pytest.raises(InputError, match=r"task.evaluator: can't be called where programs run: .*there is no module"):
+        await judge(problem, SEED)
+
+
+def test_its_time_limit_is_more_than_nothing(named: Path) -> None:
+    with pytest.raises(InputError, match=r"task.evaluator_timeout: is 0; give more than 0 seconds"):
+        by_name(named, 0)

@@ -22,6 +22,14 @@ def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatc
         open_evaluators(ON_RAY)
 
 
+def test_without_submitit_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("flowevolve.sandbox.nodes.slurm", "flowevolve.sandbox.nodes.slurm_jobs"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    with pytest.raises(InputError, match=r"sandbox.on: 'slurm' needs submitit: pip install 'flowevolve\[slurm\]'"):
+        open_evaluators(SandboxSettings(on="slurm"))
+
+
 def test_a_cluster_needs_real_time() -> None:
     table: dict[str, object] = {"clock": "virtual", "sandbox": {"on": "ray"}, "budget": {"evaluations": 1}}
     with pytest.raises(InputError, match=r"clock 'virtual' needs sandbox.on 'here'"):

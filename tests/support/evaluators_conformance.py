@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -11,17 +12,55 @@ import anyio
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.problems.folders.catalog import folder_problem
 from flowevolve.programs.evaluator import with_readable_evaluator, without_evaluator
 from flowevolve.sandbox import Outcome, Sandbox, SandboxPair
-from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.evaluators import Evaluators, TrustedCall
 from tests.support.folder_samples import OPENEVOLVE, write
 
 ADD = "def add(a, b=1):\n    print('adding')\n    return {'sum': a + b}\n"
 FOREVER = "while True: pass"
 LONG_SECONDS = 600.0
+FUNCTIONS = """
+import os, subprocess, sys, time
+
+CALLS = []
+
+
+def add(a, b):
+    print("to nobody in particular")
+    os.write(1, b'{"result": "not this"}')
+    CALLS.append(a)
+    return {"sum": a + b, "calls": len(CALLS), "process": os.getpid()}
+
+
+def fail(why):
+    raise ValueError(why)
+
+
+def hang(name):
+    subprocess.Popen(["sh", "-c", f": {name}; sleep 1000; :"])
+    time.sleep(1000)
+
+
+def vanish():
+    os._exit(3)
+"""
+"""A module of a user's own."""
+
+
+def trusted_functions(folder: Path) -> Callable[..., TrustedCall]:
+    """Makes calls of `FUNCTIONS`, which are in this folder and nowhere on Python's path."""
+    module = f"functions_{uuid4().hex}"
+    (folder / f"{module}.py").write_text(FUNCTIONS)
+
+    def call(function: str, *arguments: JSON, timeout: float = LONG_SECONDS) -> TrustedCall:
+        return TrustedCall(f"{module}:{function}", arguments, timeout, str(folder))
+
+    return call
 
 
 def unique_name() -> str:
@@ -151,3 +190,36 @@ class EvaluatorsConformance:
         with pytest.raises(InputError, match="/nowhere"):
             async with self.evaluators(settings):
                 pass
+
+    async def test_a_trusted_function_is_called_in_a_process_of_its_own(self, tmp_path: Path) -> None:
+        call = trusted_functions(tmp_path)
+        async with self.sandbox() as (_, evaluators):
+            (first,) = await evaluators.run(call("add", 1, 41))
+            (failed,) = await evaluators.run(call("fail", "so it is"))
+            (unknown,) = await evaluators.run(call("nothing"))
+        assert isinstance(first.result, dict)
+        assert (first.status, first.result["sum"]) == ("ok", 42)
+        assert first.result["process"] != os.getpid()
+        assert (failed.status, failed.stderr.splitlines()[-1]) == ("error", "ValueError: so it is")
+        assert (unknown.status, "has no attribute 'nothing'" in unknown.stderr) == ("error", True)
+
+    async def test_a_trusted_function_that_hangs_or_vanishes_is_told_and_leaves_nothing(self, tmp_path: Path) -> None:
+        name, call = unique_name(), trusted_functions(tmp_path)
+        async with self.sandbox() as (_, evaluators):
+            (late,) = await evaluators.run(call("hang", name, timeout=3.0))
+            assert processes_of(name) == []
+            (gone,) = await evaluators.run(call("vanish"))
+            (next_one,) = await evaluators.run(call("add", 1, 2))
+        assert [late.status, gone.status, next_one.status] == ["timeout", "killed", "ok"]
+
+    async def test_a_cancelled_trusted_function_is_killed_with_what_it_started(self, tmp_path: Path) -> None:
+        name, call = unique_name(), trusted_functions(tmp_path)
+        async with self.sandbox() as (_, evaluators):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(2 * evaluators.capacity):  # some run, and some wait
+                    tasks.start_soon(evaluators.run, call("hang", name))
+                await begun(name, evaluators.capacity)
+                tasks.cancel_scope.cancel()
+            assert processes_of(name) == []
+            (after,) = await evaluators.run(call("add", 1, 2))
+        assert after.status == "ok"

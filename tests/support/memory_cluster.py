@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
 import anyio
 
@@ -132,6 +133,12 @@ class MemoryCluster:
         node = self.nodes[name] = MemoryNode(evaluators, self._faults, self.machines.get(name, PROCESSOR))
         return node
 
-    async def close(self) -> None:
-        for evaluators in self._opened:
-            await evaluators.__aexit__(None, None, None)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            for evaluators in self._opened:
+                await evaluators.__aexit__(None, None, None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from flowevolve._util.errors import BackendUnreachableError, InputError
 
@@ -45,7 +46,7 @@ class Node(Protocol):
 
 
 class Cluster(Protocol):
-    """The machines that programs may run on."""
+    """The machines that programs may run on. A context manager."""
 
     async def names(self) -> Sequence[str]:
         """The names of the machines that are there now. One that has come back after it was gone has another name.
@@ -64,6 +65,12 @@ class Cluster(Protocol):
         """
         ...
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> Self:
+        """Raises: InputError if there is no such cluster, or nothing of it can be used."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End all nodes that were opened, with all they run."""
         ...

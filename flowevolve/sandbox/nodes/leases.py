@@ -24,7 +24,7 @@ from flowevolve._util.logger import CASE, ITEM, RUN, STAGE, logger
 from flowevolve._util.tasks import beside
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
-from flowevolve.sandbox.evaluators import Job
+from flowevolve.sandbox.evaluators import Job, TrustedCall
 from flowevolve.sandbox.nodes import messages
 from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError
 from flowevolve.sandbox.nodes.messages import Key, Reply
@@ -62,7 +62,7 @@ class _Case:
 
     key: Key
     """Of its latest epoch."""
-    job: Job
+    job: Job | TrustedCall
     ended: anyio.Event
     node: _OpenNode | None = None
     """Where it has a slot."""
@@ -130,7 +130,7 @@ class LeasedEvaluators:
             BackendUnreachableError: if all are gone again.
         """
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._close_cluster)
+            await stack.enter_async_context(self._cluster)
             names = await self._cluster.names()
             refused = await self._open_all(names)
             if not self._nodes:
@@ -156,10 +156,6 @@ class LeasedEvaluators:
             slots[node.node.machine] += node.node.slots
         return max(sorted(slots), key=slots.__getitem__)
 
-    async def _close_cluster(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._cluster.close()
-
     def log_nodes(self, log: Log) -> None:
         for reason in self._refused:
             log(NodeRefused(reason))
@@ -169,7 +165,7 @@ class LeasedEvaluators:
             log(NodeJoined(node.name, node.node.machine, node.node.slots, slots))
         self._log = log
 
-    async def run(self, job: Job) -> list[Outcome]:
+    async def run(self, job: Job | TrustedCall) -> list[Outcome]:
         self._number += 1
         key = Key(RUN.get(""), ITEM.get(""), STAGE.get(""), CASE.get(""), self._number, epoch=0)
         case = _Case(key, job, anyio.Event())
@@ -237,7 +233,7 @@ class LeasedEvaluators:
             batch.append(queue.popleft())
         return batch
 
-    async def _run_batch(self, node: _OpenNode, batch: Sequence[tuple[Key, Job]]) -> None:
+    async def _run_batch(self, node: _OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> None:
         try:
             reply = await self._sent(node, batch)
         except NodeLostError as error:
@@ -250,7 +246,7 @@ class LeasedEvaluators:
         self._lease_again([key for key, _ in batch])
         self._lease()
 
-    async def _sent(self, node: _OpenNode, batch: Sequence[tuple[Key, Job]]) -> Reply:
+    async def _sent(self, node: _OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> Reply:
         while True:
             message, texts = messages.pack_batch(batch, node.texts)
             node.texts |= texts

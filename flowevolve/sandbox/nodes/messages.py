@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.evaluators import Job, Served
+from flowevolve.sandbox.evaluators import Job, Served, TrustedCall
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import Outcome
 
@@ -53,7 +53,7 @@ class MissingTextsError(Exception):
         self.hashes = hashes
 
 
-def pack_batch(jobs: Iterable[tuple[Key, Job]], known: Container[str]) -> tuple[bytes, set[str]]:
+def pack_batch(jobs: Iterable[tuple[Key, Job | TrustedCall]], known: Container[str]) -> tuple[bytes, set[str]]:
     """A batch of jobs for a node that knows some texts, and the hashes of all texts that it needs."""
     texts: dict[str, str] = {}
     batch = [_packed(key, job, texts) for key, job in jobs]
@@ -61,7 +61,9 @@ def pack_batch(jobs: Iterable[tuple[Key, Job]], known: Container[str]) -> tuple[
     return json.dumps({"texts": new, "jobs": batch}).encode(), set(texts)
 
 
-def _packed(key: Key, job: Job, texts: dict[str, str]) -> JSON:
+def _packed(key: Key, job: Job | TrustedCall, texts: dict[str, str]) -> JSON:
+    if isinstance(job, TrustedCall):
+        return {"key": list(key), "call": asdict(job)}
     asked = _named(job.settings, job.request, texts)
     served = None if job.served is None else _named(job.served.settings, job.served.request, texts)
     return {"key": list(key), "asked": asked, "served": served, "runs": job.runs, "pinned": job.pinned}
@@ -88,7 +90,7 @@ class Texts:
         self._characters = 0
         self._settings: dict[str, SandboxSettings] = {}
 
-    def read_batch(self, message: bytes) -> list[tuple[Key, Job]]:
+    def read_batch(self, message: bytes) -> list[tuple[Key, Job | TrustedCall]]:
         """The jobs of a batch, whose new texts are kept.
 
         Raises:
@@ -97,18 +99,16 @@ class Texts:
         batch = json.loads(message)
         for name, text in batch["texts"].items():
             self._keep(name, text)
-        named = {name for job in batch["jobs"] for name in (*job["asked"], *(job["served"] or ()))}
+        programs = [job for job in batch["jobs"] if "call" not in job]
+        named = {name for job in programs for name in (*job["asked"], *(job["served"] or ()))}
         if missing := named - self._texts.keys():
             raise MissingTextsError(sorted(missing))
         jobs = [
             (
                 Key(*job["key"]),
-                Job(
-                    *self._request(*job["asked"]),
-                    runs=job["runs"],
-                    pinned=job["pinned"],
-                    served=None if job["served"] is None else Served(*self._request(*job["served"])),
-                ),
+                TrustedCall(**job["call"])
+                if "call" in job
+                else self._job(job["asked"], job["served"], job["runs"], pinned=job["pinned"]),
             )
             for job in batch["jobs"]
         ]
@@ -116,6 +116,10 @@ class Texts:
             oldest = next(iter(self._texts))
             self._characters -= len(self._texts.pop(oldest))
         return jobs
+
+    def _job(self, asked: Sequence[str], served: Sequence[str] | None, runs: int, *, pinned: bool) -> Job:
+        beside = None if served is None else Served(*self._request(*served))
+        return Job(*self._request(*asked), runs=runs, pinned=pinned, served=beside)
 
     def _keep(self, name: str, text: str) -> None:
         if name not in self._texts:

@@ -6,13 +6,13 @@ passes through Ray is bytes of JSON, and it runs nothing twice by itself (no res
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
-from importlib.metadata import version
+from types import TracebackType
+from typing import Self
 
 import anyio
 import anyio.to_thread
@@ -22,54 +22,17 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.cores import processor_name
-from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
 from flowevolve.sandbox.nodes.folders import fingerprint
-from flowevolve.sandbox.nodes.messages import for_node
-from flowevolve.sandbox.nodes.work import NodeWork
+from flowevolve.sandbox.nodes.host import CLOSE_SECONDS, OPEN_SECONDS, NodeHost, checked_machine
 
 RESOURCE = "flowevolve"
 """What nodes offer to Ray: as many of it as they run programs at a time."""
 CONNECT_SECONDS = 60.0
-OPEN_SECONDS = 120.0
-"""The time for the actor of a node to start, and to say whether programs can be run there."""
-CLOSE_SECONDS = 10.0
 _MOST_CALLS = 10_000
 """Calls of one actor at a time; what bounds programs is its slots."""
-
-
-class NodeActor:
-    """What Ray runs on a node. All that it takes and returns is plain: bytes, texts and numbers."""
-
-    def __init__(self, settings: str, slots: int) -> None:
-        self._settings = for_node(settings, slots)
-        self._evaluators = LocalEvaluators(self._settings)
-        self._work = NodeWork(self._evaluators)
-
-    async def begin(self) -> str:
-        """What keeps programs from being run, if anything does, the version, the processor, and a fingerprint of
-        folders, as JSON.
-        """
-        refused, found = None, None
-        try:
-            await self._evaluators.__aenter__()
-            found = await in_thread(fingerprint, self._settings.readable)
-        except (FlowevolveError, OSError) as error:
-            refused = str(error)
-        about = {"version": version("flowevolve"), "machine": processor_name(), "folders": found}
-        return json.dumps({"refused": refused, **about})
-
-    async def run(self, message: bytes) -> bytes:
-        return await self._work.run(message)
-
-    async def cancel(self, message: bytes) -> None:
-        await self._work.cancel(message)
-
-    async def end(self) -> None:
-        await self._evaluators.__aexit__(None, None, None)
 
 
 class RayNode:
@@ -109,7 +72,6 @@ class RayCluster:
 
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
-        self._connected = False
         self._connects = not ray.is_initialized()
         """Whether the connection is ours to make and to end."""
         self._rows: Mapping[str, Mapping[str, object]] = {}
@@ -117,24 +79,30 @@ class RayCluster:
         self._nodes: list[RayNode] = []
         self._folders = ""
         """The fingerprint of what programs may read here."""
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Raises: InputError if there is no such cluster, or no node of it offers slots."""
+        async with AsyncExitStack() as stack:
+            if self._connects:
+                stack.push_async_callback(in_thread, ray.shutdown)
+                await _connect(self._settings.address)
+            self._folders = await in_thread(fingerprint, self._settings.readable)
+            if not await self.names():
+                raise InputError(
+                    f"sandbox.on: no node of the Ray cluster offers slots for programs; start nodes with "
+                    f"ray start --resources='{{\"{RESOURCE}\": 8}}', 8 being how many programs run there at a time"
+                )
+            stack.push_async_callback(self._end_nodes)
+            self._stack = stack.pop_all()
+        return self
 
     async def names(self) -> Sequence[str]:
-        """Raises: InputError if there is no such cluster, or no node of it offers slots, at the first call."""
-        first, self._connected = not self._connected, True
-        if first and self._connects:
-            await _connect(self._settings.address)
-        if first:
-            self._folders = await in_thread(fingerprint, self._settings.readable)
         try:
             rows = await in_thread(ray.nodes)
         except RayError as error:
             raise NodeLostError(_first_line(error)) from error
         self._rows = {row["NodeID"]: row for row in rows if row["Alive"] and row["Resources"].get(RESOURCE, 0) >= 1}
-        if first and not self._rows:
-            raise InputError(
-                f"sandbox.on: no node of the Ray cluster offers slots for programs; start nodes with "
-                f"ray start --resources='{{\"{RESOURCE}\": 8}}', 8 being how many programs run there at a time"
-            )
         return list(self._rows)
 
     async def open(self, name: str) -> RayNode:
@@ -145,34 +113,31 @@ class RayCluster:
         actor = _start_actor(name, self._settings.model_dump_json(), slots)
         try:
             with anyio.fail_after(OPEN_SECONDS):
-                said = json.loads(await actor.begin.remote())
+                said = await actor.begin.remote()
+            machine = checked_machine(said, called, self._settings.readable, self._folders)
+        except NodeRefusedError:
+            ray.kill(actor)
+            raise
         except (TimeoutError, RayError) as error:
             ray.kill(actor)
             why = (
                 _first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
             )
             raise NodeLostError(f"{called}: {why}") from error
-        refused = said["refused"]
-        if said["version"] != version("flowevolve"):
-            refused = (
-                f"it has flowevolve {said['version']}, and this is {version('flowevolve')}; install the same there"
-            )
-        elif refused is None and said["folders"] != self._folders:
-            names = ", ".join(map(str, self._settings.readable))
-            refused = f"what programs may read ({names}) is not the same there as here; copy it, or share it"
-        if refused is not None:
-            ray.kill(actor)
-            raise NodeRefusedError(f"{called}: {refused}")
-        node = RayNode(actor, slots, said["machine"])
+        node = RayNode(actor, slots, machine)
         self._nodes.append(node)
         return node
 
-    async def close(self) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._stack.aclose()
+
+    async def _end_nodes(self) -> None:
         async with anyio.create_task_group() as tasks:
             for node in self._nodes:
                 tasks.start_soon(node.end)
-        if self._connected and self._connects:
-            await in_thread(ray.shutdown)
 
 
 async def _connect(address: str) -> None:
@@ -197,7 +162,7 @@ def _check_listening(address: str) -> None:
 
 
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
-    options = ray.remote(NodeActor).options(
+    options = ray.remote(NodeHost).options(
         num_cpus=0,
         resources={RESOURCE: slots},  # all of it: the slots of a node are lent to one run at a time
         max_restarts=0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from flowevolve._util.errors import FlowevolveError
-from flowevolve.sandbox.evaluators import Evaluators, Job
+from flowevolve.sandbox.evaluators import Evaluators, Job, TrustedCall
 from flowevolve.sandbox.nodes import messages
 from flowevolve.sandbox.nodes.messages import Answer, Key, MissingTextsError, Reply, Texts
 from flowevolve.sandbox.outcome import Outcome
@@ -65,7 +65,7 @@ class NodeWork:
 class _Work:
     """A job of a batch that is under way."""
 
-    def __init__(self, key: Key, job: Job) -> None:
+    def __init__(self, key: Key, job: Job | TrustedCall) -> None:
         self.key = key
         self.job = job
         self.scope = anyio.CancelScope()

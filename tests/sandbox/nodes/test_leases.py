@@ -19,7 +19,7 @@ from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
 from flowevolve.sandbox import Sandbox
-from flowevolve.sandbox.evaluators import Job
+from flowevolve.sandbox.evaluators import Job, TrustedCall
 from flowevolve.sandbox.nodes.leases import LOOK_SECONDS, MOST_LOSSES, PATIENCE_SECONDS, Counts, LeasedEvaluators
 from flowevolve.sandbox.nodes.messages import Key, pack_batch, read_reply
 from flowevolve.sandbox.nodes.work import NodeWork
@@ -48,7 +48,8 @@ class Rehearsal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def run(self, job: Job) -> list[Outcome]:
+    async def run(self, job: Job | TrustedCall) -> list[Outcome]:
+        assert isinstance(job, Job)
         assert isinstance(job.request.arguments, list)
         (seconds,) = job.request.arguments
         assert isinstance(seconds, float)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -25,14 +21,12 @@ from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.sandbox.opening import open_evaluators
 from tests.sandbox.conftest import left_over
-from tests.support.evaluators_conformance import EvaluatorsConformance, begun, processes_of, unique_name
+from tests.support.evaluators_conformance import EvaluatorsConformance
 from tests.support.hostile import PROGRAMS, Hostile
+from tests.support.on_clusters import RESULTS, SETTINGS, go_on, kill_half_way, pids, slow_programs, until, write_run
 from tests.support.ray_cluster import add_node, cluster, kill_node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")]
-
-SETTINGS = SandboxSettings(timeout=100, memory_mb=256, preload=())
-SLOW = "read x; sleep 3; echo $x"
 
 
 @pytest.fixture(scope="module")
@@ -57,23 +51,6 @@ def opened(made: Cluster) -> LeasedEvaluators:
     return evaluators
 
 
-async def until(so: Callable[[], bool]) -> None:
-    """Wait for what processes of others do."""
-    with anyio.fail_after(120):
-        while not so():  # noqa: ASYNC110 - they don't tell of themselves
-            await anyio.sleep(0.05)
-
-
-def pids(of: str) -> list[int]:
-    """The processes of this machine whose command line has this in it, but not this one."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if of.encode() in (folder / "cmdline").read_bytes() and folder.name != str(os.getpid()):
-                found.append(int(folder.name))
-    return found
-
-
 class TestRay(EvaluatorsConformance):
     @pytest.fixture(autouse=True)
     def _cluster(self, ray_cluster: Cluster) -> None:
@@ -84,45 +61,23 @@ class TestRay(EvaluatorsConformance):
 
 
 async def test_what_a_killed_node_had_runs_elsewhere_and_a_new_node_is_used(ray_cluster: Cluster) -> None:
-    name, results = unique_name(), list[object]()
     async with opened(ray_cluster) as evaluators:
-        sandbox = Sandbox(SETTINGS, evaluators)
-
-        async def one(number: int) -> None:
-            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=[number])).result)
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(5):
-                tasks.start_soon(one, number)
-            await begun(name, 2)
+        async with slow_programs(evaluators, 5):
             node: Node = next(iter(ray_cluster.worker_nodes))
             await anyio.to_thread.run_sync(kill_node, ray_cluster, node)
             await until(lambda: evaluators.capacity == 1)
             await anyio.to_thread.run_sync(add_node, ray_cluster)
-        assert sorted(map(str, results)) == [f"[{number}]" for number in range(5)]
         await until(lambda: evaluators.capacity == 2)
         assert evaluators.counts.lost_nodes == 1
         assert evaluators.counts.leased_again >= 1
-    await until(lambda: processes_of(name) == [])
 
 
 async def test_a_killed_actor_is_replaced(ray_cluster: Cluster) -> None:
-    name, results = unique_name(), list[object]()
     async with opened(ray_cluster) as evaluators:
-        sandbox = Sandbox(SETTINGS, evaluators)
-
-        async def one(number: int) -> None:
-            results.append((await sandbox.run(SLOW, command=["sh"], name=name, arguments=[number])).result)
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(4):
-                tasks.start_soon(one, number)
-            await begun(name, 2)
-            os.kill(pids("ray::NodeActor")[0], signal.SIGKILL)
-        assert sorted(map(str, results)) == [f"[{number}]" for number in range(4)]
+        async with slow_programs(evaluators, 4):
+            os.kill(pids("ray::NodeHost")[0], signal.SIGKILL)
         assert evaluators.counts.lost_nodes == 1
         await until(lambda: evaluators.capacity == 2)
-    await until(lambda: processes_of(name) == [])
 
 
 async def test_a_node_without_bubblewrap_is_refused_by_name(ray_cluster: Cluster) -> None:
@@ -176,72 +131,12 @@ async def test_where_there_is_no_cluster_it_is_said() -> None:
             pass
 
 
-CONFIG = """
-seed = 1
-[algorithm]
-name = "best_of_n"
-max_in_flight = 4
-[task]
-name = "program"
-evaluator = "scoring:score"
-program = "seed.py"
-entry = "solve"
-cases = [{n = 1}, {n = 2}, {n = 3}]
-[sandbox]
-on = "ray"
-timeout = 60
-preload = []
-[llm]
-backend = "sim"
-[sim]
-profile = "instant"
-
-[budget]
-evaluations = 8
-"""
-SEED = "import time\n\n\ndef solve(n):\n    time.sleep(0.5)\n    width = 10\n    return n * width\n"
-
-
-def _flowevolve(folder: Path, address: str, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "flowevolve", *words]
-    environment = {**os.environ, "RAY_ADDRESS": address}
-    with (folder / "output").open("ab") as output:
-        return subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
-
-
-def _kept(folder: Path) -> list[str]:
-    """The cases whose rollouts are in the journal, with their candidates."""
-    path = folder / "run" / "journal.sqlite"
-    if not path.exists():
-        return []
-    with suppress(sqlite3.OperationalError):
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        try:
-            rows = connection.execute("SELECT json_extract(data, '$.key') FROM events WHERE kind = 'rollout.kept'")
-            return [str(key) for (key,) in rows]
-        finally:
-            connection.close()
-    return []
-
-
 async def test_a_run_whose_engine_was_killed_goes_on_with_another_cluster(
     ray_cluster: Cluster, other_cluster: Cluster, tmp_path: Path
 ) -> None:
-    (tmp_path / "config.toml").write_text(CONFIG)
-    (tmp_path / "seed.py").write_text(SEED)
-    (tmp_path / "scoring.py").write_text("def score(result, arguments):\n    return float(result)\n")
-    first = _flowevolve(tmp_path, ray_cluster.address, "run", "config.toml", "--out", "run")
-    try:
-        await until(lambda: len(_kept(tmp_path)) >= 5 or first.poll() is not None)
-        assert first.poll() is None, (tmp_path / "output").read_text()
-    finally:
-        first.kill()
-        first.wait()
-    before = _kept(tmp_path)
-    await until(lambda: pids("ray::NodeActor") == [])  # which end with the engine
-    second = _flowevolve(tmp_path, other_cluster.address, "resume", "run")
-    await until(lambda: second.poll() is not None)
-    assert second.returncode == 0, (tmp_path / "output").read_text()
-    after = _kept(tmp_path)
+    write_run(tmp_path, 'on = "ray"')
+    before = await kill_half_way(tmp_path, {"RAY_ADDRESS": ray_cluster.address})
+    await until(lambda: pids("ray::NodeHost") == [])  # which end with the engine
+    after = await go_on(tmp_path, environment={"RAY_ADDRESS": other_cluster.address})
     assert after[: len(before)] == before
-    assert len(after) == len(set(after)) == 8 * 3
+    assert len(after) == len(set(after)) == RESULTS

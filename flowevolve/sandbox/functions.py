@@ -1,0 +1,105 @@
+"""Trusted functions in processes of their own, so that they can be killed. Everything here blocks, in threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve.sandbox.evaluators import TrustedCall
+from flowevolve.sandbox.inside import wire
+from flowevolve.sandbox.outcome import Outcome, Status, read_json
+
+START_SECONDS = 60.0
+"""The time for a process to start, and then for a function to be imported."""
+MOST_BYTES = 2**28
+"""Of a message."""
+_END_SECONDS = 1.0
+"""How long it is waited for what a killed process has started; it has been killed, too."""
+
+
+class FunctionProcess:
+    """A process that calls one function at a time, and keeps the modules that it has imported."""
+
+    def __init__(self) -> None:
+        """Start it, and wait until it is ready.
+
+        Raises:
+            InputError: if that fails.
+        """
+        self.usable = True
+        with ExitStack() as failing:
+            self._control, inner = socket.socketpair()
+            failing.callback(self._control.close)
+            self._control.settimeout(START_SECONDS)
+            with inner:
+                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                    [sys.executable, "-m", "flowevolve.sandbox.called", str(inner.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(inner.fileno(),),
+                    start_new_session=True,
+                )
+            try:
+                wire.receive(self._control, len(wire.READY))
+            except (EOFError, OSError, ValueError):
+                self.close()
+                raise InputError("a process for functions can't be started here; it may have said why") from None
+            failing.pop_all()
+
+    def run(self, call: TrustedCall) -> Outcome:
+        """Call the function. Where it does not return in time, or takes its process with it, that is killed."""
+        began = time.monotonic()
+        status, answer = self._asked(call)
+        seconds = round(time.monotonic() - began, 6)
+        return Outcome(status, seconds, 0.0, 0.0, "", str(answer.get("error", "")), answer.get("result"))
+
+    def _asked(self, call: TrustedCall) -> tuple[Status, dict[str, JSON]]:
+        late: Status = "error"
+        limit = START_SECONDS
+        self._control.settimeout(limit)
+        try:
+            wire.send(self._control, json.dumps(asdict(call)).encode())
+            message = wire.receive(self._control, MOST_BYTES)
+            if message == wire.READY:
+                late, limit = "timeout", call.timeout
+                self._control.settimeout(limit)
+                message = wire.receive(self._control, MOST_BYTES)
+        except TimeoutError:
+            self.kill()
+            return late, {"error": f"it took more than {limit:g} s"}
+        except (EOFError, OSError, ValueError) as error:
+            self.kill()
+            return "killed", {"error": f"its process ended before it did: {error}"}
+        try:
+            answer = read_json(message, "what the function returned")
+        except ValueError as error:
+            return "error", {"error": str(error)}
+        assert isinstance(answer, dict), "`called` answers with a mapping"
+        return "error" if "error" in answer else "ok", answer
+
+    def kill(self) -> None:
+        """Kill it and its group, without waiting. May be called from any thread and more than once."""
+        self.usable = False
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Kill it and wait until it and its group are gone. To be called once."""
+        self.kill()
+        self._process.wait()
+        self._control.close()
+        deadline = time.monotonic() + _END_SECONDS
+        with suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.killpg(self._process.pid, 0)
+                time.sleep(0.005)

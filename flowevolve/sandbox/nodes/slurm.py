@@ -1,0 +1,195 @@
+"""Jobs of Slurm as nodes: each connects to the run, and runs programs in the sandboxes of its machine.
+
+A job that waits in the queue is a node that has not joined yet.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+import submitit
+from anyio.abc import SocketAttribute
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
+from flowevolve._util.logger import logger
+from flowevolve._util.tasks import beside
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sandbox.nodes import slurm_jobs
+from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.connection import JoinedNode, receive_node
+from flowevolve.sandbox.nodes.folders import fingerprint
+from flowevolve.sandbox.nodes.host import OPEN_SECONDS, checked_machine
+
+LOOK_SECONDS = 2.0
+"""The time between two looks at jobs, as long as none has joined."""
+LOOKS_IN_SILENCE = 10
+"""After so many it is said what the run waits for."""
+
+
+@dataclass(slots=True)
+class _Submitted:
+    job: submitit.Job[None]
+    opened: bool = False
+    """Whether it has become a node; then another is submitted in its place when it has ended."""
+
+
+class SlurmCluster:
+    """Keeps as many jobs queued or at work as the settings say."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self._host, self._port = "", 0
+        self._secret = secrets.token_hex()
+        self._folder = Path()
+        """Where the files of the jobs are."""
+        self._readable = ""
+        """The fingerprint of what programs may read here."""
+        self._wanted = settings.slurm.nodes
+        """How many jobs there should be."""
+        self._jobs: dict[str, _Submitted] = {}
+        """Those that are queued or at work, by their ids."""
+        self._joined: dict[str, JoinedNode] = {}
+        self._arrived = anyio.Event()
+        self._last_said = ""
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Submit the jobs, and wait until one of them has begun.
+
+        Raises:
+            InputError: if no port can be listened on, Slurm does not take the jobs, or all of them end at once.
+        """
+        self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
+        self._host, self._port = await in_thread(_address, self._settings)
+        self._readable = await in_thread(fingerprint, self._settings.readable)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._listening())
+            stack.push_async_callback(self._end_jobs)
+            await self._wait_for_first()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        try:
+            listener = await anyio.create_tcp_listener(local_host=self._host, local_port=self._port)
+        except OSError as error:
+            raise InputError(f"sandbox.address: can't listen at {self._host} for nodes: {error}") from error
+        self._port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - nothing of Django
+        receive = partial(receive_node, secret=self._secret, joined=self._note_joined)
+        async with listener, beside() as tasks:
+            tasks.start_soon(listener.serve, receive, tasks)
+            yield
+
+    def _note_joined(self, node: JoinedNode) -> None:
+        self._joined[node.name] = node
+        self._arrived.set()
+
+    async def _wait_for_first(self) -> None:
+        try:
+            await self._renew()
+        except NodeLostError as error:
+            raise InputError(str(error)) from error
+        looks = 0
+        while not self._joined:
+            if not self._jobs:
+                raise InputError(
+                    f"sandbox.on: all jobs of Slurm have ended before they ran programs; their logs are in "
+                    f"{self._folder}, and the last one says: {self._last_said}"
+                )
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._arrived.wait()
+            await self._renew()
+            looks += 1
+            if looks == LOOKS_IN_SILENCE:
+                logger().warning("evaluators.slurm_jobs_are_queued", jobs=list(self._jobs), logs=str(self._folder))
+
+    async def names(self) -> Sequence[str]:
+        await self._renew()
+        return list(self._joined)
+
+    async def _renew(self) -> None:
+        """Forget jobs that have ended, and submit others in place of those that were nodes."""
+        ended = await in_thread(lambda: [name for name, each in self._jobs.items() if each.job.done()])
+        for name in [*ended, *(name for name, node in self._joined.items() if node.gone.is_set())]:
+            if node := self._joined.pop(name, None):
+                node.kill()
+            if submitted := self._jobs.pop(name, None):
+                await self._forget(submitted)
+        while len(self._jobs) < self._wanted:
+            address = self._host, self._port
+            job = await in_thread(slurm_jobs.submit, self._settings.slurm, self._folder, *address, self._secret)
+            self._jobs[job.job_id] = _Submitted(job)
+
+    async def _forget(self, submitted: _Submitted) -> None:
+        await self._end(submitted)
+        if not submitted.opened:
+            self._wanted -= 1
+            self._last_said = await in_thread(slurm_jobs.last_said, submitted.job)
+            logger().warning("evaluators.slurm_job_ended", job=submitted.job.job_id, why=self._last_said)
+
+    async def open(self, name: str) -> JoinedNode:
+        node, called = self._joined[name], f"job {name}"
+        try:
+            with anyio.fail_after(OPEN_SECONDS):
+                said = await node.begin(self._settings, self._settings.slurm.slots)
+            node.machine = checked_machine(said, called, self._settings.readable, self._readable)
+        except NodeRefusedError:
+            node.kill()
+            raise
+        except TimeoutError as error:
+            node.kill()
+            raise NodeLostError(f"{called}: it did not answer for {OPEN_SECONDS:g} s") from error
+        if name in self._jobs:
+            self._jobs[name].opened = True
+        return node
+
+    async def _end_jobs(self) -> None:
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                for node in self._joined.values():
+                    tasks.start_soon(node.end)
+            async with anyio.create_task_group() as tasks:
+                for submitted in self._jobs.values():
+                    tasks.start_soon(self._end, submitted)
+
+    async def _end(self, submitted: _Submitted) -> None:
+        await in_thread(partial(slurm_jobs.end, submitted.job, by_itself=submitted.opened))
+
+
+def _address(settings: SandboxSettings) -> tuple[str, int]:
+    """Where nodes reach this machine, and the port, 0 for any.
+
+    Raises:
+        InputError: if that can't be told.
+    """
+    if settings.slurm.executor == "local":
+        return "127.0.0.1", 0
+    host, _, port = settings.address.partition(":")
+    if settings.address == "auto":
+        host = socket.gethostname()
+    try:
+        found, number = socket.gethostbyname(host), int(port or 0)
+    except (OSError, ValueError) as error:
+        raise InputError(f"sandbox.address: {settings.address!r} is no address of this machine: {error}") from error
+    if settings.address == "auto" and found.startswith("127."):
+        raise InputError(
+            f"sandbox.address: the name of this machine, {host!r}, leads to {found}, where no node reaches it; give "
+            "its address in the network of the cluster"
+        )
+    return found, number

@@ -1,0 +1,62 @@
+"""Processes that wait for work, so that none has to be started for it. They are started and ended in threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
+
+import anyio
+
+from flowevolve._util import clock
+
+
+class Process(Protocol):
+    usable: bool
+    """Whether it can be given more work."""
+
+    def close(self) -> None:
+        """Kill it and wait until it is gone."""
+        ...
+
+
+P = TypeVar("P", bound=Process)
+
+
+class Warm(Generic[P]):
+    """Processes of one kind, which are lent one by one."""
+
+    def __init__(self, start: Callable[[], P], threads: anyio.CapacityLimiter) -> None:
+        self._start_one = start
+        self._threads = threads
+        self._idle: list[P] = []
+
+    @asynccontextmanager
+    async def lent(self, *, fresh: bool = False) -> AsyncGenerator[P]:
+        """A process for as long as the block lasts; a ``fresh`` one has done nothing before.
+
+        Raises:
+            InputError: if it can't be started.
+        """
+        process = self._idle.pop() if self._idle and not fresh else await self._start()
+        try:
+            yield process
+        finally:
+            if process.usable:
+                self._idle.append(process)
+            else:
+                await self._close(process)
+
+    async def close(self) -> None:
+        """End those that wait."""
+        while self._idle:
+            await self._close(self._idle.pop())
+
+    async def _start(self) -> P:
+        with anyio.CancelScope(shield=True):  # else a started process would be lost
+            process = await clock.in_thread(self._start_one, limiter=self._threads)
+        return process  # noqa: RET504 - inside the scope, mypy would miss a return after it
+
+    async def _close(self, process: P) -> None:
+        with anyio.CancelScope(shield=True):
+            await clock.in_thread(process.close, limiter=self._threads)

@@ -1,0 +1,194 @@
+"""Jobs of Slurm, as far as submitit's local executor and scripts in place of Slurm's commands stand for it: all jobs are
+processes of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import beside
+from flowevolve.core.sandbox_settings import SandboxSettings, SlurmSettings
+from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.nodes.leases import LeasedEvaluators
+from flowevolve.sandbox.opening import open_evaluators
+from tests.support.evaluators_conformance import (
+    EvaluatorsConformance,
+    begun,
+    processes_of,
+    trusted_functions,
+    unique_name,
+)
+from tests.support.on_clusters import RESULTS, SETTINGS, go_on, kill_half_way, pids, slow_programs, until, write_run
+
+pytestmark = pytest.mark.anyio
+
+
+def on(folder: Path, settings: SandboxSettings = SETTINGS, **slurm: object) -> SandboxSettings:
+    given = {"executor": "local", "folder": folder / "logs", **slurm}
+    return settings.model_copy(update={"on": "slurm", "slurm": SlurmSettings.model_validate(given)})
+
+
+def opened(settings: SandboxSettings) -> LeasedEvaluators:
+    evaluators = open_evaluators(settings)
+    assert isinstance(evaluators, LeasedEvaluators)
+    return evaluators
+
+
+def jobs(folder: Path) -> list[int]:
+    """The processes of the jobs whose logs are in this folder."""
+    return pids("submitit.core._submit", str(folder))
+
+
+class TestSlurm(EvaluatorsConformance):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def evaluators(self, settings: SandboxSettings) -> Evaluators:
+        return open_evaluators(on(self.folder, settings, slots=2))
+
+
+async def test_what_a_killed_job_had_runs_elsewhere_and_another_is_submitted_in_its_place(tmp_path: Path) -> None:
+    async with opened(on(tmp_path, nodes=2, slots=1)) as evaluators:
+        await until(lambda: evaluators.capacity == 2)
+        async with slow_programs(evaluators, 4):
+            killed = jobs(tmp_path)[0]
+            os.kill(killed, signal.SIGKILL)
+        await until(lambda: evaluators.capacity == 2)
+        assert killed not in jobs(tmp_path)
+        assert evaluators.counts.lost_nodes == 1
+        assert evaluators.counts.leased_again >= 1
+    assert jobs(tmp_path) == []
+
+
+async def test_a_trusted_function_ends_with_the_job_that_called_it(tmp_path: Path) -> None:
+    name, call = unique_name(), trusted_functions(tmp_path)
+    async with opened(on(tmp_path, slots=1)) as evaluators, beside() as tasks:
+        tasks.start_soon(evaluators.run, call("hang", name))
+        await begun(name, 1)
+        before = processes_of(name)
+        os.kill(jobs(tmp_path)[0], signal.SIGKILL)
+        await until(lambda: not set(before) & set(processes_of(name)))
+
+
+async def test_a_run_that_was_killed_leaves_no_jobs_and_goes_on_elsewhere(tmp_path: Path) -> None:
+    write_run(tmp_path, 'on = "slurm"\n[sandbox.slurm]\nexecutor = "local"\nslots = 2\nname = "evolution"\n')
+    before = await kill_half_way(tmp_path)
+    await until(lambda: jobs(tmp_path) == [])
+    after = await go_on(tmp_path, "--set", "sandbox.slurm.nodes=2")
+    assert after[: len(before)] == before
+    assert len(after) == len(set(after)) == RESULTS
+    assert jobs(tmp_path) == []
+
+
+async def refused(settings: SandboxSettings, message: str) -> None:
+    with capture_logs(), pytest.raises(InputError, match=message):
+        async with open_evaluators(settings):
+            pass
+
+
+async def test_jobs_that_can_not_run_programs_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    await refused(on(tmp_path), r"job \d+: .*bubblewrap \(bwrap\) is not installed")
+
+
+async def test_where_all_jobs_end_at_once_the_last_words_of_one_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "anyio.py").write_text("raise ImportError('not on this node')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    await refused(on(tmp_path), r"all jobs of Slurm have ended .* says: ImportError: not on this node")
+
+
+async def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    await refused(on(tmp_path, executor="slurm"), r"sandbox.on: there is no Slurm on this machine \(no sbatch\)")
+
+
+async def test_settings_that_submitit_does_not_know_are_refused(tmp_path: Path) -> None:
+    await refused(on(tmp_path, slurm_partitoin="cpu"), r"sandbox.slurm: .*'slurm_partitoin'")
+    await refused(on(tmp_path, timeout_min="an hour"), r"sandbox.slurm: .*timeout_min")
+
+
+async def test_a_folder_that_can_not_be_written_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    await refused(on(tmp_path), r"sandbox.slurm.folder: .*logs can't be written to")
+
+
+async def test_an_address_at_which_no_node_could_reach_the_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "sbatch"
+    command.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
+    await refused(on(tmp_path, executor="slurm"), r"sandbox.address: the name of this machine, .* leads to 127.0.1.1")
+
+
+COMMANDS = {
+    "sbatch": """
+cp "$1" FOLDER/submitted
+wait=$([ -e FOLDER/once ] && echo room || echo submitted)
+touch FOLDER/once
+(setsid sh -c 'while [ ! -e FOLDER/'$wait' ]; do sleep 0.1; done; SLURM_JOB_ID=$$ exec bash "$0"' "$1" >/dev/null 2>&1 &
+echo "Submitted batch job $!")
+""",
+    "scancel": """
+echo "$1" >> FOLDER/cancelled
+kill -KILL "-$1"
+""",
+    "sacct": "echo 'JobID|State|NodeList'",
+    "srun": "",
+}
+"""In place of Slurm's. Jobs have the numbers of their processes; all but the first wait until there is ``room``."""
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    for name, lines in COMMANDS.items():
+        (folder / name).write_text(f"#!/bin/sh\n{lines.replace('FOLDER', str(folder))}")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def asked(folder: Path, **slurm: object) -> SandboxSettings:
+    settings = on(folder, SETTINGS, executor="slurm", nodes=2, slots=1, **slurm)
+    return settings.model_copy(update={"address": "127.0.0.1"})
+
+
+async def test_what_sbatch_is_asked_for_is_what_the_settings_say(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path, slurm_partition="cpu", timeout_min=5)):
+        lines = (commands / "submitted").read_text().splitlines()
+    for option in ("partition=cpu", "time=5", "cpus-per-task=1", "nodes=1", "job-name=flowevolve"):
+        assert f"#SBATCH --{option}" in lines
+
+
+async def test_a_job_that_waits_in_the_queue_joins_when_it_begins(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path)) as evaluators:
+        assert evaluators.capacity == 1
+        (commands / "room").touch()
+        await until(lambda: evaluators.capacity == 2)
+    await until(lambda: jobs(tmp_path) == [])
+
+
+async def test_jobs_that_still_wait_are_cancelled_at_the_end(tmp_path: Path, commands: Path) -> None:
+    async with opened(asked(tmp_path)):
+        pass
+    assert (commands / "cancelled").read_text()
+    await until(lambda: pids(str(tmp_path)) == [])
+
+
+async def test_why_slurm_does_not_take_a_job_is_told(tmp_path: Path, commands: Path) -> None:
+    (commands / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: cpu' >&2\nexit 1\n")
+    await refused(asked(tmp_path), r"sandbox.slurm: Slurm does not take the job: .*invalid partition specified: cpu")
