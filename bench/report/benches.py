@@ -10,6 +10,7 @@ from bench.ablations import section as ablations
 from bench.ace import section as ace
 from bench.agent_ablations import section as agent_ablations
 from bench.algorithms import section as algorithms
+from bench.confirm import section as confirm
 from bench.context_tokens import section as context_tokens
 from bench.durability import section as durability
 from bench.equal_calls import section as equal_calls
@@ -91,6 +92,22 @@ BENCHES: Sequence[Bench] = (
         gpu.section,
         "one of your choice",
         measures=_METHODS,
+    ),
+    Bench(
+        "confirm",
+        "Does a capable model confirm the scores and the time that the simulator shows?",
+        confirm.answer,
+        confirm.section,
+        "one of your choice",
+        measures=_METHODS,
+    ),
+    Bench(
+        "confirm_rehearsal",
+        "Does the command work that has a model confirm them?",
+        confirm.answer,
+        confirm.section,
+        command="confirm",
+        measures=("bench/confirm", ":(exclude)bench/confirm/section.py"),
     ),
     Bench(
         "quality",

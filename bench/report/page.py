@@ -18,9 +18,10 @@ INTRO = """\
 # Benchmarks
 
 **No capable model has confirmed any score on these pages.** The models that answered were simulated, or SmolLM2-135M,
-which is too small to improve a prompt or to write a program. Nothing has been measured on a GPU yet;
-`python -m bench.gpu` is there for it. So it is open whether a real model's edits gain as much from the stream, whether
-they can be merged as well, and how many of them are stale.
+which is too small to improve a prompt or to write a program. So it is open whether a real model's edits gain as much
+from the stream, whether they can be merged as well, and how many of them are stale. [One command](how-to/confirm.md)
+puts the claims to a model of yours, under a cap. Nothing has been measured on a GPU yet; `python -m bench.gpu` is
+there for it.
 
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
