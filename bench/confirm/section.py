@@ -50,19 +50,24 @@ Paid in all, with what planned it: {_paid(content["paid"])}."""
 
 
 def _command(content: Content) -> str:
-    caps = " ".join(f"--{unit} {amount:g}" for unit, amount in content["settings"]["caps"].items())
-    return (
-        f"python -m bench.confirm --base-url URL --model {content['settings']['sampling']['model']} {caps} "
-        f"--json bench/results/confirm{'_rehearsal' if content['rehearsal'] else ''}.json"
-    )
+    settings = content["settings"]
+    sampling, sizes = settings["sampling"], settings["sizes"]
+    caps = " ".join(f"--{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
+    prices = " --input-price P --output-price P" if "dollars" in settings["caps"] else ""
+    file = "confirm_rehearsal" if content["rehearsal"] else "confirm"
+    return f"""python -m bench.confirm --base-url URL --model {sampling["model"]} {caps}{prices} \\
+        --rows {" ".join(settings["rows"])} --calls {settings["calls"]} --train {sizes["train"]} \\
+        --validation {sizes["validation"]} --held-out {sizes["held_out"]} --max-tokens {sampling["max_tokens"]} \\
+        --concurrency {sampling["concurrency"]} --json bench/results/{file}.json"""
 
 
 def _standing(content: Content) -> str:
     if not content["rehearsal"]:
         return "All answers are those of the model at the endpoint that was named."
     return (
-        f"**This is a rehearsal, {content['rehearsal']}.** It shows that the command works, and says nothing of the "
-        "claims: they are still to be confirmed or refuted by a capable model."
+        f"**This is a rehearsal, {content['rehearsal']}.** It shows that the command works, and says nothing of the\n"
+        "claims: these are still to be confirmed or refuted by a capable model. The verdicts below are only what the\n"
+        "command makes of these figures. Dollars are counted at prices that were given to it; nothing was paid."
     )
 
 
@@ -77,7 +82,8 @@ def _verdicts(content: Content) -> str:
         for number, claim in enumerate(CLAIMS)
         for name, said in ((name, answered[number]) for name, answered in found.items())
     ]
-    return table(("claim", "rows", "difference", "verdict"), lines)
+    said = "verdict, were this no rehearsal" if content["rehearsal"] else "verdict"
+    return table(("claim", "rows", "difference", said), lines)
 
 
 def _verdict(said: Answer) -> str:
