@@ -143,9 +143,9 @@ def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(s
     finally:
         meter.close()
     made = content(settings, tasks, arguments.out, meter, caps.amounts, arguments.rehearsal)
-    say("\n" + section(made))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    say("\n" + section(made))
     return code
 
 
