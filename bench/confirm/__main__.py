@@ -26,6 +26,7 @@ from bench.confirm.section import section
 from bench.confirm.settings import Settings
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.secrets import key_for, missing_key
+from flowevolve.config.run import parse_config
 from flowevolve.core.model import Transport
 from flowevolve.core.task import Task
 from flowevolve.llm.client.accounting import Price
@@ -100,8 +101,12 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def endpoint_of(arguments: argparse.Namespace) -> Transport:
-    """Raises: InputError if the key is missing."""
+    """Raises: InputError if the address can't be one, or the key is missing."""
     url, variable = arguments.base_url, arguments.api_key_env
+    llm = {"backend": "openai", "base_url": url, "model": arguments.model, "api_key_env": variable}
+    parse_config(
+        {"llm": llm, "budget": {"rollouts": arguments.calls}}, "bench.confirm"
+    )  # which says what is wrong with them
     if missing := missing_key(url, variable, None):
         raise InputError(f"--api-key-env: the environment variable {missing} is not set")
     return AioHTTPTransport(url, key_for(url, variable, None), max_connections=arguments.concurrency)
@@ -145,7 +150,8 @@ def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(s
     made = content(settings, tasks, arguments.out, meter, caps.amounts, arguments.rehearsal)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    say("\n" + section(made))
+    if meter.paid().calls:
+        say("\n" + section(made))
     return code
 
 

@@ -16,6 +16,7 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, Transport, UnreachableError
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
@@ -38,6 +39,7 @@ class MeteredTransport:
     """A transport whose attempts are each reserved and settled, for one work."""
 
     def __init__(self, transport: Transport, meter: Meter, work: str) -> None:
+        self.base_url = transport.base_url if isinstance(transport, HasBaseURL) else "the endpoint"
         self._transport = transport
         self._meter = meter
         self._work = work

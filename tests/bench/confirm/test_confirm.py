@@ -142,6 +142,7 @@ def test_what_is_interrupted_is_gone_on_with(server: Served, tmp_path: Path) -> 
         ((*TOKENS, "--held-out", "0"), "--held-out: is 0; at least 1 is needed"),
         ((*TOKENS, "--held-out", "9000"), "the splits ask for 9012 rows"),
         ((*TOKENS, "--api-key-env", "NO_SUCH_KEY"), "the environment variable NO_SUCH_KEY is not set"),
+        ((*TOKENS, "--base-url", "nonsense"), "llm.base_url: is no address"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(
@@ -152,6 +153,14 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     assert code == 2
     assert said in capsys.readouterr().err
     assert not server.asked
+
+
+def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--out", str(tmp_path), *TOKENS]
+    said: list[str] = []
+    assert main(given, said.append) == 3
+    assert capsys.readouterr().err.startswith("http://127.0.0.1:9/v1 can't be used: no connection")
+    assert said == []
 
 
 def test_other_settings_are_refused(server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
