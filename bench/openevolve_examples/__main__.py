@@ -8,6 +8,7 @@ from pathlib import Path
 
 import bench.openevolve_examples
 from bench._lib.command import argument_parser
+from bench._lib.environment import environment
 from bench.openevolve_examples.folders import EVALUATIONS, FolderResult, folders, load, run_folder, sources_of, table
 
 
@@ -35,7 +36,8 @@ def main() -> None:
         print(results[-1].row(), flush=True)
     print(f"\n{table(results)}")
     if arguments.out:
-        figures = {"evaluations": arguments.evaluations, "folders": [asdict(each) for each in results]}
+        rows = [asdict(each) for each in results]
+        figures = {"evaluations": arguments.evaluations, "folders": rows, **environment()}
         arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 

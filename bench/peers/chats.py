@@ -26,7 +26,11 @@ _BUSY = (429, 503)
 
 
 class ChatError(RuntimeError):
-    """The server refused a call, or could not be reached after `ATTEMPTS` attempts."""
+    """The server refused a call, with this status, or could not be reached after `ATTEMPTS` attempts."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Chats:
@@ -93,7 +97,8 @@ class Chats:
         if response.status in _BUSY:
             asked = response.getheader("Retry-After")
             return None, None if asked is None else float(asked)
-        raise ChatError(f"{self._host}: status {response.status}: {body[:200].decode(errors='replace')}")
+        said = body[:200].decode(errors="replace")
+        raise ChatError(f"{self._host}: status {response.status}: {said}", response.status)
 
     def _send(self, content: bytes) -> HTTPResponse:
         connection = self._connection()

@@ -10,6 +10,7 @@ from bench.ablations import section as ablations
 from bench.ace import section as ace
 from bench.agent_ablations import section as agent_ablations
 from bench.algorithms import section as algorithms
+from bench.confirm import section as confirm
 from bench.context_tokens import section as context_tokens
 from bench.durability import section as durability
 from bench.equal_calls import section as equal_calls
@@ -30,12 +31,32 @@ from bench.throughput import section as throughput
 
 SIMULATED, SMALL, NONE = "simulated", "SmolLM2-135M", "none"
 
+_RUNS = (
+    "flowevolve/engine",
+    ":(exclude)flowevolve/engine/recovery",
+    "flowevolve/llm/scheduling",
+    "policies",
+    "stages",
+    "flowevolve/prompts",
+    "flowevolve/sim",
+)
+"""What decides the figures of any run on the simulator."""
+_GEPA = (*_RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
+_METHODS = (*_GEPA, "flowevolve/algorithms/combee", "bench/peers", "bench/_lib/methods")
+_PROGRAMS = (
+    *_RUNS,
+    *(f"flowevolve/algorithms/{name}" for name in ("baselines", "code_evolve", "context_evolve", "cse", "levi")),
+    "flowevolve/archives",
+    "flowevolve/problems",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
     """A bench: its result is ``NAME.json``. ``section`` makes Markdown of that, from a ``#`` heading on; ``answer`` is
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
-    what to call after ``python -m bench.``, where that is not the name.
+    what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
+    decide the figures, as git's pathspecs: once they change, the result is old.
     """
 
     name: str
@@ -44,6 +65,7 @@ class Bench:
     section: Callable[[Content], str]
     model: str = SIMULATED
     command: str | None = None
+    measures: Sequence[str] = ()
 
 
 BENCHES: Sequence[Bench] = (
@@ -52,6 +74,7 @@ BENCHES: Sequence[Bench] = (
         "How soon is the stream at synchronous gepa's last score, and how many proposals does it make?",
         throughput.answer,
         throughput.section,
+        measures=_METHODS,
     ),
     Bench(
         "throughput_vllm_cpu",
@@ -60,15 +83,38 @@ BENCHES: Sequence[Bench] = (
         throughput.section,
         SMALL,
         "throughput --server vllm-cpu",
+        measures=_METHODS,
     ),
     Bench(
-        "gpu", "How many proposals a minute does it make on a real GPU?", gpu.answer, gpu.section, "one of your choice"
+        "gpu",
+        "How many proposals a minute does it make on a real GPU?",
+        gpu.answer,
+        gpu.section,
+        "one of your choice",
+        measures=_METHODS,
+    ),
+    Bench(
+        "confirm",
+        "Does a capable model confirm the scores and the time that the simulator shows?",
+        confirm.answer,
+        confirm.section,
+        "one of your choice",
+        measures=_METHODS,
+    ),
+    Bench(
+        "confirm_rehearsal",
+        "Does the command work that has a model confirm them?",
+        confirm.answer,
+        confirm.section,
+        command="confirm",
+        measures=("bench/confirm", ":(exclude)bench/confirm/section.py"),
     ),
     Bench(
         "quality",
         "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
         quality.answer,
         quality.section,
+        measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
     ),
     Bench(
         "quality_others",
@@ -76,6 +122,7 @@ BENCHES: Sequence[Bench] = (
         beside.others_answer,
         beside.others_section,
         command=beside.OTHERS_COMMAND,
+        measures=(*_GEPA, "flowevolve/algorithms/combee", "bench/quality/runs.py", "bench/quality/methods.py"),
     ),
     Bench(
         "quality_without",
@@ -83,38 +130,56 @@ BENCHES: Sequence[Bench] = (
         beside.without_answer,
         beside.without_section,
         command=beside.WITHOUT_COMMAND,
+        measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
     ),
     Bench(
         "equal_calls",
         "How does the drop-in for `gepa.optimize` compare with gepa's own loop at equal metric calls?",
         equal_calls.answer,
         equal_calls.section,
+        measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/equal_calls/world.py"),
     ),
     Bench(
         "gepa_modes",
         "How soon does the stream reach the score of our own lockstep loop?",
         gepa_modes.answer,
         gepa_modes.section,
+        measures=_GEPA,
     ),
     Bench(
         "gepa_adapter",
         "How many proposals a minute does the drop-in for `gepa.optimize` make over one adapter?",
         gepa_adapter.answer,
         gepa_adapter.section,
+        measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/gepa_adapter/modes.py"),
     ),
-    Bench("ablations", "What does each way of treating stale work lead to?", ablations.answer, ablations.section),
-    Bench("ace", "How soon does ACE's stream reach the score of its lockstep form?", ace.answer, ace.section),
+    Bench(
+        "ablations",
+        "What does each way of treating stale work lead to?",
+        ablations.answer,
+        ablations.section,
+        measures=(*_GEPA, "bench/ablations/questions.py"),
+    ),
+    Bench(
+        "ace",
+        "How soon does ACE's stream reach the score of its lockstep form?",
+        ace.answer,
+        ace.section,
+        measures=(*_RUNS, "flowevolve/algorithms/ace"),
+    ),
     Bench(
         "meta_harness",
         "How many harnesses a minute does Meta-Harness propose as a stream, compared with lockstep?",
         meta_harness.answer,
         meta_harness.section,
+        measures=(*_RUNS, "flowevolve/algorithms/meta_harness"),
     ),
     Bench(
         "algorithms",
         "How much faster than lockstep do the algorithms spend the same tokens as streams?",
         algorithms.answer,
         algorithms.section,
+        measures=(*_RUNS, "flowevolve/algorithms"),
     ),
     Bench(
         "algorithms_vllm_cpu",
@@ -123,18 +188,21 @@ BENCHES: Sequence[Bench] = (
         algorithms.section,
         SMALL,
         "algorithms --server vllm-cpu",
+        measures=(*_RUNS, "flowevolve/algorithms"),
     ),
     Bench(
         "programs",
         "Are LEVI and CodeEvolve better than plain searches at equal evaluations?",
         programs.answer,
         programs.section,
+        measures=_PROGRAMS,
     ),
     Bench(
         "families",
         "How far are the algorithms ahead of (1+λ) where another family of programs has to be found?",
         families.answer,
         families.section,
+        measures=_PROGRAMS,
     ),
     Bench(
         "families_long",
@@ -142,24 +210,28 @@ BENCHES: Sequence[Bench] = (
         families.answer,
         families.long_section,
         command=families.LONG,
+        measures=_PROGRAMS,
     ),
     Bench(
         "agent_ablations",
         "What are the parts of CSE and the agents of ContextEvolve worth?",
         agent_ablations.answer,
         agent_ablations.section,
+        measures=_PROGRAMS,
     ),
     Bench(
         "task_sequence",
         "What is CSE's global memory worth over a sequence of tasks?",
         task_sequence.answer,
         task_sequence.section,
+        measures=(*_PROGRAMS, "flowevolve/experience"),
     ),
     Bench(
         "context_tokens",
         "How many tokens does a step of ContextEvolve take, compared with raw histories?",
         context_tokens.answer,
         context_tokens.section,
+        measures=(*_RUNS, "flowevolve/algorithms/context_evolve"),
     ),
     Bench(
         "levi_proxy",
@@ -167,16 +239,54 @@ BENCHES: Sequence[Bench] = (
         levi_proxy.answer,
         levi_proxy.section,
         NONE,
+        measures=("flowevolve/algorithms/levi/proxy.py", "bench/levi_proxy/methods.py", "bench/levi_proxy/rankings.py"),
     ),
     Bench(
         "evaluations",
         "How much of what the cores can do is left for programs?",
         evaluations.answer,
         evaluations.section,
+        measures=("flowevolve/sandbox", "flowevolve/engine", "bench/evaluations/rates.py"),
     ),
-    Bench("overhead", "What does the machinery cost?", overhead.answer, overhead.section, NONE),
-    Bench("scale", "How far does one core process go?", scale.answer, scale.section),
-    Bench("page", "What does a run lose that is watched in three browsers?", page.answer, page.section),
-    Bench("durability", "What does a killed run lose?", durability.answer, durability.section),
+    Bench(
+        "overhead",
+        "What does the machinery cost?",
+        overhead.answer,
+        overhead.section,
+        NONE,
+        measures=("flowevolve/engine", "flowevolve/llm", "flowevolve/journal", "bench/overhead/calls.py"),
+    ),
+    Bench(
+        "scale",
+        "How far does one core process go?",
+        scale.answer,
+        scale.section,
+        measures=(
+            "flowevolve/engine",
+            "flowevolve/llm",
+            "flowevolve/journal",
+            "flowevolve/core/pool.py",
+            "bench/scale/measurements.py",
+        ),
+    ),
+    Bench(
+        "page",
+        "What does a run lose that is watched in three browsers?",
+        page.answer,
+        page.section,
+        measures=("flowevolve/page", "flowevolve/journal", "bench/page/cost.py"),
+    ),
+    Bench(
+        "durability",
+        "What does a killed run lose?",
+        durability.answer,
+        durability.section,
+        measures=(
+            "flowevolve/journal",
+            "flowevolve/engine",
+            "flowevolve/runner/resume.py",
+            "bench/durability/kills.py",
+        ),
+    ),
 )
 """In the order of the page."""

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, provenance, table
+from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
+from bench.report.results import RESULTS, read
 
-RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 PAGES = PAGE.with_suffix("")
 
 INTRO = """\
 # Benchmarks
 
 **No capable model has confirmed any score on these pages.** The models that answered were simulated, or SmolLM2-135M,
-which is too small to improve a prompt or to write a program. Nothing has been measured on a GPU yet;
-`python -m bench.gpu` is there for it. So it is open whether a real model's edits gain as much from the stream, whether
-they can be merged as well, and how many of them are stale.
+which is too small to improve a prompt or to write a program. So it is open whether a real model's edits gain as much
+from the stream, whether they can be merged as well, and how many of them are stale. [One command](how-to/confirm.md)
+puts the claims to a model of yours, under a cap. Nothing has been measured on a GPU yet; `python -m bench.gpu` is
+there for it.
 
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
@@ -44,15 +46,6 @@ NOTE = """\
 HEADER = ("what was asked", "answer", "model", "command", "measured at")
 
 
-def read(name: str, results: Path = RESULTS) -> Content | None:
-    """A bench's result, or None if it has not been run."""
-    file = results / f"{name}.json"
-    if not file.exists():
-        return None
-    content: Content = json.loads(file.read_text(encoding="utf-8"))
-    return content
-
-
 def pages(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> Mapping[Path, str]:
     """The text of each page, by its path."""
     found = [(bench, read(bench.name, results)) for bench in benches]
@@ -73,7 +66,16 @@ def page(bench: Bench, content: Content) -> str:
     title, _, rest = bench.section(content).strip().partition("\n")
     asked = f"**{bench.question}** {_sentence(bench.answer(content))}"
     note = f"[All benchmarks](../benchmarks.md).\n{NOTE}"
-    return "\n\n".join([title, asked, rest.strip("\n"), provenance(content), note])
+    mark = mark_of(bench, content)
+    age = [] if mark is None else [_old(bench, mark)]
+    return "\n\n".join([title, asked, *age, rest.strip("\n"), provenance(content), note])
+
+
+def _old(bench: Bench, mark: Mark) -> str:
+    """A sentence that says that a result is older than what it measures."""
+    have = "has" if mark.commits == 1 else "have"
+    folders = ", ".join(f"`{path}`" for path in bench.measures if not path.startswith(":"))
+    return f"**Older than what it measures:** {mark.counted} since {have} changed {folders}. {mark.reason}"
 
 
 def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
@@ -82,7 +84,9 @@ def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
         yield from (bench.question, "still to be run", bench.model, command, "–")
     else:
         link = f"[{bench.question}](benchmarks/{bench.name}.md)"
-        yield from (link, bench.answer(content), bench.model, command, commit(content))
+        mark = mark_of(bench, content)
+        age = "" if mark is None else f"; older by {mark.counted}"
+        yield from (link, bench.answer(content), bench.model, command, f"{commit(content)}{age}")
 
 
 def _sentence(answer: str) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from bench._lib.paths import ROOT
 from bench._lib.stats import interval
 from bench._lib.text import Content, table
-from bench.report.page import read
+from bench.report.results import read
 from bench.throughput.goals import places
 from bench.throughput.rows import BASE, time_to_score
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from bench._lib.paths import ROOT
 from bench._lib.text import between, commit, percent, provenance, ranged, table
 from bench.gpu import section as gpu
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import PAGE, PAGES, RESULTS, pages, read
+from bench.report.page import PAGE, PAGES, pages
+from bench.report.results import RESULTS, read
 
 
 def test_the_pages_are_what_the_results_make() -> None:
@@ -44,29 +41,6 @@ def test_links_from_the_pages_lead_somewhere() -> None:
 
 def test_every_result_has_its_place_on_the_page() -> None:
     assert {file.stem for file in RESULTS.glob("*.json")} <= {bench.name for bench in BENCHES}
-
-
-def _git(*arguments: str) -> str:
-    """What git says; empty where there is no git, no history, or nothing of that name."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
-
-
-def test_every_result_names_a_commit_that_exists() -> None:
-    if _git("rev-parse", "--is-shallow-repository") != "false":
-        pytest.skip("this checkout has no history, or not all of it")
-    named = {file: json.loads(file.read_text(encoding="utf-8")) for file in RESULTS.rglob("*.json")}
-    gone = {
-        f"{file.relative_to(RESULTS)}: {content['commit']}"
-        for file, content in named.items()
-        if isinstance(content, dict)
-        and "commit" in content
-        and not _git("rev-parse", f"{content['commit']}^{{commit}}")
-    }
-    assert gone == set()
 
 
 def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> None:

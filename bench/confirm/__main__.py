@@ -1,0 +1,160 @@
+"""The command.
+
+python -m bench.confirm --base-url URL --model MODEL --dollars D --input-price P --output-price P [--data FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+import bench.confirm
+from bench._lib.command import argument_parser
+from bench._lib.paths import ROOT
+from bench.confirm.comparison import Caps, Comparison
+from bench.confirm.gate import Gate, Sampling, serving
+from bench.confirm.meter import Meter, Unit
+from bench.confirm.results import content
+from bench.confirm.rows import ROW_SETS, Sizes, default_rows, whole_task
+from bench.confirm.section import section
+from bench.confirm.settings import Settings
+from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.secrets import key_for, missing_key
+from flowevolve.config.run import parse_config
+from flowevolve.core.model import Transport
+from flowevolve.core.task import Task
+from flowevolve.llm.client.accounting import Price
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argument_parser(bench.confirm)
+    parser.add_argument("--base-url", required=True, help="of an OpenAI-compatible API, with its /v1")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--api-key-env", metavar="NAME", help="the environment variable with the key, if one is needed")
+    caps = parser.add_argument_group("caps, of which at least one is needed; they hold for both methods together")
+    caps.add_argument("--dollars", type=_positive, help="needs both prices; over all starts with the same --out")
+    caps.add_argument("--input-price", type=_positive, metavar="P", help="dollars per million prompt tokens")
+    caps.add_argument("--output-price", type=_positive, metavar="P", help="dollars per million tokens written")
+    caps.add_argument("--tokens", type=_positive, help="prompts included; over all starts with the same --out")
+    caps.add_argument("--minutes", type=_positive, help="of this start")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="has ifbench.jsonl and hotpotqa.json")
+    parser.add_argument(
+        "--rows", nargs="+", choices=list(ROW_SETS), help="by default both with --data, else house_style"
+    )
+    parser.add_argument("--repeats", type=int, default=10, help="at most, if the cap has room for them")
+    parser.add_argument("--calls", type=int, default=600, help="metric calls of each method in each repeat")
+    parser.add_argument("--train", type=int, default=100, help="rows for minibatches")
+    parser.add_argument("--validation", type=int, default=50, help="rows for validation")
+    parser.add_argument("--held-out", type=int, default=100, help="rows that neither method sees")
+    parser.add_argument("--concurrency", type=int, default=16, help="requests in flight at most")
+    parser.add_argument("--temperature", type=float, help="by default none is sent")
+    parser.add_argument("--max-tokens", type=int, default=2048, help="of an answer, thinking included")
+    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "confirm", help="what was paid for is kept here")
+    parser.add_argument("--rehearsal", default="", metavar="WHY", help="say in the result why it shows nothing")
+    parser.add_argument("--json", type=Path, help="write the result here")
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no amount above 0")
+    return value
+
+
+def caps_of(arguments: argparse.Namespace) -> Caps:
+    """Raises: InputError if there is no cap, or prices are missing."""
+    if arguments.dollars is None and arguments.tokens is None and arguments.minutes is None:
+        raise InputError("give a cap: --dollars with --input-price and --output-price, or --tokens, or --minutes")
+    if arguments.dollars is not None and None in (arguments.input_price, arguments.output_price):
+        raise InputError("--dollars: needs --input-price and --output-price, in dollars per million tokens")
+    given: Mapping[Unit, float | None] = {"dollars": arguments.dollars, "tokens": arguments.tokens}
+    return Caps({unit: amount for unit, amount in given.items() if amount is not None}, arguments.minutes)
+
+
+def price_of(arguments: argparse.Namespace) -> Price:
+    """Tokens from a cache are counted at the full price, which no provider exceeds."""
+    fresh = arguments.input_price or 0.0
+    return Price(fresh, fresh, arguments.output_price or 0.0)
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Raises: InputError if a number can't be one."""
+    for name in ("repeats", "calls", "train", "validation", "held_out", "concurrency", "max_tokens"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name.replace('_', '-')}: is {getattr(arguments, name)}; at least 1 is needed")
+    if arguments.calls < 2 * arguments.validation:
+        raise InputError(
+            f"--calls {arguments.calls}: the seed's validation takes {arguments.validation}; give at least twice that"
+        )
+    sampling = Sampling(arguments.model, arguments.temperature, arguments.max_tokens, arguments.concurrency)
+    sizes = Sizes(arguments.train, arguments.validation, arguments.held_out)
+    rows = arguments.rows or default_rows(arguments.data)
+    return Settings(arguments.base_url, sampling, rows, arguments.data, sizes, arguments.calls)
+
+
+def endpoint_of(arguments: argparse.Namespace) -> Transport:
+    """Raises: InputError if the address can't be one, or the key is missing."""
+    url, variable = arguments.base_url, arguments.api_key_env
+    llm = {"backend": "openai", "base_url": url, "model": arguments.model, "api_key_env": variable}
+    parse_config(
+        {"llm": llm, "budget": {"rollouts": arguments.calls}}, "bench.confirm"
+    )  # which says what is wrong with them
+    if missing := missing_key(url, variable, None):
+        raise InputError(f"--api-key-env: the environment variable {missing} is not set")
+    return AioHTTPTransport(url, key_for(url, variable, None), max_connections=arguments.concurrency)
+
+
+async def compare(
+    arguments: argparse.Namespace, comparison: Comparison, endpoint: Transport, meter: Meter, sampling: Sampling
+) -> None:
+    gate = Gate(endpoint, meter, sampling)
+    try:
+        await gate.check()
+        async with serving(gate) as address:
+            await comparison.run(gate, address, arguments.repeats)
+    finally:
+        await endpoint.aclose()
+
+
+def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(said, flush=True)) -> int:
+    arguments = parse(given)
+    try:
+        caps, settings = caps_of(arguments), settings_of(arguments)
+        tasks: Mapping[str, Task] = {name: whole_task(name, settings.data, settings.sizes) for name in settings.rows}
+        endpoint = endpoint_of(arguments)
+        settings.keep(arguments.out)
+        meter = Meter(arguments.out / "paid.jsonl", caps.amounts, price_of(arguments))
+    except FlowevolveError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    code = 0
+    comparison = Comparison(settings, caps, tasks, arguments.out, say)
+    try:
+        anyio.run(compare, arguments, comparison, endpoint, meter, settings.sampling)
+    except FlowevolveError as error:
+        print(error, file=sys.stderr)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        say("Interrupted; the same command goes on.")
+        code = 130
+    finally:
+        meter.close()
+    made = content(settings, tasks, arguments.out, meter, caps.amounts, arguments.rehearsal)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    if meter.paid().calls:
+        say("\n" + section(made))
+    return code
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the methods' processes, as Ctrl-C does
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""How old a result is: which commits have changed what it measures since it was measured.
+
+``python -m bench.report.age`` lists them. ``--mark "why it has not been measured again" NAME…`` marks results as old:
+their pages then say so, with the reason. A mark ends when the bench is run again.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench._lib.paths import ROOT
+from bench._lib.text import Content
+from bench.report.benches import BENCHES, Bench
+from bench.report.results import read
+
+MARKS = Path(__file__).with_name("old.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """That the result measured at ``commit`` is known to be older than what it measures: how many commits older it
+    was when it was marked, and why it has not been measured again.
+    """
+
+    commit: str
+    commits: int
+    reason: str
+
+    @property
+    def counted(self) -> str:
+        return f"{self.commits} commit{'' if self.commits == 1 else 's'}"
+
+
+def has_history() -> bool:
+    """Whether git is there and knows every commit of this checkout."""
+    return _git("rev-parse", "--is-shallow-repository") == "false"
+
+
+def knows(commit: str) -> bool:
+    """Whether a commit of this name is in the history of what is checked out."""
+    return bool(_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")) and (
+        _git("merge-base", commit, "HEAD") == _git("rev-parse", f"{commit}^{{commit}}")
+    )
+
+
+def changes(bench: Bench, content: Content) -> Sequence[str]:
+    """The commits, newest first, that have changed what a bench measures since this result."""
+    return _git("log", "--format=%h", f"{content['commit']}..HEAD", "--", *bench.measures).split()
+
+
+def marks() -> Mapping[str, Mark]:
+    """The marks by the name of the bench."""
+    return {name: Mark(**mark) for name, mark in json.loads(MARKS.read_text(encoding="utf-8")).items()}
+
+
+def mark_of(bench: Bench, content: Content) -> Mark | None:
+    """The mark of a result; one of an earlier result does not count."""
+    mark = marks().get(bench.name)
+    return mark if mark is not None and mark.commit == content["commit"] else None
+
+
+def aged() -> Mapping[str, int]:
+    """For each result that is older than what it measures and has no mark: by how many commits."""
+    found = {}
+    for bench in BENCHES:
+        content = read(bench.name)
+        if content is not None and mark_of(bench, content) is None and (commits := changes(bench, content)):
+            found[bench.name] = len(commits)
+    return found
+
+
+def mark(names: Sequence[str], reason: str) -> None:
+    """Mark results as old, and drop the marks of those that were measured again."""
+    kept = {}
+    for bench in BENCHES:
+        content = read(bench.name)
+        if content is None:
+            continue
+        if bench.name in names:
+            kept[bench.name] = Mark(content["commit"], len(changes(bench, content)), reason)
+        elif (known := mark_of(bench, content)) is not None:
+            kept[bench.name] = known
+    MARKS.write_text(json.dumps({name: asdict(each) for name, each in kept.items()}, indent=2) + "\n", encoding="utf-8")
+
+
+def _git(*arguments: str) -> str:
+    """What git says; nothing where there is no git, no history, or nothing of that name."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="python -m bench.report.age", description=__doc__)
+    parser.add_argument("--mark", metavar="REASON", help="mark these results as old, for this reason")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a result; by default all that are old")
+    arguments = parser.parse_args()
+    old = aged()
+    if arguments.mark is not None:
+        mark(arguments.names or list(old), arguments.mark)
+        print("now write the pages: python -m bench.report")
+        return
+    for bench in BENCHES:
+        if bench.name in old and (not arguments.names or bench.name in arguments.names):
+            print(f"{bench.name}: {old[bench.name]} commits since have changed {', '.join(bench.measures)}")
+
+
+if __name__ == "__main__":
+    main()

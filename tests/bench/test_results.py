@@ -1,0 +1,87 @@
+"""Every result names a commit that is there, and says so itself if what it measures has changed since."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+import pytest
+
+from bench.report import age
+from bench.report.benches import BENCHES
+from bench.report.page import pages
+from bench.report.results import RESULTS, read
+
+BEFORE_RESULTS_NAMED_ONE = {
+    "examples/openevolve.json",
+    "examples/peers.json",
+    "first_real_run/quiet_stream.json",
+    "first_real_run/quiet_sync.json",
+    "first_real_run/stream.json",
+    "first_real_run/sync.json",
+}
+"""Measured on 2026-11-21, when files of these kinds did not name the commit. None may be added."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def history() -> None:
+    """These tests need the whole history: a checkout without it skips them, but not where changes are tested."""
+    if age.has_history():
+        return
+    if os.environ.get("CI"):
+        pytest.fail("this checkout has no history, or not all of it: fetch it all (fetch-depth: 0)")
+    pytest.skip("this checkout has no history, or not all of it: whether results are old can't be told")
+
+
+def commits() -> Mapping[str, object]:
+    """The commit that each file in bench/results names."""
+    contents = {file: json.loads(file.read_text(encoding="utf-8")) for file in RESULTS.rglob("*.json")}
+    return {str(file.relative_to(RESULTS)): content.get("commit") for file, content in contents.items()}
+
+
+def test_every_result_names_a_commit_that_is_in_the_history() -> None:
+    found = commits()
+    assert {name for name, commit in found.items() if commit is None} == BEFORE_RESULTS_NAMED_ONE
+    assert {f"{name}: {commit}" for name, commit in found.items() if commit and not age.knows(str(commit))} == set()
+
+
+def test_what_is_no_commit_of_this_history_is_not_known() -> None:
+    assert age.knows("HEAD")
+    assert not age.knows("4f79577e0000")
+
+
+def test_no_result_is_older_than_what_it_measures_unless_its_page_says_so() -> None:
+    advice = "measure again, or say why not: python -m bench.report.age --mark 'REASON' NAME"
+    assert age.aged() == {}, advice
+    for name, mark in age.marks().items():
+        assert mark.reason.endswith("."), "the page has the reason as a sentence"
+        assert name in {bench.name for bench in BENCHES}
+
+
+def test_every_bench_declares_files_that_are_there() -> None:
+    for bench in BENCHES:
+        assert bench.measures, f"{bench.name} declares nothing that its result could be older than"
+        for path in bench.measures:
+            assert (RESULTS.parents[1] / path.removeprefix(":(exclude)")).exists(), f"{bench.name}: {path}"
+
+
+def test_a_change_of_what_is_measured_makes_a_result_old() -> None:
+    bench = next(each for each in BENCHES if each.name == "gepa_modes")
+    content = {**(read("gepa_modes") or {}), "commit": "f16eb17"}  # of the first days
+    assert len(age.changes(bench, content)) > 100
+    assert age.changes(bench, {**content, "commit": "HEAD"}) == []
+
+
+def test_the_page_of_a_marked_result_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = read("ace")
+    assert content is not None
+    mark = age.Mark(content["commit"], 1, "Its prompts are being rewritten.")
+    monkeypatch.setattr(age, "marks", lambda: {"ace": mark})
+    made = {path.stem: text for path, text in pages().items()}
+    assert "**Older than what it measures:** 1 commit since has changed `flowevolve/engine`, " in made["ace"]
+    assert "Its prompts are being rewritten." in made["ace"]
+    assert f"| {content['commit']}, {content['date']}; older by 1 commit |" in made["benchmarks"]
+    of_another_result = age.Mark("abc", 1, "No longer true.")
+    monkeypatch.setattr(age, "marks", lambda: {"ace": of_another_result})
+    assert "No longer true." not in "".join(pages().values())
