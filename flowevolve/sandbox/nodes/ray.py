@@ -7,15 +7,11 @@ passes through Ray is bytes of JSON, and it runs nothing twice by itself (no res
 from __future__ import annotations
 
 import json
-import os
-import socket
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 
 import anyio
-import anyio.to_thread
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
@@ -24,6 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from flowevolve._util.clock import in_thread
 from flowevolve._util.cores import processor_name
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.ray import connected, first_line, version_refused
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
@@ -33,7 +30,6 @@ from flowevolve.sandbox.nodes.work import NodeWork
 
 RESOURCE = "flowevolve"
 """What nodes offer to Ray: as many of it as they run programs at a time."""
-CONNECT_SECONDS = 60.0
 OPEN_SECONDS = 120.0
 """The time for the actor of a node to start, and to say whether programs can be run there."""
 CLOSE_SECONDS = 10.0
@@ -84,14 +80,14 @@ class RayNode:
         try:
             reply: bytes = await self._actor.run.remote(message)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
         return reply
 
     async def cancel(self, message: bytes) -> None:
         try:
             await self._actor.cancel.remote(message)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
 
     def kill(self) -> None:
         with suppress(RayError):
@@ -110,8 +106,7 @@ class RayCluster:
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
         self._connected = False
-        self._connects = not ray.is_initialized()
-        """Whether the connection is ours to make and to end."""
+        self._connection = AsyncExitStack()
         self._rows: Mapping[str, Mapping[str, object]] = {}
         """What Ray says of each node, by its id."""
         self._nodes: list[RayNode] = []
@@ -121,14 +116,13 @@ class RayCluster:
     async def names(self) -> Sequence[str]:
         """Raises: InputError if there is no such cluster, or no node of it offers slots, at the first call."""
         first, self._connected = not self._connected, True
-        if first and self._connects:
-            await _connect(self._settings.address)
         if first:
+            await self._connection.enter_async_context(connected(self._settings.address, "sandbox.address"))
             self._folders = await in_thread(fingerprint, self._settings.readable)
         try:
             rows = await in_thread(ray.nodes)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
         self._rows = {row["NodeID"]: row for row in rows if row["Alive"] and row["Resources"].get(RESOURCE, 0) >= 1}
         if first and not self._rows:
             raise InputError(
@@ -149,15 +143,11 @@ class RayCluster:
         except (TimeoutError, RayError) as error:
             ray.kill(actor)
             why = (
-                _first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
+                first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
             )
             raise NodeLostError(f"{called}: {why}") from error
-        refused = said["refused"]
-        if said["version"] != version("flowevolve"):
-            refused = (
-                f"it has flowevolve {said['version']}, and this is {version('flowevolve')}; install the same there"
-            )
-        elif refused is None and said["folders"] != self._folders:
+        refused = version_refused(said["version"]) or said["refused"]
+        if refused is None and said["folders"] != self._folders:
             names = ", ".join(map(str, self._settings.readable))
             refused = f"what programs may read ({names}) is not the same there as here; copy it, or share it"
         if refused is not None:
@@ -171,29 +161,7 @@ class RayCluster:
         async with anyio.create_task_group() as tasks:
             for node in self._nodes:
                 tasks.start_soon(node.end)
-        if self._connected and self._connects:
-            await in_thread(ray.shutdown)
-
-
-async def _connect(address: str) -> None:
-    connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
-            await anyio.to_thread.run_sync(_check_listening, address)
-            await anyio.to_thread.run_sync(connect, abandon_on_cancel=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"sandbox.address: there is no Ray cluster at {address!r} that this machine belongs to "
-            f"({_first_line(error) or 'it does not answer'}); join it with ray start --address=HOST:PORT"
-        ) from error
-
-
-def _check_listening(address: str) -> None:
-    named = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    if named != "auto":
-        host, _, port = named.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS / 2).close()
+        await self._connection.aclose()
 
 
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
@@ -206,7 +174,3 @@ def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
     )
     return options.remote(settings, slots)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
