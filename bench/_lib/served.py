@@ -13,6 +13,7 @@ from flowevolve.core.model import Transport
 from flowevolve.llm.client.ensemble import Ensemble, Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import open_roles
+from flowevolve.runner.vllm_server import OurServers
 
 
 @asynccontextmanager
@@ -20,11 +21,11 @@ async def served_by(
     server: Transport,
     config: Config,
     roles: Mapping[str, ResolvedRole],
-    identity: str | None = None,
+    ours: OurServers | None = None,
     log: Log = log_nothing,
 ) -> AsyncIterator[dict[str, Models]]:
     """The roles of a run as `open_roles` opens them, but all of them at this server."""
-    async with open_roles(config, roles, identity, log) as opened:
+    async with open_roles(config, roles, ours, log) as opened:
         yield {name: _through(server, models) for name, models in opened.items()}
 
 

@@ -120,7 +120,7 @@ async def _transformers(wanted: Wanted) -> AsyncGenerator[str]:
     command = [_command(wanted, "transformers"), "serve", wanted.loaded, "--continuous-batching", "--dtype=bfloat16"]
     command += ["--host=127.0.0.1", f"--port={port}", *wanted.flags]
     url = f"http://127.0.0.1:{port}/v1"
-    server = Server(command, dict(os.environ), url, wanted.log, STARTUP_SECONDS, 0, 20.0, inf, Pulse(), _tell)
+    server = Server(command, dict(os.environ), url, wanted.log, STARTUP_SECONDS, 20.0, inf, Pulse(), _tell)
     await anyio.to_thread.run_sync(wanted.log.touch)
     try:
         await server.start()

@@ -79,7 +79,7 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
 async def _calibrated(url: str, model: str) -> Calibration:
     transport = AioHTTPTransport(url, None, max_connections=256)
     try:
-        async with MetricsProbe(url) as probe:
+        async with MetricsProbe(lambda: url) as probe:
             load = await probe.load()
         cache = None if load is None else load.cache_tokens
         return await calibrate(transport, model, most=64, cache_tokens=cache, tell=print)

@@ -74,7 +74,7 @@ async def _calibrate(
 
     transport = make_transport(settings)
     try:
-        async with MetricsProbe(url) as probe:
+        async with MetricsProbe(lambda: url) as probe:
             load = await probe.load()
         name = model or await _only_model(transport, url)
         found: Calibration = await calibrate(

@@ -220,6 +220,11 @@ class Config(Settings):
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.clock == "virtual" and self.sandbox.on != "here":
             raise ValueError(f"clock 'virtual' needs sandbox.on 'here': {self.sandbox.on} answers in real time")
+        if self.sandbox.on == self.vllm.on == "ray" and self.sandbox.address != self.vllm.address:
+            raise ValueError(
+                f"vllm.address: {self.vllm.address!r} is not sandbox.address, {self.sandbox.address!r}, and a run can "
+                "be part of one Ray cluster alone; give both the same address"
+            )
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
             raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:

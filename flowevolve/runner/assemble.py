@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from flowevolve.llm.transports.aiohttp import AioHTTPTransport
     from flowevolve.llm.transports.openai import OpenAITransport
     from flowevolve.programs.problem import Problem
+    from flowevolve.runner.vllm_server import OurServers
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
@@ -178,12 +180,12 @@ def make_roles(config: Config) -> dict[str, ResolvedRole]:
 
 @asynccontextmanager
 async def open_roles(
-    config: Config, roles: Mapping[str, ResolvedRole], identity: str | None = None, log: Log = log_nothing
+    config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None = None, log: Log = log_nothing
 ) -> AsyncIterator[dict[str, Models]]:
     """The roles of a run on open transports, one for all models with the same backend.
 
-    ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it; what
-    happens to endpoints is written to ``log``.
+    ``ours`` is said where the endpoints of ``[llm]`` are servers that the run has started; what happens to endpoints is
+    written to ``log``.
 
     Raises:
         InputError: if a backend's settings are wrong, or the configuration is that of a replay.
@@ -204,7 +206,7 @@ async def open_roles(
                 elif model.llm.backend == "litellm":
                     transport = make_litellm(model.llm)
                 else:
-                    transport = make_transport(model.llm, None if model.elsewhere else identity, log)
+                    transport = make_transport(model.llm, None if model.elsewhere else ours, log)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
@@ -262,15 +264,16 @@ def endpoints(llm: LLMSettings) -> tuple[str, ...]:
     return llm.urls or (OPENAI_URL,)
 
 
-def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log_nothing) -> Transport:
+def make_transport(llm: LLMSettings, ours: OurServers | None = None, log: Log = log_nothing) -> Transport:
     """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
 
     Raises:
         InputError: if an endpoint is there twice, or there is something wrong with the key.
     """
+    identity, drawn, may_move = (None, None, False) if ours is None else (ours.identity, ours.api_key, ours.may_move)
 
     def make(url: str) -> Transport:
-        key = key_for(url, llm.key_variable, llm.api_key_file)
+        key = drawn or key_for(url, llm.key_variable, llm.api_key_file)
         if key is None and KEY_PLACE in url:
             raise InputError(
                 f"llm.base_url: {url} has a place for a key, and there is none: name the environment variable that "
@@ -293,7 +296,7 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
             max_reply_bytes=llm.max_reply_bytes,
         )
 
-    return make_router(endpoints(llm), make, identity, log)
+    return make_router(endpoints(llm), make, identity, log, may_move=may_move)
 
 
 def make_litellm(llm: LLMSettings) -> Transport:
@@ -348,13 +351,15 @@ async def open_probe(
 
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
     recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
-    urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
+    places = {
+        url: partial(_url, transport, index) for transport in transports for index, url in enumerate(_urls(transport))
+    }
     async with AsyncExitStack() as opened:
         yield SummedProbe(
             [
                 *simulated,
                 *recorded[:1],  # one server behind them all
-                *[await opened.enter_async_context(MetricsProbe(url, unanswered)) for url in urls],
+                *[await opened.enter_async_context(MetricsProbe(place, unanswered)) for place in places.values()],
             ]
         )
 
@@ -363,6 +368,10 @@ def _urls(transport: Transport) -> tuple[str, ...]:
     if isinstance(transport, Router):
         return transport.urls
     return (transport.base_url,) if isinstance(transport, ServerTransport) else ()
+
+
+def _url(transport: Transport, index: int) -> str:
+    return _urls(transport)[index]
 
 
 def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:

@@ -27,13 +27,13 @@ from flowevolve.policies.admission import Fixed
 from flowevolve.runner.assemble import make_admission, make_order, make_traffic, open_probe
 from flowevolve.runner.attribution import Attribution
 from flowevolve.runner.result_parts import ModelCounts
-from flowevolve.runner.vllm_server import open_server
+from flowevolve.runner.vllm_server import OurServers, open_server
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
 OpenRoles = Callable[
-    [Config, Mapping[str, ResolvedRole], str | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
+    [Config, Mapping[str, ResolvedRole], OurServers | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
 ]
 """Opens the LLM roles of a run, as `open_roles` does."""
 
@@ -78,7 +78,7 @@ async def open_clients(
     admission, order = make_admission(config), make_order(config)
     async with (
         open_server(config, path, servers) as server,
-        opening(config, server.serve(roles), server.identity, log) as models,
+        opening(config, server.serve(roles), server.ours, log) as models,
     ):
         scheduler = Scheduler(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
@@ -105,7 +105,7 @@ async def open_clients(
         )
         observed = LoadSummary()
         side_tasks: list[SideTask] = (
-            [] if server.server_changes is None else [partial(server.side_task, observed=observed)]
+            [] if server.server_changes is None else [partial(server.side_task, observed=observed, traffic=traffic)]
         )
         if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
             side_tasks.append(

@@ -307,7 +307,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
         if starts_vllm(config):
             from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
 
-            await in_thread(check_vllm, config.vllm)
+            await check_vllm(config.vllm)
             return plan.task
         async with (
             _in_use(plan.task),

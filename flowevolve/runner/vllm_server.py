@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import shlex
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -14,11 +15,13 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.secrets import hide
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
 from flowevolve.core.server_event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.engine.engine import Engine
+from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import LoadSummary
 from flowevolve.vllm.server import ServerChange, ServerListener
 
@@ -37,13 +40,24 @@ def starts_vllm(config: Config) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class OurServers:
+    """What there is to know of servers that a run has started itself, beside their addresses."""
+
+    identity: str
+    """What they reply by, in place of their addresses, which may change from run to run."""
+    api_key: str | None = field(repr=False)
+    """The key that was drawn for them, if one was."""
+    may_move: bool
+    """Whether one that is started again may be at another address then."""
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """The servers of ours that a run has; there may be none."""
 
-    identity: str | None
-    """What a server of ours replies by, in place of its address, which may change from run to run."""
+    ours: OurServers | None
     urls: Sequence[str]
-    """Of the servers that are ours."""
+    """Of the servers that are ours, as they began."""
     server_changes: MemoryObjectReceiveStream[ServerChange] | None
     """Of the servers that are ours."""
     unanswered: Pulse = field(default_factory=Pulse)
@@ -53,16 +67,18 @@ class Served:
         """The roles with the addresses of our servers, where there are such servers."""
         return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
 
-    async def side_task(self, engine: Engine, observed: LoadSummary) -> None:
-        """Log what becomes of our servers, and end the run when none of them is left."""
-        gone: set[str] = set()
+    async def side_task(self, engine: Engine, observed: LoadSummary, traffic: Traffic) -> None:
+        """Log what becomes of our servers, send requests to where they are, and end the run when none is left."""
+        gone = 0
         if self.server_changes is None:
             return
         async for change in self.server_changes:
             engine.log(_EVENTS[change.kind](change.url, change.detail))
             observed.restarts += change.kind == "died"
-            gone.update([change.url] if change.kind == "gave_up" else [])
-            if gone.issuperset(self.urls):
+            if change.moved_from is not None:
+                traffic.move(change.moved_from, change.url)
+            gone += change.kind == "gave_up"
+            if gone == len(self.urls):
                 engine.fail(BackendUnreachableError(f"{change.url}: {change.detail}"))
 
 
@@ -89,10 +105,21 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Serv
         for listener in listeners:
             listener(change)
 
+    on_ray = config.vllm.on == "ray"
+    ours = OurServers(_identity(config, model), _draw_key() if on_ray else None, may_move=on_ray)
     unanswered = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=tell, unanswered=unanswered) as urls:
-            yield Served(_identity(config, model), urls, receive, unanswered)
+        async with serve_vllm(
+            model, config.vllm, log=folder / LOG, on_event=tell, unanswered=unanswered, api_key=ours.api_key
+        ) as urls:
+            yield Served(ours, urls, receive, unanswered)
+
+
+def _draw_key() -> str:
+    """A key for servers that other machines can reach."""
+    key = secrets.token_urlsafe(32)
+    hide(key)
+    return key
 
 
 def _identity(config: Config, model: str) -> str:

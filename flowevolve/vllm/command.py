@@ -113,14 +113,24 @@ def _reasoning_flags(*names: str) -> list[tuple[str, ...]]:
 
 
 def serve_environment(
-    executable: Path, settings: VLLMSettings, machine: Machine, replica: int, inherited: Mapping[str, str]
+    executable: Path,
+    settings: VLLMSettings,
+    machine: Machine,
+    replica: int,
+    inherited: Mapping[str, str],
+    api_key: str | None = None,
 ) -> dict[str, str]:
-    """The environment variables of one server. What the user has set anywhere overrides our defaults."""
+    """The environment variables of one server. What the user has set anywhere overrides our defaults.
+
+    ``api_key`` is here, as a command line can be read by every user of the machine.
+    """
     ours = {"VLLM_NO_USAGE_STATS": "1"}  # no usage reports
     if on_cpu(settings, machine) and settings.defaults and not has_flag(settings.flags, "--kv-cache-memory-bytes"):
         # By default, vLLM takes 92 % of all memory, and does not start where other programs use some of it.
         ours["VLLM_CPU_KVCACHE_SPACE"] = str(_cache_gib(machine, settings.replicas))
     environment = {**ours, **inherited, **settings.environment}
+    if api_key is not None:
+        environment["VLLM_API_KEY"] = api_key
     if settings.devices:
         environment["CUDA_VISIBLE_DEVICES"] = settings.devices[replica]
     # vLLM runs compilers and helpers by name, which are installed in its own environment.

@@ -1,9 +1,12 @@
-"""A small process between us and a server, so that no server outlives us, however we end.
+"""Two small processes between us and a server, so that no server outlives us, however we end.
 
 It runs as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe whose other end we hold. When
 the pipe closes, because we closed it or because we are gone (even by SIGKILL), or on SIGTERM, it stops the server and
 then kills whatever the server started. Its exit code is the server's, or 128 plus the number of the signal that killed
 the server.
+
+The one that does so is a child of the one that is started, which only waits for it: a worker of Ray that ends kills its
+children, and then its grandchild is left to stop the server.
 
 It imports nothing but the standard library and has a single thread, so that running code between fork and exec is safe.
 """
@@ -29,6 +32,17 @@ LIFELINE = 0
 
 
 def main(arguments: list[str]) -> int:
+    """Keep a server in a child; returns as the child does, or ends by the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        return keep(arguments)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    return os.waitstatus_to_exitcode(status)
+
+
+def keep(arguments: list[str]) -> int:
     stop_seconds, command = float(arguments[0]), arguments[1:]
     wakeup, signalled = os.pipe()
     os.set_blocking(signalled, False)

@@ -1,4 +1,7 @@
-"""Supervises one vLLM server: starts and watches it, restarts it when it dies or hangs, and stops its children too."""
+"""Supervises one vLLM server: starts and watches it, restarts it when it dies or hangs, and stops its children too.
+
+`keep_alive` does so with any `Replica`: one on this machine, which is a `Server`, or one on another.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
-from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.errors import BackendUnreachableError, FlowevolveError
 from flowevolve._util.secrets import redacted
 from flowevolve._util.tasks import Pulse
 from flowevolve.vllm import keeper
@@ -44,10 +47,53 @@ class ServerChange:
     kind: Literal["starting", "healthy", "died", "gave_up"]
     url: str
     detail: str
+    moved_from: str | None = None
+    """Of one that became healthy at another URL than before: that one."""
 
 
 ServerListener = Callable[[ServerChange], None]
 """Called in the event loop; must not block."""
+
+
+class Replica(Protocol):
+    """A server of ours."""
+
+    url: str
+    """The API's base URL."""
+
+    async def start(self) -> None:
+        """Start it and wait until it is healthy.
+
+        Raises:
+            BackendUnreachableError: if it can't be started, ends before it is healthy, or takes longer than it may.
+                No process is left running then.
+            InputError: if it can't be started for a reason that its user can mend.
+        """
+        ...
+
+    async def death(self) -> str:
+        """Wait until it has died or hangs; returns a description of that."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop it and everything it started. Returns when that is done, even if cancelled."""
+        ...
+
+
+async def keep_alive(replica: Replica, restarts: int, on_event: ServerListener) -> None:
+    """Restart it whenever it dies or hangs, at most so many times in all; returns once it is given up."""
+    died = await replica.death()
+    for restart in range(1, restarts + 1):
+        on_event(ServerChange("died", replica.url, f"{died}; restart {restart} of {restarts}"))
+        await replica.stop()
+        try:
+            await replica.start()
+        except FlowevolveError as error:
+            died = str(error)
+        else:
+            died = await replica.death()
+    await replica.stop()
+    on_event(ServerChange("gave_up", replica.url, f"{died}; it is not started again, after {restarts} restarts"))
 
 
 @dataclass(slots=True)
@@ -59,7 +105,6 @@ class Server:
     url: str
     log: Path
     startup_seconds: float
-    restarts: int
     stop_seconds: float
     hung_seconds: float
     """The time limit of a health check, and how long a server may fail it before it counts as hung."""
@@ -71,12 +116,7 @@ class Server:
     """The byte of the log at which the output of the current process begins."""
 
     async def start(self) -> None:
-        """Start it and wait until it is healthy.
-
-        Raises:
-            BackendUnreachableError: if it can't be started, ends before it is healthy, or takes longer than
-                ``startup_seconds``. No process is left running then.
-        """
+        """As `Replica.start`, within ``startup_seconds``."""
         began = anyio.current_time()
         process = await self._spawn()
         healthy = False
@@ -92,25 +132,8 @@ class Server:
             raise BackendUnreachableError(f"vLLM {await self._how_it_ended(process)} before it was healthy")
         self.on_event(ServerChange("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
 
-    async def keep(self) -> None:
-        """Restart it whenever it dies or hangs, at most ``restarts`` times in all; returns once it is given up."""
-        died = await self._death()
-        for restart in range(1, self.restarts + 1):
-            self.on_event(ServerChange("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
-            await self.stop()
-            try:
-                await self.start()
-            except BackendUnreachableError as error:
-                died = str(error)
-            else:
-                died = await self._death()
-        await self.stop()
-        self.on_event(
-            ServerChange("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts")
-        )
-
     async def stop(self) -> None:
-        """Stop it and everything it started. Returns when that is done, even if cancelled."""
+        """As `Replica.stop`."""
         process = self._process
         if process is None:
             return
@@ -125,8 +148,8 @@ class Server:
             if process.returncode is not None and process.returncode < 0:  # the keeper itself was killed
                 await anyio.to_thread.run_sync(keeper.kill_session, process.pid)
 
-    async def _death(self) -> str:
-        """Wait until the server has died or hangs; returns a description of that."""
+    async def death(self) -> str:
+        """As `Replica.death`."""
         process = self._process
         assert process is not None
         async with anyio.create_task_group() as tasks:

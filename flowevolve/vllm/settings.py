@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from math import prod
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -18,12 +19,22 @@ _ELSEWHERE = (
     "a key does not belong in a configuration, which is kept with every run; set {} where flowevolve is started"
 )
 
+_PARALLEL = ("--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size")
+"""The flags whose values, multiplied, are how many GPUs a server works on."""
+LOOPBACK = "127.0.0.1"
+
 
 class VLLMSettings(BaseModel):
     """One or several ``vllm serve`` processes of the same model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+    on: Literal["here", "ray"] = "here"
+    """Where they run: on this machine, or on nodes of a Ray cluster."""
+    address: str = "auto"
+    """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to."""
+    gpus: int | None = Field(default=None, ge=0)
+    """With ``ray``: how many GPUs of its node a replica takes. None: as many as its flags have it work on."""
     executable: str = "vllm"
     """A command on the path, the path of a command, or the folder of the environment that vLLM is installed in."""
     model: str | None = None
@@ -34,7 +45,7 @@ class VLLMSettings(BaseModel):
     """Whether to add the flags that suit evolution."""
     device: Literal["auto", "gpu", "cpu"] = "auto"
     """``auto``: the GPU if there is one, else the CPU."""
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: int = Field(default=0, ge=0, le=65535)
     """The port of the first replica; the others have the ports after it. 0: any free ports."""
     replicas: int = Field(default=1, gt=0)
@@ -57,6 +68,14 @@ class VLLMSettings(BaseModel):
         given = flag_value(self.flags, "--scheduling-policy")
         return self.defaults if given is None else given == "priority"
 
+    @property
+    def gpus_each(self) -> int:
+        """How many GPUs of its node a replica takes, on a Ray cluster."""
+        if self.gpus is not None or self.device == "cpu":
+            return self.gpus or 0
+        sizes = [flag_value(self.flags, flag) for flag in _PARALLEL]
+        return prod(int(size) for size in sizes if size is not None and size.isdecimal())
+
     @model_validator(mode="after")
     def _checks(self) -> VLLMSettings:
         for flag, setting in _OURS.items():
@@ -70,6 +89,14 @@ class VLLMSettings(BaseModel):
             raise ValueError(f"environment: {key}: {_ELSEWHERE.format('it')}")
         if self.devices and len(self.devices) != self.replicas:
             raise ValueError(f"devices has {len(self.devices)} entries for {self.replicas} replicas; give one for each")
+        if self.on == "here" and self.gpus is not None:
+            raise ValueError("gpus: is for on = 'ray'; on this machine, devices names those of each replica")
+        if self.on == "ray" and self.devices:
+            raise ValueError("devices: with on = 'ray', Ray says which GPUs a replica has; leave it out, or set gpus")
+        if self.on == "ray" and self.host != LOOPBACK:
+            raise ValueError(
+                "host: with on = 'ray', a replica listens at its node's address in the cluster; leave it out"
+            )
         if self.port + self.replicas - 1 > 65535:
             raise ValueError(f"port {self.port} leaves no room for {self.replicas} replicas; choose a lower one")
         return self

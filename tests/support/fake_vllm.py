@@ -1,6 +1,7 @@
 """A stand-in for the ``vllm`` command: the simulated server behind vLLM's command line, with processes to be ended.
 
-What it does is said in environment variables, so that its command line is vLLM's alone:
+As with vLLM, requests below ``/v1`` must come with the key in ``VLLM_API_KEY``, if there is one. What else it does is
+said in environment variables, too, so that its command line is vLLM's alone:
 
 - ``FAKE_NOTES``: a folder in which every start leaves a file named by its number, with its command line, environment and
   the ids of its processes: itself, and a child in a session of its own that ignores SIGTERM.
@@ -21,6 +22,8 @@ from itertools import count
 from pathlib import Path
 
 import anyio
+from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.sim.backend import OnWriting, SimBackend
@@ -80,6 +83,14 @@ def argument(name: str) -> str:
     return sys.argv[sys.argv.index(name) + 1]
 
 
+@web.middleware
+async def check_key(request: web.Request, handler: Handler) -> web.StreamResponse:
+    key = os.environ.get("VLLM_API_KEY")
+    if key and request.path.startswith("/v1/") and request.headers.get("Authorization") != f"Bearer {key}":
+        return web.json_response({"error": "Unauthorized"}, status=401)
+    return await handler(request)
+
+
 async def run(fate: str) -> None:
     backend = Mortal(RulesWorld(PRESETS["normal"]), QUICK, model=argument("--served-model-name"))
     if fate.startswith("die_after_"):
@@ -88,7 +99,7 @@ async def run(fate: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if fate == "hang":
         await anyio.sleep_forever()
-    async with serve(backend, argument("--host"), int(argument("--port"))):
+    async with serve(backend, argument("--host"), int(argument("--port")), [check_key]):
         await anyio.sleep_forever()
 
 

@@ -16,7 +16,9 @@ import pytest
 
 from flowevolve._util.tasks import Pulse
 from flowevolve.vllm.server import ServerChange
+from tests.support.with_ray import WITHOUT_RAY
 
+collect_ignore_glob = WITHOUT_RAY
 ROOT = Path(__file__).parents[2]
 FAKE = ROOT / "tests" / "support" / "fake_vllm.py"
 

@@ -100,7 +100,7 @@ class Talk:
 async def talk_to(url: str) -> AsyncIterator[Talk]:
     transport = AioHTTPTransport(url, None, max_connections=64)
     try:
-        async with MetricsProbe(url) as probe:
+        async with MetricsProbe(lambda: url) as probe:
             yield Talk(transport, probe)
     finally:
         await transport.aclose()

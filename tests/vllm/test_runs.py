@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 import tomli_w
 
 from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.tasks import Pulse
 from flowevolve.config.roles import role_settings
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
+from flowevolve.engine.engine import Engine
 from flowevolve.runner.run import Watchers, check, run
 from flowevolve.runner.vllm_server import open_server
 from flowevolve.vllm.server import ServerChange
@@ -153,6 +156,45 @@ async def test_cached_replies_hold_for_another_port_but_not_for_other_flags(fake
     assert await cached_calls() == 0
     assert await cached_calls() > 0
     assert await cached_calls("--dtype", "float32") == 0
+
+
+async def test_check_names_ray_where_it_is_missing(fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowevolve.vllm.serving.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"vllm\.on: 'ray' needs Ray: pip install 'flowevolve\[ray\]'"):
+        await check(config(fake, on="ray"))
+
+
+async def test_a_replica_that_is_killed_is_asked_elsewhere_and_comes_back(fake: FakeVLLM, tmp_path: Path) -> None:
+    heard, calls, told = list[ServerChange](), 0, Pulse()
+
+    def kill_one(record: CallRecord) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 40:
+            os.kill(fake.starts()[0].pids[0], signal.SIGKILL)
+
+    async def until_it_is_back(engine: Engine) -> None:
+        with anyio.fail_after(180):
+            while [each.kind for each in heard] != ["healthy", "healthy", "died", "healthy"]:
+                await told.wait()
+        engine.stop()
+
+    def tell(change: ServerChange) -> None:
+        if change.kind != "starting":
+            heard.append(change)
+            told.fire()
+
+    settings = parse_config({**table(fake, replicas=2), "budget": {"hours": 1}}, "test")
+    watchers = Watchers(calls=(kill_one,), servers=(tell,))
+    result = await run(settings, out=tmp_path / "out", watchers=watchers, side_task=until_it_is_back)
+    assert heard[2].url == heard[3].url
+    assert result.llm.failed == 0
+    assert calls > 40
+    lost, other = sorted(result.traffic.endpoints, key=lambda each: each.failures, reverse=True)
+    assert lost.url == heard[2].url
+    assert lost.failures >= 1
+    assert other.failures == 0
+    assert fake.alive() == []
 
 
 async def test_check_starts_nothing(fake: FakeVLLM) -> None:

@@ -232,23 +232,23 @@ async def test_one_replica_that_fails_ends_the_others(fake: FakeVLLM) -> None:
 
 
 async def test_metrics_are_beside_the_address(fake: FakeVLLM) -> None:
-    async with serving(fake) as urls, MetricsProbe(urls[0]) as probe:
+    async with serving(fake) as urls, MetricsProbe(lambda: urls[0]) as probe:
         load = await probe.load()
         assert load is not None
         assert (load.running, load.waiting) == (0, 0)
 
 
-def test_a_taken_port_is_named(fake: FakeVLLM) -> None:
+async def test_a_taken_port_is_named(fake: FakeVLLM) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = VLLMSettings.model_validate({**fake.settings(), "port": port})
         with pytest.raises(InputError, match=rf"vllm\.port: 127\.0\.0\.1:{port} is taken"):
-            check_vllm(settings)
+            await check_vllm(settings)
 
 
-def test_an_address_of_another_machine_is_named(fake: FakeVLLM) -> None:
+async def test_an_address_of_another_machine_is_named(fake: FakeVLLM) -> None:
     with pytest.raises(InputError, match=r"vllm\.host: can't listen on 192\.0\.2\.1"):
-        check_vllm(VLLMSettings.model_validate({**fake.settings(), "host": "192.0.2.1"}))
+        await check_vllm(VLLMSettings.model_validate({**fake.settings(), "host": "192.0.2.1"}))
 
 
 async def test_a_log_that_cannot_be_written_is_named(fake: FakeVLLM) -> None:

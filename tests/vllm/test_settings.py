@@ -32,12 +32,34 @@ OWN = {"backend": "vllm", "model": "m"}
         ({"restarts": -1}, "vllm.restarts"),
         ({"device": "tpu"}, "vllm.device"),
         ({"flag": []}, "did you mean 'flags'"),
+        ({"on": "ray", "devices": ["0"]}, "devices: with on = 'ray', Ray says which GPUs"),
+        ({"on": "ray", "host": "0.0.0.0"}, "host: with on = 'ray', a replica listens at its node's address"),
+        ({"gpus": 2}, "gpus: is for on = 'ray'"),
     ],
 )
 def test_a_mistake_is_named(section: dict[str, object], says: str) -> None:
     with pytest.raises(InputError) as raised:
         config(OWN, section)
     assert says in str(raised.value)
+
+
+def test_a_run_is_part_of_one_ray_cluster() -> None:
+    table = {"llm": OWN, "budget": {"proposals": 1}, "sandbox": {"on": "ray"}}
+    with pytest.raises(InputError, match=r"vllm\.address: 'h:1' is not sandbox\.address, 'auto'"):
+        parse_config({**table, "vllm": {"on": "ray", "address": "h:1"}}, "test")
+
+
+@pytest.mark.parametrize(
+    ("settings", "gpus"),
+    [
+        ({}, 1),
+        ({"flags": ["--tensor-parallel-size", "4", "--pipeline_parallel_size=2"]}, 8),
+        ({"flags": ["--tensor-parallel-size", "4"], "gpus": 2}, 2),
+        ({"device": "cpu"}, 0),
+    ],
+)
+def test_how_many_gpus_a_replica_takes(settings: dict[str, object], gpus: int) -> None:
+    assert VLLMSettings.model_validate({"on": "ray", **settings}).gpus_each == gpus
 
 
 def test_flags_are_found_in_every_spelling() -> None:

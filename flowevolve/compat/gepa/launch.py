@@ -40,6 +40,7 @@ from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.resume import is_run, resume
 from flowevolve.runner.run import Watchers, run_plan
+from flowevolve.runner.vllm_server import OurServers
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -72,7 +73,7 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
 
     @asynccontextmanager
     async def open_callable(
-        config: Config, roles: Mapping[str, ResolvedRole], identity: str | None, log: Log
+        config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None, log: Log
     ) -> AsyncIterator[Mapping[str, Models]]:
         if model is None:
             yield {}

@@ -47,6 +47,11 @@ class Traffic:
         """The figures of routers' endpoints up to now."""
         return [endpoint for router in self._routers() for endpoint in router.stats()]
 
+    def move(self, url: str, to: str) -> None:
+        """Have the endpoint of routers at ``url`` asked at ``to`` from now on."""
+        for router in self._routers():
+            router.move(url, to)
+
     def stats(self) -> TrafficStats:
         """The figures up to now."""
         hedged = None if self.hedging is None else replace(self.hedging.stats)

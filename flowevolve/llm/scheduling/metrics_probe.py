@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from math import isfinite
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -33,13 +33,14 @@ FRUITLESS = 5
 
 
 class MetricsProbe:
-    """Reads ``/metrics`` of a server, given its API's ``base_url`` (with or without ``/v1``). An async context manager.
+    """Reads ``/metrics`` of a server. An async context manager.
 
+    ``base_url`` says where its API is (with or without ``/v1``) when the server is asked, as it may move.
     ``unanswered`` is fired whenever there is no answer, or one with a 5xx status.
     """
 
-    def __init__(self, base_url: str, unanswered: Pulse | None = None) -> None:
-        self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
+    def __init__(self, base_url: Callable[[], str], unanswered: Pulse | None = None) -> None:
+        self._base_url = base_url
         self._unanswered = unanswered
         self._has_told = False
         self._fruitless = 0
@@ -65,9 +66,10 @@ class MetricsProbe:
             return None
         import aiohttp  # noqa: PLC0415 - as above
 
+        url = self._base_url().rstrip("/").removesuffix("/v1") + "/metrics"
         try:
             with anyio.fail_after(PROBE_SECONDS):
-                async with self._session.get(self.url) as response:
+                async with self._session.get(url) as response:
                     text = (await _start(response.content.iter_any())).decode("utf-8", "replace")
                     silent = response.status >= 500
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):

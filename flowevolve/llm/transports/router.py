@@ -15,6 +15,8 @@ is down.
 Each endpoint has rate limits of its own, learnt from its headers and refusals (429). An endpoint that may not be asked
 yet is skipped while another may be, and a request that one endpoint refuses goes at once to the next one that may be
 asked. The caller only sees a refusal when no such endpoint is left.
+
+A server of ours that was started again at another address is a new endpoint in the old one's place (`Router.move`).
 """
 
 from __future__ import annotations
@@ -61,9 +63,15 @@ _RANKINGS = 1024
 
 
 def make_router(
-    urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None, log: Log = log_nothing
+    urls: Sequence[str],
+    make: Callable[[str], Transport],
+    identity: str | None = None,
+    log: Log = log_nothing,
+    *,
+    may_move: bool = False,
 ) -> Transport:
-    """A `Router` over transports that ``make`` makes of these base URLs; for a single URL just its transport.
+    """A `Router` over transports that ``make`` makes of these base URLs; for a single one just its transport, unless it
+    may move.
 
     Raises:
         InputError: if there is no URL, or one is given twice.
@@ -74,7 +82,9 @@ def make_router(
         raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
     if not urls:
         raise InputError("base_urls: is empty; name at least one endpoint")
-    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity, log=log)
+    if len(urls) == 1 and not may_move:
+        return make(urls[0])
+    return Router({url: make(url) for url in urls}, identity, log=log, make=make)
 
 
 class Router:
@@ -89,24 +99,43 @@ class Router:
         identity: str | None = None,
         *,
         log: Log = log_nothing,
+        make: Callable[[str], Transport] | None = None,
         first_check_seconds: float = FIRST_CHECK_SECONDS,
     ) -> None:
+        """``make`` makes the transports of endpoints that move."""
         self._log = log
-        self.urls = tuple(endpoints)
+        self._make = make
+        self._endpoints = [Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
+        self._left: list[Endpoint] = []
+        """Those that have moved; their requests come to an end, and their figures stay."""
         self.identity = self.urls[0] if identity is None else identity
         """By default the first URL alone, so that cached replies stay valid when other endpoints come or go."""
         self._first_check_seconds = first_check_seconds
-        self._endpoints = [Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
         self._changed = Pulse()
         self._ranking = lru_cache(_RANKINGS)(self._rank)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Of the endpoints, in an order that stays when one moves."""
+        return tuple(endpoint.stats.url for endpoint in self._endpoints)
 
     @property
     def base_url(self) -> str:
         return ", ".join(self.urls)
 
     def stats(self) -> list[EndpointStats]:
-        """The figures up to now, in the order of the endpoints."""
-        return [replace(endpoint.stats) for endpoint in self._endpoints]
+        """The figures up to now, in the order of the endpoints; then those of endpoints that have moved."""
+        return [replace(endpoint.stats) for endpoint in (*self._endpoints, *self._left)]
+
+    def move(self, url: str, to: str) -> None:
+        """Have the endpoint at ``url``, if it is one of these, asked at ``to`` from now on. It is taken to be up."""
+        if url not in self.urls or self._make is None:
+            return
+        index = self.urls.index(url)
+        self._left.append(self._endpoints[index])
+        self._endpoints[index] = Endpoint(self._make(to), EndpointStats(to))
+        self._ranking.cache_clear()
+        self._changed.fire()
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says.
@@ -135,7 +164,7 @@ class Router:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await run_all([endpoint.transport.aclose for endpoint in self._endpoints])
+        await run_all([endpoint.transport.aclose for endpoint in (*self._endpoints, *self._left)])
 
     async def _carry(self, request: ChatRequest | EmbedRequest, send: Callable[[Transport], Awaitable[R]]) -> R:
         endpoint = await self._choose(request)

@@ -10,6 +10,7 @@ from pathlib import Path
 from flowevolve._util.clock import in_thread
 from flowevolve._util.cores import processor_name
 from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.versions import version_refused
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import NodeRefusedError
 from flowevolve.sandbox.nodes.folders import fingerprint
@@ -59,10 +60,8 @@ def checked_machine(said: str | bytes, called: str, readable: Iterable[Path], fo
         NodeRefusedError: if programs can't be run there; the message begins with what the node is ``called``.
     """
     about = json.loads(said)
-    refused = about["refused"]
-    if about["version"] != version("flowevolve"):
-        refused = f"it has flowevolve {about['version']}, and this is {version('flowevolve')}; install the same there"
-    elif refused is None and about["folders"] != folders:
+    refused = version_refused(about["version"]) or about["refused"]
+    if refused is None and about["folders"] != folders:
         names = ", ".join(map(str, readable))
         refused = f"what programs may read ({names}) is not the same there as here; copy it, or share it"
     if refused is not None:

@@ -6,16 +6,12 @@ passes through Ray is bytes of JSON, and it runs nothing twice by itself (no res
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 import anyio
-import anyio.to_thread
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
@@ -23,6 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.ray import connected, first_line
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
 from flowevolve.sandbox.nodes.folders import fingerprint
@@ -30,7 +27,6 @@ from flowevolve.sandbox.nodes.host import CLOSE_SECONDS, OPEN_SECONDS, NodeHost,
 
 RESOURCE = "flowevolve"
 """What nodes offer to Ray: as many of it as they run programs at a time."""
-CONNECT_SECONDS = 60.0
 _MOST_CALLS = 10_000
 """Calls of one actor at a time; what bounds programs is its slots."""
 
@@ -47,14 +43,14 @@ class RayNode:
         try:
             reply: bytes = await self._actor.run.remote(message)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
         return reply
 
     async def cancel(self, message: bytes) -> None:
         try:
             await self._actor.cancel.remote(message)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
 
     def kill(self) -> None:
         with suppress(RayError):
@@ -72,8 +68,6 @@ class RayCluster:
 
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
-        self._connects = not ray.is_initialized()
-        """Whether the connection is ours to make and to end."""
         self._rows: Mapping[str, Mapping[str, object]] = {}
         """What Ray says of each node, by its id."""
         self._nodes: list[RayNode] = []
@@ -84,9 +78,7 @@ class RayCluster:
     async def __aenter__(self) -> Self:
         """Raises: InputError if there is no such cluster, or no node of it offers slots."""
         async with AsyncExitStack() as stack:
-            if self._connects:
-                stack.push_async_callback(in_thread, ray.shutdown)
-                await _connect(self._settings.address)
+            await stack.enter_async_context(connected(self._settings.address, "sandbox.address"))
             self._folders = await in_thread(fingerprint, self._settings.readable)
             if not await self.names():
                 raise InputError(
@@ -101,7 +93,7 @@ class RayCluster:
         try:
             rows = await in_thread(ray.nodes)
         except RayError as error:
-            raise NodeLostError(_first_line(error)) from error
+            raise NodeLostError(first_line(error)) from error
         self._rows = {row["NodeID"]: row for row in rows if row["Alive"] and row["Resources"].get(RESOURCE, 0) >= 1}
         return list(self._rows)
 
@@ -121,7 +113,7 @@ class RayCluster:
         except (TimeoutError, RayError) as error:
             ray.kill(actor)
             why = (
-                _first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
+                first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
             )
             raise NodeLostError(f"{called}: {why}") from error
         node = RayNode(actor, slots, machine)
@@ -140,27 +132,6 @@ class RayCluster:
                 tasks.start_soon(node.end)
 
 
-async def _connect(address: str) -> None:
-    connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
-            await anyio.to_thread.run_sync(_check_listening, address)
-            await anyio.to_thread.run_sync(connect, abandon_on_cancel=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"sandbox.address: there is no Ray cluster at {address!r} that this machine belongs to "
-            f"({_first_line(error) or 'it does not answer'}); join it with ray start --address=HOST:PORT"
-        ) from error
-
-
-def _check_listening(address: str) -> None:
-    named = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    if named != "auto":
-        host, _, port = named.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS / 2).close()
-
-
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
     options = ray.remote(NodeHost).options(
         num_cpus=0,
@@ -171,7 +142,3 @@ def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
     )
     return options.remote(settings, slots)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")

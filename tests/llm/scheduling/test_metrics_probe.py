@@ -105,7 +105,7 @@ def test_no_text_is_an_error(after_running, after_waiting) -> None:
 async def test_the_simulated_server_tells_its_load() -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), SLOW, model="m")
     request = ChatRequest("m", (Message("user", "hello"),))
-    async with serve(backend) as url, MetricsProbe(url) as probe, anyio.create_task_group() as tasks:
+    async with serve(backend) as url, MetricsProbe(lambda: url) as probe, anyio.create_task_group() as tasks:
         assert await probe.load() == await backend.load() == ServerLoad(0, 0, None, 0, 0)
         for _ in range(5):
             tasks.start_soon(lambda: backend.chat(request, timeout=1e6))
@@ -115,7 +115,7 @@ async def test_the_simulated_server_tells_its_load() -> None:
         assert load is not None
         assert (load.running, load.waiting) == (2, 3)
         tasks.cancel_scope.cancel()
-    async with MetricsProbe(url) as probe:
+    async with MetricsProbe(lambda: url) as probe:
         assert await probe.load() is None  # the server is gone
 
 
@@ -128,7 +128,7 @@ async def test_a_simulated_api_or_a_lost_server_tells_nothing() -> None:
 
 async def test_a_probe_that_fails_is_no_answer_and_the_next_may_be_one() -> None:
     answers = [(404, b"no"), (500, VLLM.encode()), (200, b"\xff\xfe\x00"), (200, b"a 1\n"), (200, VLLM.encode())]
-    async with server(*answers) as url, MetricsProbe(url) as probe:
+    async with server(*answers) as url, MetricsProbe(lambda: url) as probe:
         assert [await probe.load() for _ in answers] == [None, None, None, None, ServerLoad(42, 7)]
 
 
@@ -165,7 +165,11 @@ async def test_an_api_without_metrics_is_left_alone_and_nobody_doubts_our_server
         asked += 1
         return web.Response(status=404)
 
-    async with serving(metrics) as url, MetricsProbe(url, unanswered) as probe, anyio.create_task_group() as tasks:
+    async with (
+        serving(metrics) as url,
+        MetricsProbe(lambda: url, unanswered) as probe,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(never, unanswered)
         for _ in range(15):
             assert await probe.load() is None
@@ -174,7 +178,7 @@ async def test_an_api_without_metrics_is_left_alone_and_nobody_doubts_our_server
 
 
 async def test_a_server_that_has_told_its_load_is_asked_for_ever() -> None:
-    async with server((200, VLLM), *[(404, "")] * 20, (200, VLLM)) as url, MetricsProbe(url) as probe:
+    async with server((200, VLLM), *[(404, "")] * 20, (200, VLLM)) as url, MetricsProbe(lambda: url) as probe:
         loads = [await probe.load() for _ in range(22)]
     assert loads == [ServerLoad(42, 7), *[None] * 20, ServerLoad(42, 7)]
 
@@ -189,7 +193,11 @@ async def test_a_server_in_trouble_is_doubted_and_asked_again() -> None:
             doubted += 1
 
     answers = [*[(503, "")] * 20, (200, VLLM)]
-    async with server(*answers) as url, MetricsProbe(url, unanswered) as probe, anyio.create_task_group() as tasks:
+    async with (
+        server(*answers) as url,
+        MetricsProbe(lambda: url, unanswered) as probe,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(doubt)
         await anyio.wait_all_tasks_blocked()
         assert [await probe.load() for _ in answers] == [*[None] * 20, ServerLoad(42, 7)]
@@ -210,7 +218,7 @@ async def test_of_metrics_without_an_end_only_the_beginning_is_read() -> None:
         while True:
             await response.write(b"vllm:num_requests_running 1\n" * 2000 + b"# \n" * 10**5)
 
-    async with serving(metrics) as url, MetricsProbe(url) as probe:
+    async with serving(metrics) as url, MetricsProbe(lambda: url) as probe:
         load = await probe.load()
     assert load is not None
     assert load.running <= 42 + 10_000

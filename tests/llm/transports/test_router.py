@@ -133,6 +133,60 @@ def test_one_endpoint_needs_no_router() -> None:
     assert router.identity == "http://a/v1"
 
 
+def test_one_that_may_move_has_a_router() -> None:
+    assert isinstance(make_router(["http://a/v1"], lambda url: Fake(), may_move=True), Router)
+
+
+# One that moves
+
+
+async def test_requests_follow_a_server_that_is_back_elsewhere() -> None:
+    made = {}
+
+    def make(url):
+        made[url] = Fake()
+        return made[url]
+
+    router = make_router(["http://a/v1", "http://b/v1"], make)
+    assert isinstance(router, Router)
+    made["http://a/v1"].trouble = made["http://b/v1"].trouble = DOWN
+    for _ in range(2 * EJECT_AFTER):
+        with pytest.raises(UnreachableError):
+            await router.chat(about("x"), timeout=600)
+    router.move("http://elsewhere/v1", "http://nowhere/v1")  # of somebody else
+    router.move("http://a/v1", "http://c/v1")
+    assert (await router.chat(about("x"), timeout=600)).text == "fine"
+    assert router.urls == ("http://c/v1", "http://b/v1")
+    figures = [(each.url, each.requests, each.failures, each.ejected) for each in router.stats()]
+    assert figures == [
+        ("http://c/v1", 1, 0, False),
+        ("http://b/v1", EJECT_AFTER, EJECT_AFTER, True),
+        ("http://a/v1", EJECT_AFTER, EJECT_AFTER, True),
+    ]
+    await router.aclose()
+    assert all(str(fake.trouble) == "closed" for fake in made.values())
+
+
+async def test_what_is_in_flight_as_a_server_moves_ends_where_it_began() -> None:
+    made = {}
+
+    def make(url):
+        made[url] = Fake()
+        return made[url]
+
+    router = make_router(["http://a/v1"], make, may_move=True)
+    assert isinstance(router, Router)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(router.chat, about("x"), timeout=600))
+        await anyio.wait_all_tasks_blocked()
+        router.move("http://a/v1", "http://b/v1")
+        await router.chat(about("x"), timeout=600)
+    assert [(each.url, each.requests, each.in_flight) for each in router.stats()] == [
+        ("http://b/v1", 1, 0),
+        ("http://a/v1", 1, 0),
+    ]
+
+
 @pytest.mark.parametrize(("urls", "said"), [([], "empty"), (["http://a/v1", "http://a/v1/"], "twice")])
 def test_lists_that_make_no_sense_are_refused(urls, said) -> None:
     with pytest.raises(InputError, match=said):

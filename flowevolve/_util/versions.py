@@ -1,0 +1,11 @@
+"""Whether two machines have the same flowevolve."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+
+def version_refused(there: str) -> str | None:
+    """Why a node with this version of flowevolve can't be used, if it can't."""
+    here = version("flowevolve")
+    return None if there == here else f"it has flowevolve {there}, and this is {here}; install the same there"
