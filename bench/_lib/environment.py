@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from bench._lib.paths import ROOT
 from flowevolve._util.cores import processor_name
 
-PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy")
+PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy", "uvloop")
 """The packages whose versions a result names, if they are installed."""
 
 

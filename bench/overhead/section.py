@@ -5,21 +5,22 @@ from __future__ import annotations
 from bench._lib.text import Content, percent, ranged, table, verdict
 
 LEVELS = (1, 64, 512)
-WAYS = (
+RAW, CLIENT, GOAL, KEEPS_NOTHING = (
     "aiohttp alone",
     "our client over aiohttp",
     "engine and client over aiohttp",
     "the same without run directory",
-    "the SDK alone",
-    "our client over the SDK",
 )
+RAW_ON_UVLOOP, GOAL_ON_UVLOOP = f"{RAW}, on uvloop", f"{GOAL}, on uvloop"
+WAYS = (RAW, CLIENT, GOAL, KEEPS_NOTHING, RAW_ON_UVLOOP, GOAL_ON_UVLOOP, "the SDK alone", "our client over the SDK")
+MOST_TIMES = 2.5
+"""What engine and client are to cost at most, as a multiple of aiohttp alone."""
 HISTORY = """\
 An earlier version took 0.63 ms for engine and client at 512 in flight and 0.34 ms for the client alone. These are
 medians of five and four runs, under heavier load than the table's; runs in between of the code after the first
 improvement took 0.59 and 0.31 ms. A third of the engine's CPU time went into Python's search for garbage in cycles, and
 hundreds of open calls are not garbage. During a run it now searches only after every 50,000 new objects
-(`flowevolve/_util/garbage.py`). About a third of what is left is aiohttp. The rest is a task with its bookkeeping for
-every rollout, and the event loop's own work.
+(`flowevolve/_util/garbage.py`).
 """
 GROWTH = """\
 The steps of the line at the gate are n log n, because it uses heaps. The rest of its ratio comes from memory that no
@@ -44,12 +45,22 @@ def section(content: Content) -> str:
 
 Time is real here and not simulated. A server that answers at once runs in a process of its own, and everything else
 runs on one core. The engine runs the real GEPA on a task that costs nothing itself. CPU time is that of our process,
-with all its threads. Figures are the median and range of three runs.
+with all its threads. Figures are the median and range of three runs. The event loop is asyncio's own where nothing else
+is said.
 
 {_calls(content)}
 
 {_targets(content)} With one call in
 flight nothing is shared: each call takes a turn of the event loop of its own, and the start of the run counts.
+
+{_times(content)}
+
+{_parts(content)}
+
+Each part is the difference of two rows of the table above. What the engine costs is a task and the bookkeeping for
+every rollout, its item's way through the stages, and their events. What the run directory costs is those events and the
+calls as rows, with their checksums, and the wait of each rollout until its reply is on disk. No single piece of code
+takes more than a few percent: it is Python's own running of many small steps.
 
 {HISTORY}
 {_memory(content)}
@@ -63,16 +74,56 @@ flight nothing is shared: each call takes a turn of the event loop of its own, a
 {GROWTH}"""
 
 
+def _median(content: Content, way: str) -> float:
+    """CPU milliseconds a call at the highest level."""
+    median: float = content["costs"][f"{way}, {max(LEVELS)} in flight"]["cpu_ms"]["median"]
+    return median
+
+
+def _has_uvloop(content: Content) -> bool:
+    """Whether it was measured on uvloop, too, as older files were not."""
+    return f"{GOAL_ON_UVLOOP}, {max(LEVELS)} in flight" in content["costs"]
+
+
+def _times(content: Content) -> str:
+    raw, goal = _median(content, RAW), _median(content, GOAL)
+    said = (
+        f"A call through engine and client is to cost at most {MOST_TIMES:g} times what it costs over aiohttp alone. "
+        f"At {max(LEVELS)} in flight it is\n{goal / raw:.1f} times: {verdict(goal / raw <= MOST_TIMES)}."
+    )
+    if not _has_uvloop(content):
+        return said
+    raw_there, there = _median(content, RAW_ON_UVLOOP), _median(content, GOAL_ON_UVLOOP)
+    return (
+        f"{said} On [uvloop's event loop](../how-to/models.md#less-cpu-time-per-call) it is\n{there / raw:.1f} times "
+        f"({verdict(there / raw <= MOST_TIMES)}), and {there / raw_there:.1f} times aiohttp alone on the same loop."
+    )
+
+
+def _parts(content: Content) -> str:
+    raw, client, without, whole = (_median(content, way) for way in (RAW, CLIENT, KEEPS_NOTHING, GOAL))
+    parts = {
+        "aiohttp": raw,
+        "our client and its transport": client - raw,
+        "the engine with GEPA": without - client,
+        "the run directory": whole - without,
+        "all": whole,
+    }
+    rows = [(name, f"{part:.2f}", percent(part / whole)) for name, part in parts.items()]
+    return table((f"a call's CPU time, {max(LEVELS)} in flight", "ms", "share"), rows)
+
+
 def _calls(content: Content) -> str:
-    costs = content["costs"]
+    costs, raw = content["costs"], _median(content, RAW)
     rows = []
-    for way in WAYS:
+    for way in WAYS if _has_uvloop(content) else [way for way in WAYS if "uvloop" not in way]:
         at = [costs[f"{way}, {level} in flight"] for level in LEVELS]
         last = at[-1]
         rows.append(
             (
                 way,
                 *(ranged(each["cpu_ms"]) for each in at),
+                f"{last['cpu_ms']['median'] / raw:.1f}",
                 f"{last['calls_per_cpu_second']:.0f}",
                 f"{last['calls_per_second']['median']:.0f}",
             )
@@ -82,6 +133,7 @@ def _calls(content: Content) -> str:
         "",
         f"CPU ms a call, {first} in flight",
         *map(str, others),
+        f"times aiohttp alone, {others[-1]}",
         f"calls per second of CPU, {others[-1]}",
         f"by the clock, {others[-1]}",
     )

@@ -1,8 +1,9 @@
 """Writing to SQLite off the event loop.
 
-Rows are written by one thread in the order in which they are put. The rows that a task puts between two awaits are one
-step: they are handed to the thread together and written in one transaction, so that a file holds either all of them or
-none. A transaction holds many steps, because the thread waits a moment for more, unless somebody waits for it.
+Rows are written by one thread in the order in which they are put. The rows that are put in one turn of the event loop
+are one step: they are handed to the thread together and written in one transaction, so that of what a task puts between
+two awaits a file holds all or nothing. A transaction holds many steps, because the thread waits a moment for more,
+unless somebody waits for it. All who begin to wait in one turn of the loop wait for one mark behind its step.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Writer(Generic[T]):
         self._done = done
         self._check = check
         self._step: list[T] = []
+        self._mark: _Mark | None = None
+        """What those wait for who wait for the present step."""
         self._line: SimpleQueue[list[T] | _Mark | threading.Event | None] = SimpleQueue()
         self._handed_over = 0
         self._ended = 0
@@ -75,11 +78,15 @@ class Writer(Generic[T]):
                 loop.call_soon(self.hand_over)
 
     def hand_over(self) -> None:
-        """End the present step, if anything was put since the last one."""
+        """End the present step, if anything was put or somebody began to wait since the last one."""
         if self._step:
             self._line.put(self._step)
             self._handed_over += 1
             self._step = []
+        if self._mark is not None:
+            self._line.put(self._mark)
+            self._hurry.set()
+            self._mark = None
 
     async def settled(self) -> None:
         """Return when everything put so far is committed or given up. It was given up if ``failure`` is set.
@@ -87,25 +94,30 @@ class Writer(Generic[T]):
         Raises:
             EngineError: if something was put after `close`.
         """
-        mark = _Mark(asyncio.get_running_loop())
-        if self._put_last(mark):
-            await mark.passed.wait()
+        if not self._is_behind():
+            return
+        loop = asyncio.get_running_loop()
+        if self._mark is None or self._mark.loop is not loop:
+            self._mark = _Mark(loop)
+            loop.call_soon(self.hand_over)
+        await self._mark.passed.wait()
 
     def flush(self) -> None:
         """As `settled`, where nothing else needs the event loop meanwhile: this blocks it."""
-        passed = threading.Event()
-        if self._put_last(passed):
-            passed.wait()
-
-    def _put_last(self, mark: _Mark | threading.Event) -> bool:
-        """Put a mark behind everything that was put so far; False, without it, if all that is written already."""
+        if not self._is_behind():
+            return
         self.hand_over()
-        if self._ended == self._handed_over:
+        passed = threading.Event()
+        self._line.put(passed)
+        self._hurry.set()
+        passed.wait()
+
+    def _is_behind(self) -> bool:
+        """Whether something that was put is not written yet, and will be."""
+        if not self._step and self._ended == self._handed_over:
             return False
         if not self._thread.is_alive():
             raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
-        self._line.put(mark)
-        self._hurry.set()
         return True
 
     def close(self) -> None:

@@ -40,14 +40,14 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
     """
     ended: deque[tuple[int, T]] = deque()
     failed: list[Exception] = []
-    changed = anyio.Event()
+    changed = Pulse()
 
     async def run(index: int) -> None:
         try:
             ended.append((index, await jobs[index]()))
         except Exception as error:  # noqa: BLE001 - raised again below, as it is
             failed.append(error)
-        changed.set()
+        changed.fire()
 
     # Jobs are cancelled one by one, in order. A common scope would go through a set of tasks, so that the order in
     # which they give back what they hold would differ from run to run.
@@ -55,7 +55,6 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
     try:
         for _ in jobs:
             while not ended and not failed:
-                changed = anyio.Event()
                 await changed.wait()
             if failed:
                 raise failed[0]
@@ -98,11 +97,15 @@ class Pulse:
     """Wakes everybody who waits for a change. What has changed they look up themselves."""
 
     def __init__(self) -> None:
-        self._event = anyio.Event()
+        self._fired: anyio.Event | None = None
+        """What is set by the next `fire`; None as long as nobody waits for that."""
 
     def fire(self) -> None:
-        self._event.set()
-        self._event = anyio.Event()
+        if self._fired is not None:
+            self._fired.set()
+            self._fired = None
 
     async def wait(self) -> None:
-        await self._event.wait()
+        if self._fired is None:
+            self._fired = anyio.Event()
+        await self._fired.wait()

@@ -25,6 +25,8 @@ class Thinking:
 
 def split_thinking(text: str) -> Thinking:
     """Split a reply. One without thinking is the answer as it stands; thinking that was cut off leaves no answer."""
+    if "<" not in text and "[" not in text and "analysis" not in text:  # as most replies are
+        return Thinking("", text)
     return _channels(text) or _TagReader(text).read() or Thinking("", text)
 
 

@@ -366,7 +366,7 @@ class ScopedModel:
         self._calls = 0
 
     async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-        scope = replace(self._scope, index=self._calls)
+        scope = replace(self._scope, index=self._calls) if self._calls else self._scope
         self._calls += 1
         reply = await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)
         return reply.text

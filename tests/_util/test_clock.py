@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -150,3 +152,26 @@ def test_the_real_clock_is_real() -> None:
         return anyio.current_time() - began
 
     assert 0 <= clock.run(go) < 60
+
+
+async def running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def test_real_time_is_that_of_uvloop_where_it_is_installed() -> None:
+    uvloop = pytest.importorskip("uvloop")
+    assert isinstance(clock.run(running_loop), uvloop.Loop)
+    assert isinstance(clock.run(running_loop, clock="virtual"), clock.VirtualClockLoop)
+
+
+def test_without_uvloop_it_is_that_of_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert isinstance(clock.run(running_loop), asyncio.BaseEventLoop)
+
+
+def test_programs_are_run_in_real_time() -> None:
+    async def go() -> bytes:
+        with anyio.fail_after(60):
+            return (await anyio.run_process([sys.executable, "-c", "print(input()[::-1])"], input=b"loop\n")).stdout
+
+    assert clock.run(go).strip() == b"pool"

@@ -8,6 +8,7 @@ import signal
 import anyio
 import pytest
 
+from flowevolve._util import clock
 from flowevolve._util.signals import ending_signals
 
 
@@ -22,6 +23,10 @@ async def first(sent: signal.Signals = signal.SIGINT) -> tuple[int, bool]:
 
 def test_on_this_system() -> None:
     assert anyio.run(first)[0] == signal.SIGINT
+
+
+def test_on_the_loop_of_runs_in_real_time() -> None:
+    assert clock.run(first)[0] == signal.SIGINT
 
 
 def test_where_the_loop_takes_no_handlers(monkeypatch: pytest.MonkeyPatch) -> None:

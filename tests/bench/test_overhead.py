@@ -34,7 +34,33 @@ def test_the_result_has_its_figures(made: dict[str, object]) -> None:
     assert isinstance(memory, dict)
     assert isinstance(costs, dict)
     assert list(memory) == ["100", "1000", "10000"]
-    assert set(costs) == {f"{way}, {level} in flight" for way in overhead.WAYS for level in LEVELS}
+    ways = (*overhead.WAYS, *overhead.ON_UVLOOP)
+    assert set(costs) == {f"{way}, {level} in flight" for way in ways for level in LEVELS}
+
+
+def test_the_page_holds_a_call_against_aiohttp_alone(made: dict[str, object]) -> None:
+    at = f"{max(LEVELS)} in flight"
+    cost = {
+        "aiohttp alone": 0.1,
+        "our client over aiohttp": 0.15,
+        "the same without run directory": 0.2,
+        "engine and client over aiohttp": 0.3,
+        "aiohttp alone, on uvloop": 0.08,
+        "engine and client over aiohttp, on uvloop": 0.24,
+    }
+    costs = made["costs"]
+    assert isinstance(costs, dict)
+    fixed = {f"{way}, {at}": {**costs[f"{way}, {at}"], "cpu_ms": _spread(each)} for way, each in cost.items()}
+    page = section({**made, "costs": {**costs, **fixed}})
+    assert "3.0 times: missed." in page
+    assert "2.4 times (met), and 3.0 times aiohttp alone on the same loop." in page
+    assert "| the run directory | 0.10 | 33 % |" in page
+    older = {name: each for name, each in {**costs, **fixed}.items() if "uvloop" not in name}
+    assert "uvloop" not in section({**made, "costs": older})
+
+
+def _spread(value: float) -> dict[str, float]:
+    return {"median": value, "low": value, "high": value}
 
 
 def test_everything_that_grows_is_measured_at_two_sizes_or_more(made: dict[str, object]) -> None:

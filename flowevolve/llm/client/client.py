@@ -218,8 +218,7 @@ class LLMClient:
                 backend.unanswered_in_a_row = 0
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
-                usage = reply.usage + call.failed_usage
-                reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
+                reply = self._billed(call, reply)
                 self._raise_if_cut(call, reply)
                 self._answered.add(call.role)
                 self._report(call, backend.answered, reply, None)
@@ -241,6 +240,14 @@ class LLMClient:
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
+
+    def _billed(self, call: PendingCall[R], reply: R) -> R:
+        """The reply with all that its call was billed for."""
+        usage = reply.usage + call.failed_usage if call.failures else reply.usage
+        dollars = self.account.cost(call.request.model, usage)
+        if usage is reply.usage and dollars == reply.dollars:
+            return reply
+        return replace(reply, usage=usage, dollars=dollars)
 
     def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
         """Report and raise that the model was cut off while it still thought, if it was and that is a failure."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import quote, urlsplit
 
 from flowevolve._util.secrets import KEY_PLACE
@@ -12,7 +13,7 @@ CHAT, EMBEDDINGS, MODELS = "/chat/completions", "/embeddings", "/models"
 """Paths below the root."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Address:
     """An API's base URL. With ``azure_api_version`` it is the endpoint of an Azure resource.
 
@@ -24,13 +25,13 @@ class Address:
     azure_api_version: str | None = None
     api_key: str | None = field(default=None, repr=False)
 
-    @property
+    @cached_property
     def root(self) -> str:
         """The URL that all paths are below. It may have the key in it: what is shown is `base_url`."""
         base = self.base_url.rstrip("/").replace(KEY_PLACE, quote(self.api_key or KEY_PLACE, safe=""))
         return base if self.azure_api_version is None else f"{base.removesuffix('/openai')}/openai"
 
-    @property
+    @cached_property
     def query(self) -> dict[str, str]:
         """What stands behind the ``?`` of every URL."""
         return {} if self.azure_api_version is None else {"api-version": self.azure_api_version}

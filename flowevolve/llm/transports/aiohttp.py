@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from io import BytesIO
 
 from aiohttp import (
@@ -139,9 +140,13 @@ class AioHTTPTransport(ServerTransport):
         )
         return self._session
 
+    @cached_property
+    def _origin(self) -> URL:
+        return URL(self._address.root).origin()
+
     async def _send(self, request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         # Looked at here, as any answer may send it on, and in more ways than by its header Location.
         origin = request.url.origin()
-        if origin != URL(self._address.root).origin():
+        if origin != self._origin:
             raise self._address.sent_on(str(origin))
         return await send(request)
