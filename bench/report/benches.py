@@ -56,7 +56,8 @@ class Bench:
     """A bench: its result is ``NAME.json``. ``section`` makes Markdown of that, from a ``#`` heading on; ``answer`` is
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
     what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
-    decide the figures, as git's pathspecs: once they change, the result is old.
+    decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
+    form; None where a server of the reader's is needed.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Bench:
     model: str = SIMULATED
     command: str | None = None
     measures: Sequence[str] = ()
+    quick: str | None = "--quick"
 
 
 BENCHES: Sequence[Bench] = (
@@ -92,6 +94,7 @@ BENCHES: Sequence[Bench] = (
         gpu.section,
         "one of your choice",
         measures=_METHODS,
+        quick=None,
     ),
     Bench(
         "confirm",
@@ -100,6 +103,7 @@ BENCHES: Sequence[Bench] = (
         confirm.section,
         "one of your choice",
         measures=_METHODS,
+        quick=None,
     ),
     Bench(
         "confirm_rehearsal",
@@ -108,6 +112,7 @@ BENCHES: Sequence[Bench] = (
         confirm.section,
         command="confirm",
         measures=("bench/confirm", ":(exclude)bench/confirm/section.py"),
+        quick=None,
     ),
     Bench(
         "quality",
@@ -138,6 +143,7 @@ BENCHES: Sequence[Bench] = (
         equal_calls.answer,
         equal_calls.section,
         measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/equal_calls/world.py"),
+        quick="--seeds 1 --worlds plain",
     ),
     Bench(
         "gepa_modes",
@@ -152,6 +158,7 @@ BENCHES: Sequence[Bench] = (
         gepa_adapter.answer,
         gepa_adapter.section,
         measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/gepa_adapter/modes.py"),
+        quick="--seconds 10 --repeats 1",
     ),
     Bench(
         "ablations",
@@ -203,6 +210,7 @@ BENCHES: Sequence[Bench] = (
         families.answer,
         families.section,
         measures=_PROGRAMS,
+        quick="--seeds 2 --evaluations 20",
     ),
     Bench(
         "families_long",
@@ -211,6 +219,7 @@ BENCHES: Sequence[Bench] = (
         families.long_section,
         command=families.LONG,
         measures=_PROGRAMS,
+        quick="--seeds 1",
     ),
     Bench(
         "agent_ablations",
@@ -247,6 +256,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.answer,
         evaluations.section,
         measures=("flowevolve/sandbox", "flowevolve/engine", "bench/evaluations/rates.py"),
+        quick="--seconds 4",
     ),
     Bench(
         "overhead",
@@ -275,6 +285,7 @@ BENCHES: Sequence[Bench] = (
         page.answer,
         page.section,
         measures=("flowevolve/page", "flowevolve/journal", "bench/page/cost.py"),
+        quick="--rounds 1 --candidates 1000",
     ),
     Bench(
         "durability",

@@ -25,6 +25,7 @@ from flowevolve.llm.transports.server_side import (
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Fault, status_error
 from flowevolve.sim.http_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
+from flowevolve.sim.service_model import BLOCK_TOKENS
 
 TIMEOUT_SECONDS = 3600.0
 
@@ -161,4 +162,8 @@ class _Handlers:
             for kind, values in (("gauge", gauges), ("counter", counters))
             for name, value in values.items()
         ]
+        load = await self._backend.load()
+        if load is not None and load.cache_tokens:
+            blocks = f'num_gpu_blocks="{load.cache_tokens // BLOCK_TOKENS}",block_size="{BLOCK_TOKENS}"'
+            lines.append(f"# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{{{blocks}}} 1.0")
         return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")

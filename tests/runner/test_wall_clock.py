@@ -19,8 +19,8 @@ TIME_OF_DAY = {
     *("time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.ctime", "time.asctime", "time.strftime"),
     *("datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now"),
 }
-READS = {"cli/runs.py": {"datetime.now"}}
-"""Where it names the directory of a new run."""
+READS = {"cli/runs.py": {"datetime.now"}, "cli/calibrate.py": {"datetime.now"}}
+"""Where it names the directory of a new run, and the day on which a server was measured."""
 
 
 def read_by(source: str) -> Iterator[str]:

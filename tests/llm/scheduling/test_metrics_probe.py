@@ -106,7 +106,7 @@ async def test_the_simulated_server_tells_its_load() -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), SLOW, model="m")
     request = ChatRequest("m", (Message("user", "hello"),))
     async with serve(backend) as url, MetricsProbe(lambda: url) as probe, anyio.create_task_group() as tasks:
-        assert await probe.load() == await backend.load() == ServerLoad(0, 0, None, 0, 0)
+        assert await probe.load() == await backend.load() == ServerLoad(0, 0, None, 0, 0, 160)
         for _ in range(5):
             tasks.start_soon(lambda: backend.chat(request, timeout=1e6))
         await anyio.wait_all_tasks_blocked()

@@ -1,0 +1,49 @@
+"""The command ``python -m bench.all --tier quick|full [--only NAME…] [--out FOLDER]``."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import bench.all
+from bench._lib.command import argument_parser
+from bench._lib.paths import ROOT
+from bench.report.benches import BENCHES, Bench
+from bench.report.results import RESULTS
+
+
+def main() -> int:
+    parser = argument_parser(bench.all)
+    parser.add_argument("--tier", choices=("quick", "full"), required=True)
+    parser.add_argument("--only", nargs="+", choices=[each.name for each in BENCHES], metavar="NAME")
+    parser.add_argument("--out", type=Path, help="where results go; for the full tier bench/results")
+    asked = parser.parse_args()
+    is_quick = asked.tier == "quick"
+    out = (asked.out or (Path("runs/bench") if is_quick else RESULTS)).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    failed = []
+    for each in BENCHES:
+        if each.quick is not None and (asked.only is None or each.name in asked.only):
+            command = arguments(each, out / f"{each.name}.json", is_quick=is_quick)
+            print(f"{each.name}: python {shlex.join(command)}", flush=True)
+            began = time.monotonic()
+            code = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
+            print(f"{each.name}: {time.monotonic() - began:.0f} s, exit code {code}", flush=True)
+            failed += [each.name] if code else []
+    print(f"results in {out}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+def arguments(each: Bench, result: Path, *, is_quick: bool) -> Sequence[str]:
+    """What Python is called with to measure this bench."""
+    name, *rest = shlex.split(each.command or each.name)
+    short = shlex.split(each.quick or "") if is_quick else []
+    return ["-m", f"bench.{name}", *rest, *short, "--json", str(result)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

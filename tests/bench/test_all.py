@@ -1,0 +1,57 @@
+"""Making every figure again: what is called, and what comes of a bench that fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bench.all.__main__ import arguments, main
+from bench.report.benches import BENCHES, Bench
+
+MADE = [each for each in BENCHES if each.quick is not None]
+
+
+class ParsedError(Exception):
+    """The command line could be read; what it asks for is not done here."""
+
+
+@pytest.mark.parametrize("is_quick", [True, False], ids=["quick", "full"])
+@pytest.mark.parametrize("each", MADE, ids=[each.name for each in MADE])
+def test_every_bench_takes_what_it_is_called_with(
+    each: Bench, is_quick: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, module, *rest = arguments(each, tmp_path / "result.json", is_quick=is_quick)
+    read = ArgumentParser.parse_args
+
+    def parse(self: ArgumentParser, args: Sequence[str] | None = None) -> Namespace:
+        assert read(self, args).json == tmp_path / "result.json"
+        raise ParsedError
+
+    monkeypatch.setattr(sys, "argv", [module, *rest])
+    monkeypatch.setattr(ArgumentParser, "parse_args", parse)
+    with pytest.raises(ParsedError):
+        import_module(f"{module}.__main__").main()
+
+
+def test_a_bench_that_fails_stops_none_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called: list[str] = []
+
+    def run(command: Sequence[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        called.append(command[2])
+        return subprocess.CompletedProcess(command, 1 if command[2] == "bench.scale" else 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(
+        sys, "argv", ["all", "--tier", "quick", "--only", "page", "scale", "overhead", "--out", f"{tmp_path}"]
+    )
+    assert main() == 1
+    assert called == ["bench.overhead", "bench.scale", "bench.page"]
+    assert "failed: scale" in capsys.readouterr().out
