@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from typing import cast
 
@@ -33,6 +33,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, Profile
 from flowevolve.sim.server import serve
 from flowevolve.sim.service_model import make_service
+from flowevolve.sim.worlds.base import World
 from flowevolve.sim.worlds.rules.params import PRESETS
 from flowevolve.sim.worlds.rules.world import RulesWorld
 
@@ -94,8 +95,9 @@ class _RecordingMiddleware:
 
 
 @asynccontextmanager
-async def simulated(profile: Profile) -> AsyncGenerator[str]:
-    backend = SimBackend(RulesWorld(PRESETS[PRESET]), profile)
+async def simulated(profile: Profile, world: World | None = None) -> AsyncGenerator[str]:
+    """A recording server that answers out of a world, by default out of `rules`."""
+    backend = SimBackend(world or RulesWorld(PRESETS[PRESET]), profile)
 
     async def fresh() -> bool:
         backend.service = make_service(profile)  # no prefix is cached and no rate limit used up
@@ -149,12 +151,15 @@ def _fenced(answer: bytes) -> bytes:
     return json.dumps(content).encode()
 
 
-async def serve_until_ended(arguments: list[str]) -> None:
-    if arguments[0] == "sim":
-        profile, workload, speed = arguments[1:]
-        server = simulated(shaped(profile, workload, float(speed)))
-    else:
-        server = in_front_of(arguments[0])
+def _server(arguments: list[str]) -> AbstractAsyncContextManager[str]:
+    if arguments[0] != "sim":
+        return in_front_of(arguments[0])
+    profile, workload, speed = arguments[1:]
+    return simulated(shaped(profile, workload, float(speed)))
+
+
+async def serve_until_ended(server: AbstractAsyncContextManager[str]) -> None:
+    """Print the server's address, and let it serve until this process is told to end."""
     async with server as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
@@ -163,4 +168,4 @@ async def serve_until_ended(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    clock.run(serve_until_ended, sys.argv[1:])
+    clock.run(serve_until_ended, _server(sys.argv[1:]))

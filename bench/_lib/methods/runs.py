@@ -66,9 +66,11 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
-    """Start `recording_server` with these arguments, in a process of its own, until the block ends."""
-    command = [sys.executable, "-m", "bench._lib.methods.recording_server", *arguments]
+def serving(*arguments: str, module: str = "bench._lib.methods.recording_server") -> Iterator[Server]:
+    """Start `recording_server`, or another module that records as it does, in a process of its own, until the block
+    ends.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
