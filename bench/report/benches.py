@@ -22,6 +22,7 @@ from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
 from bench.page import section as page
+from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.scale import section as scale
@@ -129,6 +130,12 @@ BENCHES: Sequence[Bench] = (
         "Are LEVI and CodeEvolve better than plain searches at equal evaluations?",
         programs.answer,
         programs.section,
+    ),
+    Bench(
+        "program_peers",
+        "How does it compare with OpenEvolve, ShinkaEvolve, LEVI and SkyDiscover on programs?",
+        program_peers.answer,
+        program_peers.section,
     ),
     Bench(
         "families",
