@@ -12,6 +12,9 @@ from pathlib import Path
 
 from flowevolve.journal.reading import RecordedRun
 
+_TIMED_OUT = "timeout"
+"""What the failure of a program of ours says that was ended at the time limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -50,6 +53,9 @@ def read_journal(out: Path) -> list[Evaluation]:
         if event.kind == "candidate.assessed" and event.seq > since:
             score, failure = event.data["score"], event.data["failure"]
             assert isinstance(score, int | float)
-            error = None if failure is None else str(failure)
-            found.append(Evaluation(None, event.time - first, float(score), error))
+            if failure is not None and _TIMED_OUT in str(failure):
+                found.append(Evaluation(None, None, None))
+            else:
+                error = None if failure is None else str(failure)
+                found.append(Evaluation(None, event.time - first, float(score), error))
     return found

@@ -23,7 +23,11 @@ def figures(trial: Trial) -> Content:
 
 
 def life_figures(life: Life) -> Content:
-    """Rates are of the time from the first LLM call to the last evaluation that ended; the seed's is in no rate."""
+    """Rates are of the time from the first LLM call to the last evaluation that ended; the seed's is in no rate.
+
+    A program that works scores more than 0 on all problems. One that does not has failed, whether its evaluation says
+    so or gives it 0, as OpenEvolve's users do.
+    """
     calls = sum(span.tokens is not None for span in life.spans)
     ended = sorted(each.ended for each in life.evaluations if each.ended is not None)
     seconds = max([*ended[-1:], *(span.ended for span in life.spans)])
@@ -32,12 +36,12 @@ def life_figures(life: Life) -> Content:
         "calls": calls,
         "open_at_end": len(life.spans) - calls,
         "evaluations": len(ended),
-        "failed": sum(each.error is not None for each in life.evaluations),
+        "failed": sum(each.error is not None or each.score == 0.0 for each in life.evaluations),
         "unended": len(life.evaluations) - len(ended),
         "seconds": seconds,
         "evaluations_per_minute": 60 * sum(when > 0 for when in ended) / seconds,
         "mean_in_flight": sum(level * lasted for level, lasted in levels) / seconds,
-        "busy_share": sum(lasted for level, lasted in levels if level) / seconds,
+        "busy_percent": 100 * sum(lasted for level, lasted in levels if level) / seconds,
         "longest_pause": longest_pause([0.0, *(when for when in ended if when > 0)]),
         "start_up_seconds": life.start_up,
         "start_up_cpu": life.start_up_cpu,

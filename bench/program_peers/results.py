@@ -19,7 +19,7 @@ TIMEOUT, PATIENCE = 60.0, 900.0
 """Seconds: of an evaluation, and of a whole run."""
 HANG_TIMEOUT = 20.0
 """The time limit of an evaluation where one never ends; importing LEVI for each takes seconds of it."""
-HANG_PATIENCE = 300.0
+HANG_PATIENCE = 120.0
 ENDLESS_AT = 10
 WITH_TROUBLE = "function_minimization"
 """The problem on which runs are killed, or given a program that never ends."""

@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 from bench._lib.stats import spread
-from bench._lib.text import Content, number, percent, ranged, table
+from bench._lib.text import Content, number, ranged, table
 
 OURS = "flowevolve"
 NAMES: Mapping[str, str] = {
     OURS: "flowevolve",
     "openevolve": "OpenEvolve",
     "shinka": "ShinkaEvolve",
-    "shinka_two_cores": "ShinkaEvolve, two cores",
+    "shinka_two_cores": "ShinkaEvolve (two cores)",
     "levi": "LEVI",
     "skydiscover": "SkyDiscover",
 }
 WHAT = """\
 *Simulated* coder and server; the systems, their processes and the programs are real. Each system runs itself, by its
-own command, in an environment of its own, on the same {problems} problems. A problem is a program, a function that
-scores it and a statement, written by us in the form of each system. They are small, take milliseconds to score, and
-are after well-known examples of these systems. The coder makes small random changes to the program that it is shown and
-understands nothing ([the simulator](../reference/simulator.md)), so **scores say what selection makes of such changes,
-not what a system's prompts, islands or advice are worth to a model that understands them.** It answers every request
-anew, whatever seed the request has, and reads each system's prompts for the program and the form that it wants.
+own command, in an environment of its own, on the same problems ({problems}). A problem is a program, a function
+that scores it and a statement, written by us in the form of each system. They are small, take milliseconds to score,
+and are after well-known examples of these systems. The coder makes small random changes to the program that it is shown
+and understands nothing ([the simulator](../reference/simulator.md)), so **scores say what selection makes of such
+changes, not what a system's prompts, islands or advice are worth to a model that understands them.** It answers every
+request anew, whatever seed the request has, and reads each system's prompts for the program and the form that it wants.
 
 The server is the profile `{profile}` at {speed:g} times its speed, so that runs take a minute; what a system itself
 takes weighs {speed:g} times as much as beside the real server. Each run has a budget of {calls} of what the system
 counts, which is proposals, iterations, generations or evaluations; *calls* and *evaluations* say what it came to.
 All were told to have {width} calls in flight. Rates are of the time from the first call to the last evaluation.
-Medians and ranges are over {seeds} seeds and all problems, or the seeds of one."""
+Medians and ranges are over all problems and seeds ({seeds} each), or the seeds of one problem."""
 NOT_ALONE = """\
 **This is a trial run: other work ran on the machine meanwhile, so no time, rate or CPU figure on this page is to be
 believed.** Counts and scores are, as far as they don't depend on time. The command above, on a machine that does
@@ -40,16 +40,18 @@ On `{problem}`, once. After {kill_at} answers all processes of a run got SIGKILL
 `flowevolve resume`; the last checkpoint of OpenEvolve and SkyDiscover, which were told to make one after every
 iteration; ShinkaEvolve's own folder; and LEVI's snapshot. (By default OpenEvolve makes a checkpoint after every 100
 iterations, and loses all that it did before the first; SkyDiscover after every 10.) *Not killed* is what a run makes
-that is left alone. Calls beyond that were paid for twice, as were those open at the kill. Calls that are missing are
-iterations that nobody made up for: a checkpoint is named after one iteration, and those before it that were still under
-way are not made again."""
+that is left alone. Calls beyond that were paid for twice, as were those open at the kill. Calls that are missing were
+never made up for: OpenEvolve and ShinkaEvolve go on after the highest iteration or generation that they have, and those
+before it that were under way at the kill are not made again."""
 ENDLESS = """\
-Likewise, with a limit of {hang_timeout:g} s for an evaluation. The program of answer {endless_at} never ends. *Begun
-and not ended* counts how often it was tried, for systems whose evaluations write a log. *Longest pause* is the longest
-time in which no evaluation ended. A run that had not ended by itself {patience:g} s after its start was ended."""
+Likewise, with a limit of {hang_timeout:g} s for an evaluation. (By default it is 300 s with OpenEvolve and with folders
+that flowevolve runs, 360 s with SkyDiscover, 60 s with LEVI, and ShinkaEvolve has none.) The program of answer
+{endless_at} never ends. *Begun and not ended* counts how often it was tried.
+*Longest pause* is the longest time in which no evaluation ended. A run that had not ended by itself {patience:g} s
+after its start was ended."""
 LIMITS = """\
 - ShinkaEvolve allows itself no more jobs than the machine has cores, and no setting changes that: on two cores it has
-  one proposal at a time. It was told of 32 cores. *ShinkaEvolve, two cores* is what it does by itself.
+  one proposal at a time. It was told of 32 cores. *ShinkaEvolve (two cores)* is what it does by itself.
 - SkyDiscover 0.1.0 makes its iterations one after the other. It ran with its default search, `topk`; `adaevolve` and
   `evox` ask a model for ideas in words, or for a search strategy, which this coder can't give.
 - LEVI starts a process for each evaluation, which imports LEVI and LiteLLM. Most of its CPU time is that.
@@ -66,7 +68,8 @@ def answer(content: Content) -> str:
     ours, *others = (
         f"{name} {ranged(_spread(rows, 'evaluations_per_minute'), 0)}" for name, rows in _by_system(content)
     )
-    return f"evaluations a minute: {ours}; {', '.join(others)}"
+    trial = "" if content["settings"]["alone"] else "(a trial run, while others used the machine) "
+    return f"{trial}evaluations a minute: {ours}; {', '.join(others)}"
 
 
 def section(content: Content) -> str:
@@ -74,7 +77,7 @@ def section(content: Content) -> str:
     usual = _usual(content)
     said = {
         **settings,
-        "problems": len({trial["problem"] for trial in usual}),
+        "problems": ", ".join(f"`{name}`" for name in sorted({trial["problem"] for trial in usual})),
         "seeds": len({trial["seed"] for trial in usual}),
         "problem": settings["problem_with_trouble"],
         "kill_at": settings["calls"] // 2,
@@ -156,14 +159,13 @@ def _speed(content: Content) -> str:
     )
     rows = []
     for name, trials in _by_system(content):
-        busy = _spread(trials, "busy_share")
         rows.append(
             (
                 name,
                 str(len(trials)),
                 ranged(_spread(trials, "evaluations_per_minute"), 0),
                 ranged(_spread(trials, "mean_in_flight"), 1),
-                f"{percent(busy['median'])} ({percent(busy['low'])}–{percent(busy['high'])})",
+                f"{ranged(_spread(trials, 'busy_percent'), 0)} %",
                 ranged(_spread(trials, "cpu_ms_per_call"), 0),
                 ranged(_spread(trials, "start_up_seconds"), 1),
                 ranged(_spread(trials, "start_up_cpu"), 1),
@@ -241,7 +243,7 @@ def _endless(content: Content) -> str:
                 ", ".join(f"{each['lasted']:.0f}" for each in alone),
                 str(life["calls"]),
                 str(life["evaluations"]),
-                "–" if trial["system"] == OURS else str(life["unended"]),
+                str(life["unended"]),
                 f"{life['longest_pause']:.0f}",
                 f"{life['cpu']:.0f}",
                 ", ".join(f"{each['cpu']:.0f}" for each in alone),

@@ -62,7 +62,7 @@ class System:
     python_path: Sequence[Path] = ()
 
     def ready(self) -> bool:
-        return self.package is None or (ENVIRONMENTS / self.package).is_dir()
+        return self.package is None or (ENVIRONMENTS / self.package / ".installed").is_file()
 
 
 def _program(package: str, name: str) -> str:
