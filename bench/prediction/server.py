@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 
-from bench._lib.methods.recording_server import simulated, until_ended
+from bench._lib.methods.recording_server import serve_until_ended, simulated
 from bench.prediction.known import Known
 from flowevolve._util import clock
 
 
 async def main(file: str) -> None:
     profile, replies = Known.read(file).model()
-    await until_ended(simulated(profile, replies))
+    await serve_until_ended(simulated(profile, replies))
 
 
 if __name__ == "__main__":

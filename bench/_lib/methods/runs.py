@@ -67,7 +67,9 @@ class Server:
 
 @contextmanager
 def serving(*arguments: str, module: str = "bench._lib.methods.recording_server") -> Iterator[Server]:
-    """Start a recording server with these arguments, in a process of its own, until the block ends."""
+    """Start `recording_server`, or another module that records as it does, in a process of its own, until the block
+    ends.
+    """
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -72,12 +72,16 @@ class CodeWorld(ParamsWorld):
         return self._program(prompt, request.model, rng)
 
     def _program(self, prompt: str, model: str, rng: random.Random) -> str:
-        request = read_prompt(prompt)
+        request = self.read(prompt)
         edited = self.edit(request, coder_of(model), rng)
         if edited is None:
             return "There is no program to work on."
         reply = write_reply(edited.old, edited.new, request.form, f"Changed: {', '.join(edited.kinds) or 'nothing'}.")
         return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
+
+    def read(self, prompt: str) -> ProgramRequest:
+        """What a prompt for a program asks for."""
+        return read_prompt(prompt)
 
     def edit(self, request: ProgramRequest, coder: Coder, rng: random.Random) -> Edited | None:
         """What the coder makes of a request for a program; None if the prompt shows no program."""
