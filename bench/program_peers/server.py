@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from bench._lib.methods.recording_server import faster, serve_until_ended, simulated
+from bench._lib.methods.recording_server import serve_until_ended, simulated
 from bench.program_peers.coder import PeersCoder
 from flowevolve._util import clock
 from flowevolve.sim.profiles import PROFILES
@@ -26,7 +26,7 @@ class ServerJob:
 
 def server(job: ServerJob) -> AbstractAsyncContextManager[str]:
     return simulated(
-        faster(PROFILES[job.profile], job.speed), PeersCoder(job.seed, entry=job.entry, endless_at=job.endless_at)
+        PROFILES[job.profile].faster(job.speed), PeersCoder(job.seed, entry=job.entry, endless_at=job.endless_at)
     )
 
 

@@ -14,6 +14,7 @@ BENCH = ROOT / "bench"
 SHARED = {"_lib", "peers"}
 BUILDS_ON = {
     "algorithms": {"ace", "meta_harness", "quality"},
+    "all": {"report"},
     "page": {"durability", "overhead"},
     "scale": {"overhead"},
 }
