@@ -1,6 +1,12 @@
-"""Queues lose nothing and duplicate nothing, whatever is cancelled; a full queue holds its producers back."""
+"""Queues lose nothing and duplicate nothing, and nobody waits in them for ever, whatever is cancelled; a full queue holds
+its producers back."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
 
 import anyio
 import pytest
@@ -8,6 +14,7 @@ from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 from hypothesis import given, strategies as st
 
+from flowevolve._util import clock
 from flowevolve.engine.queue import ItemQueue, QueueClosedError
 from tests.support.depth import examples
 
@@ -131,6 +138,94 @@ def test_nothing_is_lost_or_doubled_under_cancellation(
         assert stats.taken == len(put)
 
     anyio.run(run)
+
+
+Step = Literal["take", "put", "put back", "flush", "step", "settle"] | int
+"""What happens next; a number stands for a cancellation of that one of those who wait."""
+
+
+class WatchedQueue:
+    """A queue with what is known of it from outside: who waits, and what is inside."""
+
+    def __init__(self, capacity: int, gather: int, *, keyed: bool) -> None:
+        self._keyed = keyed
+        self._queue = ItemQueue[int](capacity, anyio.current_time, gather, self._key if keyed else None)
+        self._inside: list[int] = []
+        self._waiting: dict[int, tuple[Literal["take", "put"], anyio.CancelScope]] = {}
+        self._flushed = False
+
+    @staticmethod
+    def _key(entry: int) -> int:
+        return entry % 2
+
+    async def go_through(self, steps: Sequence[Step]) -> None:
+        async with anyio.create_task_group() as tasks:
+            for number, step in enumerate([*steps, "settle"]):
+                match step:
+                    case "take":
+                        tasks.start_soon(self._take, number)
+                    case "put":
+                        tasks.start_soon(self._put, number)
+                    case "put back":
+                        self._queue.put_back(number)
+                        self._inside.append(number)
+                    case "flush":
+                        self._queue.flush()
+                        self._flushed = bool(self._inside)
+                    case "step":
+                        await checkpoint()
+                    case "settle":
+                        await wait_all_tasks_blocked()
+                        self._check()
+                    case int() if self._waiting:
+                        list(self._waiting.values())[step % len(self._waiting)][1].cancel()
+            tasks.cancel_scope.cancel()
+
+    async def _take(self, number: int) -> None:
+        with self._noted(number, "take"):
+            for entry in await self._queue.take():
+                self._inside.remove(entry)
+            self._flushed = False
+
+    async def _put(self, number: int) -> None:
+        with self._noted(number, "put"):
+            await self._queue.put(number)
+            self._inside.append(number)
+
+    @contextmanager
+    def _noted(self, number: int, what: Literal["take", "put"]) -> Iterator[None]:
+        with anyio.CancelScope() as scope:
+            self._waiting[number] = what, scope
+            try:
+                yield
+            finally:
+                del self._waiting[number]
+
+    def _check(self) -> None:
+        waiting = {what for what, _ in self._waiting.values()}
+        sizes = Counter(map(self._key, self._inside)).values() if self._keyed else [len(self._inside)]
+        full = len(self._inside) >= self._queue.capacity
+        enough = max(sizes, default=0) >= self._queue.gather or (self._keyed and full)
+        assert len(self._queue) == len(self._inside)
+        assert "put" not in waiting or full
+        assert "take" not in waiting or not (enough or (self._flushed and self._inside))
+
+
+@examples(500)
+@given(
+    capacity=st.integers(1, 3),
+    gather=st.integers(1, 3),
+    keyed=st.booleans(),
+    steps=st.lists(
+        st.one_of(st.sampled_from(("take", "put", "put back", "flush", "step", "settle")), st.integers(0, 9)),
+        max_size=40,
+    ),
+)
+def test_nobody_waits_for_what_is_there(capacity: int, gather: int, keyed: bool, steps: list[Step]) -> None:
+    async def run() -> None:
+        await WatchedQueue(capacity, gather, keyed=keyed).go_through(steps)
+
+    clock.run(run, clock="virtual")
 
 
 @pytest.mark.asyncio
