@@ -260,3 +260,115 @@ async def test_an_emptied_queue_remembers_no_batch() -> None:
         raise AssertionError(f"took {await queue.take()}, which is too few")
     await queue.put(3)
     assert await queue.take() == [2, 3]
+
+
+@pytest.mark.asyncio
+async def test_who_waits_for_more_than_is_taken_together_now_gets_what_there_is() -> None:
+    queue = ItemQueue[int](4, anyio.current_time, gather=3)
+    taken: list[int] = []
+
+    async def take() -> None:
+        taken.extend(await queue.take())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        for number in range(2):
+            await queue.put(number)
+        await wait_all_tasks_blocked()
+        assert not taken
+        queue.set_gather(2)
+        await wait_all_tasks_blocked()
+        assert taken == [0, 1]
+
+
+@pytest.mark.asyncio
+async def test_there_is_room_for_as_many_as_are_taken_together() -> None:
+    queue = ItemQueue[int](1, anyio.current_time)
+    await queue.put(0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.put, 1)
+        await wait_all_tasks_blocked()
+        assert len(queue) == 1
+        queue.set_gather(2)
+    assert await queue.take() == [0, 1]
+    queue.set_gather(1)
+    assert queue.capacity == 2
+
+
+@pytest.mark.asyncio
+async def test_only_entries_of_one_key_are_taken_together_of_the_oldest_if_none_has_enough() -> None:
+    queue = ItemQueue[str](4, anyio.current_time, gather=2, key=lambda entry: entry[0])
+    for entry in ("a1", "b1", "c1", "b2"):
+        await queue.put(entry)
+    assert await queue.take() == ["b1", "b2"]
+    for entry in ("d1", "e1"):
+        await queue.put(entry)
+    assert await queue.take() == ["a1"], "it is full, and no key has two"
+    queue.flush()
+    assert await queue.take() == ["c1"]
+    for entry in ("e2", "e3", "d2"):
+        queue.put_back(entry)
+    assert await queue.take() == ["d1", "d2"]
+    assert await queue.take() == ["e1", "e2"]
+
+
+@pytest.mark.asyncio
+async def test_what_was_put_together_is_taken_together_before_all_else() -> None:
+    queue = ItemQueue[int](8, anyio.current_time, gather=2)
+    queue.put_together([1, 2, 3])
+    queue.put_together([4])
+    await queue.put(5)
+    assert [await queue.take(), await queue.take()] == [[1, 2, 3], [4]]
+    await queue.put(6)
+    assert await queue.take() == [5, 6]
+
+
+@pytest.mark.asyncio
+async def test_a_flush_holds_for_one_batch_and_for_nothing_in_an_empty_queue() -> None:
+    queue = ItemQueue[int](8, anyio.current_time, gather=2)
+    queue.flush()
+    await queue.put(1)
+    with anyio.move_on_after(0):
+        raise AssertionError(f"took {await queue.take()}")
+    queue.flush()
+    assert await queue.take() == [1]
+    await queue.put(2)
+    with anyio.move_on_after(0):
+        raise AssertionError(f"took {await queue.take()}")
+
+
+@pytest.mark.asyncio
+async def test_some_are_drained_and_what_is_left_is_taken_in_order() -> None:
+    queue = ItemQueue[int](4, anyio.current_time)
+    for number in range(4):
+        await queue.put(number)
+    assert queue.drain(2) == [0, 1]
+    assert queue.drain(9) == [2, 3]
+    assert queue.drain() == []
+
+
+def test_what_is_measured_of_a_queue() -> None:
+    async def run() -> None:
+        await anyio.sleep(5)
+        queue = ItemQueue[int](4, anyio.current_time)
+        assert queue.stats().mean_depth == 0
+        queue.put_back(1)
+        assert queue.stats().mean_depth == 1, "no time has gone by"
+        await anyio.sleep(2)
+        queue.put_back(2)
+        queue.put_back(3)
+        await anyio.sleep(1)
+        assert await queue.take() == [1]
+        await anyio.sleep(2)
+        assert await queue.take() == [2]
+        stats = queue.stats()
+        assert (stats.put, stats.taken, stats.depth, stats.max_depth) == (3, 2, 1, 3)
+        assert (stats.depth_seconds, stats.wait_seconds) == (2 * 1 + 1 * 3 + 2 * 2, 3 + 3)
+        assert stats.mean_depth == 9 / 5
+        queue.close()
+        with pytest.raises(QueueClosedError):
+            queue.put_back(4)
+        with pytest.raises(QueueClosedError):
+            await queue.put(4)
+
+    clock.run(run, clock="virtual")
