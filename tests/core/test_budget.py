@@ -227,6 +227,7 @@ def test_work_for_which_there_never_was_room_is_told_apart(reserved: int, begun:
     assert ledger.is_below("rollouts", error.value.needed)
     assert not ledger.is_below("rollouts", 10)
     assert not ledger.is_below("tokens", 10)
+    assert Ledger(Budget(rollouts=10, tokens=50)).is_below("rollouts", 11), "whatever the other limits are"
 
 
 def test_what_others_have_set_aside_leaves_less_room() -> None:

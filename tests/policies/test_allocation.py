@@ -141,10 +141,7 @@ def test_what_a_later_stage_needs(facts: dict[str, float], by: int) -> None:
 def test_a_stage_rests_before_it_is_changed_the_other_way() -> None:
     policy = Pressure(rest=6, patience=1)
     busy, idle = stage("evaluate", waiting=3.0, busy=4.0), stage("evaluate", waiting=0.0, busy=0.0)
-    assert [change.by for change in policy.decide(workload(idle)) + policy.decide(workload(idle))] == []
-    for _ in range(4):
-        changes = policy.decide(workload(idle))
-    assert [change.by for change in changes] == [-1]
+    assert [signs(policy.decide(workload(idle))) for _ in range(6)] == [{}] * 5 + [{"evaluate": -1}]
     assert [len(policy.decide(workload(busy))) for _ in range(7)] == [0, 0, 0, 0, 0, 1, 1]
 
 
@@ -155,6 +152,22 @@ def test_use_is_a_mean_over_the_last_looks() -> None:
         policy.decide(workload(first, later, open_calls=300))
     assert signs(policy.decide(workload(first, later, open_calls=0))) == {"generate": 1}
     assert signs(Pressure(memory=1, patience=1).decide(workload(first, later, open_calls=151))) == {"generate": -1}
+
+
+def test_median_rate_says_how_many_items_a_second_there_were() -> None:
+    seen = workload(stage("a", produced=4), stage("b", produced=4), stage("c", produced=1), stage("d", produced=9))
+    slow, fast = MedianRate().decide(seen)
+    assert (slow.reason, fast.reason) == (
+        "0.100 items/s, under half the median 0.400",
+        "0.900 items/s, over twice the median 0.400",
+    )
+
+
+@pytest.mark.parametrize(("workers", "calls", "by"), [(7, 20, 1), (8, 20, None), (2, 300, -1), (1, 300, None)])
+def test_the_valve_goes_to_the_bounds_and_no_further(workers: int, calls: int, by: int | None) -> None:
+    policy = Pressure(memory=1, patience=1)
+    seen = workload(stage("generate", place="first", workers=workers), stage("evaluate"), open_calls=calls)
+    assert signs(policy.decide(seen)) == ({} if by is None else {"generate": by})
 
 
 @pytest.mark.parametrize(("produced", "by"), [(1, 1), (2, None), (3, None), (8, None), (9, -1)])

@@ -27,8 +27,8 @@ def _modules(name: str) -> list[str]:
 
 
 def _source(name: str) -> Source:
-    module = importlib.import_module(name)
-    return Source(name, os.path.relpath(inspect.getfile(module)), ast.parse(inspect.getsource(module)))
+    path = os.path.relpath(inspect.getfile(importlib.import_module(name)))
+    return Source(name, path, ast.parse(Path(path).read_text(encoding="utf-8")))
 
 
 def room(module: str) -> Path:
