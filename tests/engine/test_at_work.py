@@ -1,0 +1,102 @@
+"""What a stage at work can rely on: queues that take what is sent back, calls in order, and word of the end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import anyio
+import pytest
+
+from flowevolve.core.budget import Budget
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import Discard, Emit, Exhausted, Stage
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.model import Message
+from flowevolve.core.pool import Add
+from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.recovery.state import Start
+from tests.support import interruption
+from tests.support.small_runs import Carrier, Small, consume, no_work, once, propose, run_small
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_full_queue_takes_what_a_later_stage_sends_back(mode: Mode) -> None:
+    """Else both would wait for each other: the earlier one for room at the later, and the other way round."""
+    done: list[object] = []
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit("new", to="first")
+
+    async def first(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(item.payload)
+
+    async def second(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        done.append(item.payload)
+        for _ in range(8 if item.payload == "new" else 0):
+            yield Emit("again", to="first")
+
+    stages = Stage("first", first, ("second",), capacity=1), Stage("second", second, ("first",), capacity=1)
+    ran = run_small(Small(once(enter), *stages, update=consume), mode=mode, width=1)
+    assert done == ["new"] + ["again"] * 8
+    assert ran.count("item.held") == 0
+
+
+def test_a_stage_is_told_when_the_run_stops() -> None:
+    told: list[bool] = []
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        told.append(context.stopping)
+        await anyio.sleep(2)
+        told.append(context.stopping)
+        raise Discard("done")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    async def stop(engine: Engine) -> None:
+        await anyio.sleep(1)
+        engine.stop()
+
+    run_small(Small(enter), width=1, meanwhile=stop)
+    assert told == [False, True]
+
+
+def test_calls_of_later_stages_are_more_urgent() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal:
+            raise Exhausted
+        await context.chat_model("task", "c")([Message("user", "a")])
+        yield Emit(None)
+
+    async def ask(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await context.chat_model("task", "c")([Message("user", "b")])
+        yield Emit(None)
+
+    async def finish(context: UpdateContext) -> AsyncGenerator[Emit]:
+        await context.chat_model("task", "c")([Message("user", "c")])
+        yield Emit(None, to="update")
+
+    algorithm = Small(enter, Stage("second", ask, ("update",)), update=consume, finish=finish)  # type: ignore[arg-type]  # no stage is handed the context of finish
+    _, facts = interruption.evolve(algorithm, roles=interruption.echo)
+    ranks = {fact.scope.stage: fact.scope.priority for fact in facts if isinstance(fact, CallRecord)}
+    assert ranks["entry"] > ranks["second"] > 0
+    assert ranks["entry"] - ranks["second"] == 2, "between them there is room for what is less urgent at a stage"
+
+
+def test_a_run_starts_from_the_pool_of_another() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal:
+            raise Exhausted
+        parent = next(context.pool.snapshot().candidates())
+        yield Emit(Carrier(propose(context, "child", [parent])), to="update")
+
+    first = run_small(Small(no_work, init=one_candidate))
+    (seed,) = first.report.pool.snapshot().candidates()
+    start = Start([seed], [[Add(seed)]], flows=7)
+    report, facts = interruption.evolve(Small(enter, init=one_candidate), budget=Budget(seconds=100), start=start)
+    assert [each.id for each in report.pool.snapshot().candidates()] == [seed.id, "c8"]
+    assert [event.data["phase"] for event in interruption.events_of(facts, "phase.ended")] == ["init", "finish"]
+    assert [event.data["flow"] for event in interruption.events_of(facts, "flow.open")][:2] == [7, 8]
+
+
+async def one_candidate(context: StageContext) -> AsyncGenerator[Emit]:
+    yield Emit(Carrier(propose(context, "seed")), to="update")
