@@ -64,7 +64,7 @@ def try_changes(sources: Sequence[Source], sample: int | None, seed: int, proces
         NearestTestsError: if there are no tests near to the modules, or some fail without any change.
     """
     folders = sorted({str(room(source.module)) for source in sources})
-    if missing := [folder for folder in folders if not Path(folder).is_dir()]:
+    if missing := [folder for folder in folders if not Path(folder).exists()]:
         raise NearestTestsError(f"the nearest tests are to be in {missing[0]}, and there is no such folder")
     changes = [change for source in sources for change in changes_in(source)]
     if sample is not None and sample < len(changes):
