@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from flowevolve.core.budget import Budget
+from flowevolve._util.errors import InputError
+from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit, Exhausted, Stage
@@ -96,6 +97,26 @@ def test_a_run_starts_from_the_pool_of_another() -> None:
     assert [each.id for each in report.pool.snapshot().candidates()] == [seed.id, "c8"]
     assert [event.data["phase"] for event in interruption.events_of(facts, "phase.ended")] == ["init", "finish"]
     assert [event.data["flow"] for event in interruption.events_of(facts, "flow.open")][:2] == [7, 8]
+
+
+def test_a_budget_in_which_the_first_work_has_no_room_is_the_users_mistake() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        context.begin(Cost(evaluations=4))
+        yield Emit(None, to="update")
+
+    error = run_small(Small(enter, update=consume), budget=Budget(evaluations=3), width=1).report.error
+    assert isinstance(error, InputError)
+    assert str(error).startswith("budget.evaluations: is too small to evaluate what the run begins with")
+
+
+def test_work_for_which_nothing_is_left_stops_the_run() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        context.begin(Cost(evaluations=2))
+        yield Emit(None, to="update")
+
+    ran = run_small(Small(enter, update=consume), budget=Budget(evaluations=3), width=1)
+    assert (ran.report.stop_reason, ran.report.spent.evaluations) == ("evaluations", 2)
+    assert [event.data["needed"] for event in ran.events if event.kind == "budget.refused"] == [4]
 
 
 async def one_candidate(context: StageContext) -> AsyncGenerator[Emit]:

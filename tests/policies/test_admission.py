@@ -109,6 +109,12 @@ def test_a_refusal_cuts_the_limit(policy: Admission) -> None:
     assert policy.decide(load(100, 100, 0, refused=1)).limit == 70
 
 
+def test_after_a_refusal_the_limit_grows_by_what_the_queue_lacks() -> None:
+    policy = ServerQueue(target=0.1)
+    policy.decide(load(100, 100, 0, refused=1))
+    assert policy.decide(load(70, 70, 0)).limit == 70 + 7
+
+
 def look_blind(limit: int, wait: float | None, latency: float = 5.0) -> LoadSample:
     """Enough calls were answered since the last one for the limit to be judged at the next."""
     return LoadSample(0.0, limit, MOST, limit, 9, None, 4 * limit, 0, latency, wait, 0.01)

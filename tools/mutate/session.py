@@ -93,11 +93,12 @@ class _Session:
         self._reports: list[pytest.TestReport] = []
 
     def pytest_collection(self) -> None:
-        """An example of a property that fails for one change is not to be kept and tried with the next."""
+        """An example of a property that fails for one change is not made small, nor kept and tried with the next."""
         if "hypothesis" in sys.modules:
-            from hypothesis import settings  # noqa: PLC0415 - only where the tests have it
+            from hypothesis import Phase, settings  # noqa: PLC0415 - only where the tests have it
 
-            settings.register_profile("mutate", settings.default, database=None, derandomize=True)
+            phases = (Phase.explicit, Phase.generate)
+            settings.register_profile("mutate", settings.default, database=None, derandomize=True, phases=phases)
             settings.load_profile("mutate")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
