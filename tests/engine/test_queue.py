@@ -372,3 +372,20 @@ def test_what_is_measured_of_a_queue() -> None:
             await queue.put(4)
 
     clock.run(run, clock="virtual")
+
+
+@pytest.mark.asyncio
+async def test_who_waits_gets_fewer_that_were_put_together() -> None:
+    queue = ItemQueue[int](4, anyio.current_time, gather=3)
+    taken: list[int] = []
+
+    async def take() -> None:
+        taken.extend(await queue.take())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        await wait_all_tasks_blocked()
+        queue.put_together([1])
+        await wait_all_tasks_blocked()
+        assert taken == [1]
+        tasks.cancel_scope.cancel()
