@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import anyio
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve.core.acts import Veto
 from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.graph import Discard, Emit, Exhausted, Stage
+from flowevolve.core.graph import NO_EMISSIONS, Discard, Emit, Exhausted, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
@@ -117,6 +119,49 @@ def test_work_for_which_nothing_is_left_stops_the_run() -> None:
     ran = run_small(Small(enter, update=consume), budget=Budget(evaluations=3), width=1)
     assert (ran.report.stop_reason, ran.report.spent.evaluations) == ("evaluations", 2)
     assert [event.data["needed"] for event in ran.events if event.kind == "budget.refused"] == [4]
+
+
+@pytest.mark.parametrize(("seconds", "held", "reason"), [(5, 0, "exhausted"), (100, 1, "stopped")])
+def test_a_run_that_was_ending_is_stopped_only_if_work_was_cut_off(seconds: float, held: int, reason: str) -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal:
+            raise Exhausted
+        await anyio.sleep(seconds)
+        yield Emit(None, to="update")
+
+    async def stop(engine: Engine) -> None:
+        await anyio.sleep(1)
+        engine.stop()
+
+    two = Small(enter, update=consume)
+    two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
+    report = run_small(two, width=2, meanwhile=stop).report
+    assert (report.held, report.stop_reason) == (held, reason)
+
+
+def test_past_its_last_change_a_run_takes_no_veto() -> None:
+    refused: list[str] = []
+
+    async def finish(context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        yield Emit(None, to="update")
+
+    async def veto(engine: Engine) -> None:
+        await anyio.sleep(5)
+        (seed,) = engine.pool.snapshot().candidates()
+        try:
+            await engine.act(Veto(candidate=seed.id), "ada")
+        except InputError as error:
+            refused.append(str(error))
+
+    async def update(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Carrier):
+            context.commit([Add(item.payload.candidate)])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    run_small(Small(no_work, update=update, init=one_candidate, finish=finish), meanwhile=veto)
+    assert refused == ["veto: the run is past its last change; resume it, or branch from another candidate"]
 
 
 async def one_candidate(context: StageContext) -> AsyncGenerator[Emit]:

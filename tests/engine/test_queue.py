@@ -351,7 +351,7 @@ def test_what_is_measured_of_a_queue() -> None:
     async def run() -> None:
         await anyio.sleep(5)
         queue = ItemQueue[int](4, anyio.current_time)
-        assert queue.stats().mean_depth == 0
+        assert (queue.stats().mean_depth, queue.stats().depth_seconds) == (0, 0)
         queue.put_back(1)
         assert queue.stats().mean_depth == 1, "no time has gone by"
         await anyio.sleep(2)
@@ -361,10 +361,11 @@ def test_what_is_measured_of_a_queue() -> None:
         assert await queue.take() == [1]
         await anyio.sleep(2)
         assert await queue.take() == [2]
+        await anyio.sleep(1)
         stats = queue.stats()
         assert (stats.put, stats.taken, stats.depth, stats.max_depth) == (3, 2, 1, 3)
-        assert (stats.depth_seconds, stats.wait_seconds) == (2 * 1 + 1 * 3 + 2 * 2, 3 + 3)
-        assert stats.mean_depth == 9 / 5
+        assert (stats.depth_seconds, stats.wait_seconds) == (2 * 1 + 1 * 3 + 2 * 2 + 1 * 1, 3 + 3)
+        assert stats.mean_depth == 10 / 6
         queue.close()
         with pytest.raises(QueueClosedError):
             queue.put_back(4)
