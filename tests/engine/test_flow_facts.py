@@ -62,7 +62,7 @@ def test_as_long_as_a_stage_has_ended_nothing_the_estimate_counts() -> None:
 @pytest.mark.parametrize("uncounted", ["generate", "evaluate"])
 def test_where_some_rollouts_have_no_tokens_validations_are_counted_in_rollouts(uncounted: str) -> None:
     graph = one_by_one()
-    spent = {"generate": (3, 30), "evaluate": (40, 400)}
+    spent = {"generate": (3, 30), "screen": (3, 20), "evaluate": (40, 400)}
     spent[uncounted] = (spent[uncounted][0], 0)
     facts = flow_facts(graph, counted(graph, **spent), Ledger(Budget()), Cost(), call_limit=8)
     assert facts.validation == Cost(rollouts=40)
