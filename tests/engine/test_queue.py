@@ -216,9 +216,12 @@ class WatchedQueue:
     capacity=st.integers(1, 3),
     gather=st.integers(1, 3),
     keyed=st.booleans(),
-    steps=st.lists(
-        st.one_of(st.sampled_from(("take", "put", "put back", "flush", "step", "settle")), st.integers(0, 9)),
-        max_size=40,
+    steps=st.sampled_from([("take", "take", "take", "put"), ("put", "put", "put", "take")]).flatmap(
+        lambda more: st.lists(
+            st.sampled_from((*more, "put back", "put back", "flush", "step", "settle", 0, 0, 1)),
+            min_size=20,
+            max_size=40,
+        )
     ),
 )
 def test_nobody_waits_for_what_is_there(capacity: int, gather: int, keyed: bool, steps: list[Step]) -> None:
