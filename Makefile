@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := levi-evolve openevolve shinka-evolve skydiscover
+SEED ?= 0
 WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more than cores, as some tests wait
 
 # A test run starts hundreds of processes, and none is to compile again what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox browser demo demo-real peers wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-ray test-vllm check docs \
+.PHONY: help setup sandbox browser demo demo-real peers wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-ray test-vllm mutate check docs \
 	format bench bench-page clean
 
 help: ## list these commands
@@ -95,6 +96,9 @@ list-dependencies: wheel ## write what the wheel brings with it into dist/ (a Cy
 audit: wheel ## the same, and look for known vulnerabilities of it (needs the network)
 	tools/list_dependencies.sh --audit
 
+mutate: setup sandbox ## change the core in 300 small ways (SEED=…), and see whether the nearest tests notice
+	$(BIN)/python -m tools.mutate --sample 300 --seed $(SEED) --at-least 0.85 --json mutations.json
+
 check: setup ## lint and check types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -123,4 +127,4 @@ bench-page: setup ## write docs/benchmarks.md and docs/benchmarks/ from the resu
 	$(BIN)/python -m bench.report
 
 clean: ## remove the environment, caches and what was built
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist screenshots *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist screenshots mutations.json *.egg-info

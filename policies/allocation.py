@@ -33,7 +33,9 @@ class MedianRate:
 
     def decide(self, load: Workload) -> Sequence[Resize]:
         rates = {stage.name: stage.produced / load.seconds for stage in load.stages if stage.place != "repair"}
-        middle = median(rates.values()) if rates else 0.0
+        if not rates:
+            return ()
+        middle = median(rates.values())
         changes: list[Resize] = []
         for name, rate in rates.items():
             if rate < middle / 2:

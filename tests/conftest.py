@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from hypothesis import settings
 
 from flowevolve._util.garbage import YOUNG_OBJECTS
 from flowevolve.compat.signed_pickles import KEY_VARIABLE
+from tests.support.data import find_data
 from tests.support.depth import LONG, LONG_EXAMPLES, SHORT_EXAMPLES
 
 settings.register_profile(
@@ -45,17 +45,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of real benchmark rows, beside the repository or named by FLOWEVOLVE_DATA.
-
-    Where there is none, the tests that read it are skipped; in CI only if FLOWEVOLVE_DATA says ``none``.
-    """
-    named = os.environ.get("FLOWEVOLVE_DATA")
-    folder = Path(named or Path(__file__).parents[2] / "shared" / "data")
-    if not folder.is_dir():
-        if os.environ.get("CI") and named != "none":
-            pytest.fail(f"no benchmark data in {folder}: set FLOWEVOLVE_DATA to a folder that has it, or to none")
-        pytest.skip(f"no benchmark data in {folder}")
-    return folder
+    return find_data()
 
 
 @pytest.fixture(scope="session", autouse=True)

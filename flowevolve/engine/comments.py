@@ -18,9 +18,6 @@ class Comments:
         self._known: dict[ItemId, int] = {}
         """How many there were when the work on an item began, where there were any."""
 
-    def __len__(self) -> int:
-        return len(self._made)
-
     def load(self, made: Sequence[Comment], known: Mapping[ItemId, int]) -> None:
         """Take over those of an interrupted run, and how many of them its interrupted work knew, by item."""
         self._made = list(made)

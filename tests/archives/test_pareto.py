@@ -160,3 +160,14 @@ def test_what_was_made_from_a_revoked_candidate_is_set_aside_until_it_is_confirm
     assert dict(archive.weights()) == {"c0": 4}
     moved(archive, "u", "confirmed")
     assert [candidate.id for candidate in archive.candidates] == ["c0", "u", "v"]
+
+
+def test_of_equal_means_the_one_of_more_examples_is_the_best() -> None:
+    archive = ParetoArchive()
+    for version, (name, scores) in enumerate(
+        {"few": {"a": 1.0}, "many": {"a": 1.0, "b": 1.0}, "less": {"b": 1.0}}.items(), 1
+    ):
+        archive.apply(Update(version, (Add(Candidate(name, Artifact({"p": name})).scored(scores)),), "item", 0.0))
+    best = archive.best()
+    assert best is not None
+    assert best.id == "many"

@@ -147,3 +147,137 @@ def test_what_is_kept_for_the_end_is_for_no_work_before() -> None:
     ledger.begin(0, "0", Cost(rollouts=80))
     ledger.kept_for_end = Cost()
     ledger.begin(1, "1", Cost(rollouts=20))
+
+
+def test_costs_are_added_and_taken_off_thing_by_thing() -> None:
+    some, more = Cost(1, 2, 3, 0.5, 4), Cost(10, 20, 30, 2.0, 40)
+    assert some + more == Cost(11, 22, 33, 2.5, 44)
+    assert more.less(some) == Cost(9, 18, 27, 1.5, 36)
+    assert some.less(more) == Cost()
+    assert some.least(more) == more.least(some) == some
+    assert Cost(rollouts=5, tokens=1).least(Cost(rollouts=2, tokens=7)) == Cost(rollouts=2, tokens=1)
+    assert Cost(tokens=3, dollars=0.5).to_json() == {"tokens": 3, "dollars": 0.5}
+
+
+def test_limits_are_raised_where_there_are_any_and_never_lowered() -> None:
+    budget = Budget(minutes=1, tokens=100, target_score=0.5)
+    assert budget.by_name() == {"tokens": 100, "seconds": 60, "target_score": 0.5}
+    limits = {"tokens": 200, "rollouts": 7, "seconds": 30, "target_score": 0.75}
+    assert budget.raised(limits).by_name() == {"tokens": 200, "seconds": 60, "target_score": 0.75}
+    ledger = Ledger(budget)
+    ledger.raise_limits(limits)
+    names = ("tokens", "rollouts", "seconds", "target_score")
+    assert [ledger.limit(name) for name in names] == [200, None, 60, 0.75]
+    ledger.raise_limits({"tokens": 150, "seconds": 90, "target_score": 0.6})
+    assert [ledger.limit(name) for name in names] == [200, None, 90, 0.75]
+    unlimited = Ledger(Budget(tokens=1))
+    unlimited.raise_limits({"seconds": 90, "target_score": 0.6})
+    assert (unlimited.seconds, unlimited.target_score) == (None, None)
+
+
+def test_a_budget_is_refused_when_it_is_spent_or_owed_or_would_be_passed() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    assert (ledger.refusal(Cost(rollouts=10)), ledger.refusal(Cost(rollouts=11))) == (None, "rollouts")
+    ledger.charge(1, Cost(rollouts=9))
+    assert (ledger.refusal(Cost()), ledger.refusal(Cost(rollouts=1))) == (None, None)
+    ledger.owed = Cost(rollouts=1)
+    assert ledger.refusal(Cost()) == "rollouts"
+    assert ledger.overshoot() == {}
+
+
+def test_work_takes_what_its_flow_has_reserved_and_else_what_there_is_room_for() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=6))
+    ledger.begin(1, "1.0", Cost(rollouts=6))
+    assert (ledger.refusal(Cost(rollouts=4)), ledger.refusal(Cost(rollouts=5))) == (None, "rollouts")
+    ledger.begin(1, "1.1", Cost(rollouts=4))
+    with pytest.raises(OverBudgetError) as error:
+        ledger.begin(1, "1.2", Cost(rollouts=1))
+    assert (error.value.dimension, error.value.needed, error.value.alone) == ("rollouts", 11, False)
+    ledger.charge(1, Cost(rollouts=2), "1.0")
+    ledger.end("1.0", Cost(rollouts=6))
+    assert (ledger.refusal(Cost(rollouts=4)), ledger.refusal(Cost(rollouts=5))) == (None, "rollouts")
+    ledger.end("1.1", Cost(rollouts=4))
+    assert ledger.refusal(Cost(rollouts=8)) is None
+    ledger.end("1.1", Cost(rollouts=4))  # what was not begun is no mistake
+
+
+def test_a_part_of_the_work_on_an_item_ends_and_the_rest_stays_set_aside() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.begin(1, "1.0", Cost(rollouts=3))
+    ledger.begin(1, "1.0", Cost(rollouts=4))
+    ledger.charge(1, Cost(rollouts=1), "1.0")
+    ledger.end("1.0", Cost(rollouts=3))
+    assert (ledger.refusal(Cost(rollouts=5)), ledger.refusal(Cost(rollouts=6))) == (None, "rollouts")
+
+
+@pytest.mark.parametrize(
+    ("reserved", "begun", "spent", "alone"),
+    [(0, 0, 0, True), (3, 0, 0, True), (3, 2, 0, True), (0, 0, 1, False)],
+)
+def test_work_for_which_there_never_was_room_is_told_apart(reserved: int, begun: int, spent: int, alone: bool) -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=reserved))
+    if begun:
+        ledger.begin(1, "1.0", Cost(rollouts=begun))
+    ledger.charge(9, Cost(rollouts=spent))
+    with pytest.raises(OverBudgetError) as error:
+        ledger.begin(1, "1.0", Cost(rollouts=11))
+    assert error.value.alone == alone
+    assert ledger.is_below("rollouts", error.value.needed)
+    assert not ledger.is_below("rollouts", 10)
+    assert not ledger.is_below("tokens", 10)
+    assert Ledger(Budget(rollouts=10, tokens=50)).is_below("rollouts", 11), "whatever the other limits are"
+
+
+def test_what_others_have_set_aside_leaves_less_room() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=5))
+    ledger.begin(2, "2.0", Cost(rollouts=2))
+    with pytest.raises(OverBudgetError) as error:
+        ledger.begin(3, "3.0", Cost(rollouts=4))
+    assert (error.value.needed, error.value.alone) == (11, False)
+    ledger.begin(3, "3.0", Cost(rollouts=3, tokens=10**9))
+
+
+def test_what_was_charged_comes_out_of_the_work_and_then_of_the_flow() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=8))
+    ledger.begin(1, "1.0", Cost(rollouts=2))
+    ledger.charge(1, Cost(rollouts=5), "1.0")  # two that were set aside, and three more
+    assert (ledger.refusal(Cost(rollouts=2)), ledger.refusal(Cost(rollouts=3))) == (None, "rollouts")
+
+
+@pytest.mark.parametrize(("dimension", "limit"), [("tokens", 100), ("dollars", 2.0)])
+def test_no_call_is_sent_once_what_nobody_can_foretell_is_spent(dimension: str, limit: float) -> None:
+    ledger = Ledger(Budget.model_validate({dimension: limit, "rollouts": 1}))
+    ledger.charge(1, Cost(rollouts=5))
+    ledger.check_unforeseen()
+    ledger.charge(1, Cost(**{dimension: limit / 2}))  # type: ignore[arg-type]  # either is a number
+    ledger.check_unforeseen()
+    ledger.owed = Cost(**{dimension: limit / 2})  # type: ignore[arg-type]  # as above
+    with pytest.raises(OverBudgetError) as error:
+        ledger.check_unforeseen()
+    assert error.value.dimension == dimension
+    assert limit < error.value.needed < 1.001 * limit
+    assert ledger.overshoot() == {"rollouts": 4}
+
+
+def test_how_often_something_is_affordable() -> None:
+    ledger = Ledger(Budget(rollouts=10, tokens=100))
+    ledger.charge(1, Cost(rollouts=4, tokens=90))
+    assert ledger.affords(Cost(rollouts=2, tokens=4)) == 2.5
+    assert ledger.affords(Cost(rollouts=4)) == 1.5
+    assert ledger.affords(Cost(proposals=1)) is None
+    ledger.charge(1, Cost(tokens=90))
+    assert ledger.affords(Cost(tokens=4)) == 0.0
+
+
+def test_a_resumed_run_goes_by_what_it_had_spent_and_what_its_flows_took() -> None:
+    ledger = Ledger(Budget(tokens=1000))
+    ledger.restore(Cost(tokens=500), [Cost(tokens=200), Cost(tokens=400)])
+    assert ledger.spent == Cost(tokens=500)
+    ledger.reserve(1, Cost())
+    assert ledger.refusal(Cost()) == "tokens"  # 300 are held for each of two
+    ledger.close(1)
+    assert ledger.refusal(Cost()) is None

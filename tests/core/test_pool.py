@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Pool
+from flowevolve.core.pool import REJECTED_KEPT, Add, Annotate, Candidate, Change, Move, Note, Pool, Vetoed
 
 ALLOWED = {
     ("proposed", "speculative"),
@@ -184,3 +184,102 @@ def test_rejected_proposals_keep_their_status_only() -> None:
     assert pool.status("a") == "rejected"
     with pytest.raises(KeyError):
         pool["a"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (Move("a", "confirmed"), Move("a", "revoked")),
+        (Move("a", "revoked"), Move("a", "revoked")),
+        (Add(candidate("b")), Add(candidate("b"))),
+        (Add(candidate("b"), "speculative"), Move("b", "confirmed")),
+    ],
+)
+def test_a_candidate_changes_its_status_once_in_a_commit(changes: tuple[Change, ...]) -> None:
+    pool = Pool()
+    for name in ("a", "b"):
+        pool.register(candidate(name))
+    commit(pool, Add(candidate("a"), "speculative"))
+    with pytest.raises(EngineError, match="would change its status twice in one commit"):
+        commit(pool, *changes)
+    assert (pool.version, pool.status("a"), pool.status("b")) == (1, "speculative", "proposed")
+
+
+def test_a_candidate_is_registered_once_and_after_its_parents() -> None:
+    pool = Pool()
+    pool.register(candidate("a"))
+    with pytest.raises(EngineError, match="a is registered already"):
+        pool.register(candidate("a"))
+    with pytest.raises(EngineError, match="b names an unknown parent c"):
+        pool.register(candidate("b", "a", "c"))
+    assert "a" in pool
+    assert "b" not in pool
+
+
+def test_a_commit_without_a_change_is_refused() -> None:
+    with pytest.raises(EngineError, match="item item: a commit needs at least one change"):
+        commit(Pool())
+
+
+def test_the_texts_of_the_last_rejected_proposals_are_kept() -> None:
+    pool = Pool()
+    names = [str(number) for number in range(REJECTED_KEPT + 2)]
+    for name in names:
+        pool.register(candidate(name))
+        pool.reject(name)
+        assert not pool.keeps(name)
+    kept = [name for name in names if pool.rejected(name) is not None]
+    assert kept == names[2:]
+    assert pool.rejected("5") == candidate("5")
+
+
+def test_annotations_and_moves_change_what_they_name_and_leave_the_rest() -> None:
+    pool = Pool()
+    pool.register(candidate("a"))
+    commit(pool, Add(candidate("a").scored({"x": 0.5}), "speculative"))
+    commit(pool, Annotate("a", {"length": 3}), Annotate("a", {"kind": "short"}))
+    assert (pool["a"].attributes, pool["a"].scores) == ({"length": 3, "kind": "short"}, {"x": 0.5})
+    commit(pool, Annotate("a", {"length": 4}, {"x": 0.25}))
+    assert (pool["a"].attributes, pool["a"].scores) == ({"length": 4, "kind": "short"}, {"x": 0.25})
+    commit(pool, Move("a", "confirmed", {"x": 1.0, "y": 0.0}))
+    assert (pool["a"].mean_score, pool.status("a")) == (0.5, "confirmed")
+    assert pool["a"].attributes == {"length": 4, "kind": "short"}
+    assert candidate("b").mean_score == 0.0
+
+
+def test_a_veto_hides_a_candidate_until_it_is_taken_back() -> None:
+    pool = Pool(["programs", "prompts"])
+    for name in ("a", "b"):
+        pool.register(candidate(name))
+    commit(pool, Add(candidate("a"), pool="programs"), Add(candidate("b"), pool="prompts"))
+    with pytest.raises(EngineError, match="is in pool 'programs', not in 'prompts'"):
+        commit(pool, Vetoed("a", pool="prompts"))
+
+    def shown(*, vetoed: bool = False) -> list[str]:
+        return [each.id for each in pool.snapshot().candidates(pool="programs", vetoed=vetoed)]
+
+    commit(pool, Vetoed("a", pool="programs"))
+    assert (shown(), shown(vetoed=True), pool.vetoed("a"), pool.vetoed("b")) == ([], ["a"], True, False)
+    commit(pool, Vetoed("a", stands=False, pool="programs"))
+    assert (shown(), pool.vetoed("a")) == (["a"], False)
+
+
+def test_snapshots_give_the_statuses_that_are_asked_for_as_they_were() -> None:
+    pool = Pool()
+    for name in ("a", "b", "c"):
+        pool.register(candidate(name))
+    commit(pool, Add(candidate("a"), "speculative"), Add(candidate("b"), "rejected"))
+    commit(pool, Move("a", "confirmed"))
+    pool.register(candidate("d"))
+    first = pool.snapshot(1)
+    assert [each.id for each in first.candidates("speculative", "rejected")] == ["a", "b"]
+    assert not list(first.candidates())
+    assert (first.status("a"), first.status("d"), pool.snapshot().status("a")) == ("speculative", None, "confirmed")
+    assert [each.id for each in pool.snapshot().candidates()] == ["a"]
+    assert [each.id for each in pool.updates_between(0, 1)[0].added()] == ["a"], "what was rejected can't be selected"
+    assert [(name, each.id) for name, each in pool.candidates()] == [
+        ("main", "a"),
+        ("main", "b"),
+        (None, "c"),
+        (None, "d"),
+    ]

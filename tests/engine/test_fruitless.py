@@ -9,10 +9,12 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.config.run import parse_config
+from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.event_kinds import RunFruitless
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatRequest
 from flowevolve.core.task import Call, ChatModel, Example, Rollout, Score
+from flowevolve.engine.fruitless import fruitless
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.worlds import catalog
@@ -157,3 +159,12 @@ def test_replies_that_change_nothing_are_no_proposals_and_counted_the_same_every
     unchanged = [each for each in ran.events if each.kind == "item.done" and each.data["reason"] == "unchanged"]
     assert result.proposals == result.to_json()["proposals"] == ran.figures.proposals == len(proposed) == 40
     assert result.report.unchanged == result.to_json()["unchanged"] == ran.figures.unchanged == len(unchanged) >= 70
+
+
+@pytest.mark.parametrize(("unchanged", "unread", "mend"), [(3, 1, "writes better"), (1, 3, "keeps to it")])
+def test_the_most_frequent_reason_has_its_mend(unchanged: int, unread: int, mend: str) -> None:
+    reasons = {UNCHANGED: unchanged, UNREADABLE: unread}
+    assert fruitless(reasons, components=1, most=5, examples={}) is None
+    error = fruitless(reasons, components=1, most=4, examples={"fence": "no fence"})
+    assert mend in str(error)
+    assert "such as no fence" in str(error)

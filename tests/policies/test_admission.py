@@ -109,6 +109,12 @@ def test_a_refusal_cuts_the_limit(policy: Admission) -> None:
     assert policy.decide(load(100, 100, 0, refused=1)).limit == 70
 
 
+def test_after_a_refusal_the_limit_grows_by_what_the_queue_lacks() -> None:
+    policy = ServerQueue(target=0.1)
+    policy.decide(load(100, 100, 0, refused=1))
+    assert policy.decide(load(70, 70, 0)).limit == 70 + 7
+
+
 def look_blind(limit: int, wait: float | None, latency: float = 5.0) -> LoadSample:
     """Enough calls were answered since the last one for the limit to be judged at the next."""
     return LoadSample(0.0, limit, MOST, limit, 9, None, 4 * limit, 0, latency, wait, 0.01)
@@ -145,6 +151,25 @@ def test_answers_of_unknown_length_change_no_limit() -> None:
     policy = Latency()
     silent = LoadSample(0.0, 16, MOST, 16, 9, None, 20, 0, 5.0, 0.1, None)
     assert [policy.decide(silent).limit for _ in range(4)] == [16] * 4
+
+
+def test_what_did_not_pay_is_taken_back_and_smaller_steps_follow() -> None:
+    policy = Latency()
+    limits = [100]
+    for _ in range(8):
+        seconds_per_token = 0.0001 * limits[-1]  # as many tokens per second whatever the limit is
+        load = LoadSample(0.0, limits[-1], MOST, limits[-1], 9, None, 4 * limits[-1], 0, 5.0, None, seconds_per_token)
+        limits.append(policy.decide(load).limit)
+    assert limits == [100, 100, 200, 200, 100, 100, 87, 87, 76]
+
+
+def test_a_limit_that_grows_in_steps_grows_by_one_at_least_and_falls_no_lower_than_the_least() -> None:
+    policy = Latency(start=4)
+    limits = [5]
+    for pays in (True, True, False, False, True, True, True, True):
+        load = LoadSample(0.0, limits[-1], MOST, limits[-1], 9, None, 40, 0, 5.0, None, 0.01 if pays else 10.0)
+        limits.append(policy.decide(load).limit)
+    assert limits == [5, 5, 10, 10, 5, 5, 4, 4, 5]
 
 
 @pytest.mark.parametrize("settings", [{"least": 0}, {"least": 20}, {"target": 0.0}])

@@ -73,3 +73,8 @@ def test_it_always_answers_and_always_the_same(arms: list[Arm]) -> None:
     place = UCB().choose(arms, 0.3)
     assert 0 <= place < len(arms)
     assert UCB().choose(arms, 0.9) == place
+
+
+def test_a_model_of_which_nothing_is_known_yet_has_gained_nothing() -> None:
+    judged, open_calls = Arm(1.0, drawn=4, judged=4, gain=2.0), Arm(1.0, drawn=4)
+    assert UCB().choose([open_calls, judged], 0.0) == 1

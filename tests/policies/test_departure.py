@@ -57,3 +57,7 @@ def test_in_the_opening_it_leaves_for_less_but_not_before_the_one_before_is_back
 def test_a_balance_of_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="balance"):
         Balance(0.0)
+
+
+def test_a_validation_of_one_rollout_has_a_price_too() -> None:
+    assert Balance().leaves(waiting(Cost(rollouts=1), Cost(rollouts=1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, strategies as st
@@ -104,6 +105,34 @@ def test_a_score_above_the_ceiling_is_named_with_the_setting(policy: type[Bound 
 def test_settings_out_of_range_are_refused(policy: str, settings: dict[str, float]) -> None:
     with pytest.raises(InputError, match=rf"racing\.{next(iter(settings))} is "):
         RACING.make(policy, settings, "racing")
+
+
+@given(
+    differences=st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25]), min_size=2, max_size=24),
+    more=st.integers(0, 30),
+    least=st.integers(1, 6),
+    delta=st.sampled_from([0.05, 0.3]),
+)
+def test_confidence_is_the_test_that_it_says_it_is(
+    differences: list[float], more: int, least: int, delta: float
+) -> None:
+    n, total = len(differences), len(differences) + more
+    names = [f"e{number}" for number in range(total)]
+    incumbent = dict.fromkeys(names, 0.5)
+    scores = {name: 0.5 + difference for name, difference in zip(names, differences, strict=False)}
+    stopped = Confidence(delta, least).hopeless(
+        Race(tuple(names), total, scores, Standing(incumbent, incumbent), Improvement())
+    )
+    looked = n >= max(2, least) and n % least == 0
+    if len(set(differences)) == 1:
+        assert (stopped is not None) == (looked and differences[0] < 0 and n >= 2 * max(2, least))
+        return
+    mean = sum(differences) / n
+    deviation = math.sqrt(sum((difference - mean) ** 2 for difference in differences) / (n - 1))
+    looks = max(1, (total - 1) // least)
+    bound = mean + NormalDist().inv_cdf(1 - delta / looks) * deviation / math.sqrt(n) * math.sqrt(1 - n / total)
+    if abs(bound) > 1e-9:
+        assert (stopped is not None) == (looked and bound < 0)
 
 
 def test_confidence_keeps_its_level() -> None:

@@ -31,3 +31,7 @@ def test_a_text_is_compared_with_the_nearest() -> None:
     assert likeness.relation((1, 0), [(0, 1), (1, 1)]) == ("between", 1)
     assert likeness.relation((1, 0), [(0, 1)]) == ("unlike", 0)
     assert likeness.relation((1, 0), []) == ("unlike", None)
+
+
+def test_the_threshold_itself_is_near() -> None:
+    assert near_groups([(1.0, 0.0), (0.0, 1.0), (2.0, 0.0)], 1.0) == [[0, 2]]

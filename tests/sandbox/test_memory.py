@@ -133,3 +133,12 @@ async def test_a_measured_program_has_few_open_files() -> None:
         outcomes += await sandbox.run_pinned(source)
         outcomes.append(await sandbox.run(source))
     assert [outcome.result for outcome in outcomes] == [64, 256]
+
+
+async def test_a_program_may_compute_for_as_long_as_it_may_run_and_no_longer() -> None:
+    """On each of its processes at once, and a second more: what its supervisor counts ends it before."""
+    source = "import resource\nresult = list(resource.getrlimit(resource.RLIMIT_CPU))"
+    async with Sandbox(ONE) as sandbox:
+        outcome = await sandbox.run(source, timeout=7)
+    seconds = 7 * max(1, ONE.processes) + 1
+    assert outcome.result == [seconds, seconds]

@@ -65,3 +65,9 @@ def test_the_deepest_that_is_allowed() -> None:
         assert isinstance(value, list)
         value = value[0]
     assert value == 1
+
+
+def test_a_result_may_be_as_long_as_the_limit() -> None:
+    assert read_result(b"[1234]", 6) == [1234]
+    with pytest.raises(ValueError, match="longer than 5 bytes"):
+        read_result(b"[1234]", 5)

@@ -18,6 +18,7 @@ from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
 from flowevolve.core.pool import Add, Candidate, Move, Update
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
@@ -249,18 +250,34 @@ def test_a_minibatch_goes_on_in_parts() -> None:
     assert len([e for e in outcome.of_kind("candidate.proposed") if e.data["operator"] == "reflect"]) > len(selected)
 
 
-def test_guarded_ends_what_was_made_from_a_revoked_candidate_and_merge_survives_it() -> None:
+@pytest.mark.parametrize("policy", ["guarded", "reflective"])
+def test_guarded_ends_what_was_made_from_a_revoked_candidate_and_merge_survives_it(policy: str) -> None:
+    became: Counter[str] = Counter()
+    stale = 0
     for seed in range(3):
         outcome = evolve(
             seed=seed,
             speculation={"alpha": {"evaluate": 0.06}},
             algorithm={"merge": True, "validation": "improvement"},
-            policy="reflective",
+            staleness={"policy": policy, **({"max_gap": 1000} if policy == "guarded" else {})},
             proposals=60,
             width=12,
         )
-        assert outcome.result.report.error is None
-        assert outcome.result.report.speculation.revoked > 0
+        report = outcome.result.report
+        assert report.error is None
+        assert report.speculation.revoked > 0
+        proposed = [event.body for event in outcome.events if isinstance(event.body, CandidateProposed)]
+        heirs = {
+            each.candidate for each in proposed if any(report.pool.status(name) == "revoked" for name in each.parents)
+        }
+        became.update(report.pool.status(name) for name in heirs)
+        stale += sum(
+            event.kind == "candidate.rejected" and event.data["candidate"] in heirs and event.data["reason"] == "stale"
+            for event in outcome.events
+        )
+    assert became
+    assert set(became) <= {"rejected", "revoked", "confirmed"}, "none is left on its way"
+    assert stale == (sum(became.values()) if policy == "guarded" else 0)
 
 
 def test_a_stage_that_cannot_speculate_is_named() -> None:

@@ -195,3 +195,13 @@ def _check(trajectory: Trajectory, known: dict[str, Candidate]) -> None:
             assert change == known[after].mean_score - known[before].mean_score
     rises = [change is not None and change > 0 for change in trajectory.changes]
     assert (trajectory.kind == "improvement") == all(rises)
+
+
+def test_programs_better_than_the_parent_that_came_since() -> None:
+    log = Log()
+    log.add("a", 1.0)
+    for name, score in (("equal", 1.0), ("better", 1.5), ("worse", 0.5)):
+        log.add(name, score, "a")
+    log.add("failed", 9.0, "a", failed=True)
+    assert [log.buffer.better_since(version, 1.0) for version in (0, 2, 3)] == [1, 1, 0]
+    assert log.buffer.better_since(0, 0.9) == 3

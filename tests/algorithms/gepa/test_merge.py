@@ -49,6 +49,18 @@ def test_an_ancestor_better_than_its_heirs_does_not_qualify() -> None:
     assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is None
 
 
+def test_an_ancestor_as_good_as_the_lesser_of_its_heirs_qualifies() -> None:
+    family = {**FAMILY, "root": candidate("root", ("0", "0"), 0.5)}
+    assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is not None
+    family["root"] = candidate("root", ("0", "0"), 0.55)  # better than one of them
+    assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is None
+
+
+def test_an_ancestor_that_was_run_on_fewer_examples_does_not_qualify() -> None:
+    family = {**FAMILY, "root": ROOT.scored({"x": 0.2})}
+    assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is None
+
+
 def test_ancestors_reach_through_generations() -> None:
     assert ancestors(CHILD, FAMILY.__getitem__) == {"left", "root"}
 
@@ -66,3 +78,12 @@ def test_stratified_ids_are_distinct_and_as_many_as_can_be(
     ids = stratified_ids(first, second, size, Random(seed))
     assert len(ids) == len(set(ids)) == min(size, len(pairs))
     assert set(ids) <= set(first.scores)
+
+
+def test_where_each_wins_and_where_neither_does_there_are_as_many_ids() -> None:
+    first = {**dict.fromkeys("abcdef", 1.0), **dict.fromkeys("ghijkl", 0.0), **dict.fromkeys("mnopqr", 0.5)}
+    second = {**dict.fromkeys("abcdef", 0.0), **dict.fromkeys("ghijkl", 1.0), **dict.fromkeys("mnopqr", 0.5)}
+    for seed in range(5):
+        ids = stratified_ids(LEFT.scored(first), RIGHT.scored(second), 6, Random(seed))
+        assert [sum(name in stratum for name in ids) for stratum in ("abcdef", "ghijkl", "mnopqr")] == [2, 2, 2]
+    assert set(stratified_ids(LEFT.scored({"x": 1.0}), RIGHT.scored({"x": 1.0, "y": 1.0}), 6, Random(0))) == {"x"}

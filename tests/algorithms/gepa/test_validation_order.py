@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
@@ -34,6 +35,14 @@ def test_partial_scores_are_no_round_but_verdicts_are() -> None:
     assert order() == IDS
     order.apply(Update(2, (Move("c", "revoked", dict.fromkeys(IDS, 0.0) | {"b": 1.0}),), "item", 0.0))
     assert order() == ("a", "c", "d", "b")
+
+
+@pytest.mark.parametrize(("score", "passed"), [(0.69, False), (0.7, True), (0.71, True), (0.0, False)])
+def test_an_example_is_passed_from_the_score_on_that_is_enough(score: float, passed: bool) -> None:
+    order = ValidationOrder(IDS, window=1, passing=0.7)
+    candidate = Candidate("c", Artifact({"p": "x"}))
+    order.apply(Update(1, (Add(candidate.scored({"a": score})),), "item", 0.0))
+    assert order() == (("b", "c", "d", "a") if passed else IDS)
 
 
 @given(st.lists(st.sets(st.sampled_from(IDS)), max_size=12), st.integers(1, 4))

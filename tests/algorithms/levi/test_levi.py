@@ -197,6 +197,9 @@ def test_temperatures_take_turns_and_advice_is_kept_to_its_tokens() -> None:
     _, facts = evolve(LITTLE)
     temperatures = [event.data["temperature"] for event in events(facts, "levi.selected")]
     assert temperatures[:5] == [0.3, 0.7, 1.0, 1.2, 0.3]
+    shown = [cast("list[str]", event.data["shown"]) for event in events(facts, "levi.selected")]
+    assert all(len(set(each)) == len(each) for each in shown)
+    assert {len(each) for each in shown} == {1, 2}, "a parent alone, or with another to learn from"
     advice = [fact for fact in facts if isinstance(fact, CallRecord) and fact.scope.stage == "advise"]
     assert advice
     assert {call.request.max_tokens for call in advice} == {400}  # type: ignore[union-attr]

@@ -81,6 +81,8 @@ CASES: dict[str, Arguments] = {
     "a minibatch size": lambda: {"reflection_minibatch_size": 2},
     "merges": lambda: {"use_merge": True, "max_metric_calls": 600},
     "merges of few": lambda: {"use_merge": True, "max_merge_invocations": 2, "max_metric_calls": 600, "seed": 5},
+    "merges of a better and a worse one": lambda: {"use_merge": True, "max_metric_calls": 600, "seed": 6},
+    "merges of a worse and a better one": lambda: {"use_merge": True, "max_metric_calls": 600, "seed": 17},
     "one data set": lambda: {"valset": None},
     "a validation policy": lambda: {"val_evaluation_policy": FirstThree()},
     "objectives": lambda: {"frontier_type": "objective", "adapter": GEPAHashAdapter(objectives=True)},

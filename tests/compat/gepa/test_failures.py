@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,6 +18,8 @@ from gepa.strategies.eval_policy import FullEvaluationPolicy
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError, TaskFailedError
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
+
+ROOT = Path(__file__).parents[3]
 
 
 class Failing:
@@ -170,6 +175,50 @@ def test_an_adapter_that_ends_the_process_leaves_no_thread_that_keeps_it(
     for thread in left:
         thread.join(30)
     assert not any(thread.is_alive() for thread in left)
+
+
+SCRIPT = """
+from flowevolve.compat.gepa import optimize
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, reflect
+
+calls = []
+
+class Ending(GEPAHashAdapter):
+    def evaluate(self, batch, candidate, capture_traces=False):
+        end("evaluate")
+        return super().evaluate(batch, candidate, capture_traces)
+
+def reflects(prompt):
+    end("reflect")
+    return reflect(prompt)
+
+def end(where):
+    calls.append(where)
+    if calls.count({where!r}) == 3:
+        raise {how}
+
+optimize(
+    seed_candidate=dict(SEED), trainset=TRAIN, valset=VAL, adapter=Ending(), reflection_lm=reflects,
+    max_metric_calls=500, adapter_concurrency={concurrency},
+)
+print("went on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "concurrency", "code"),
+    [
+        ("evaluate", "KeyboardInterrupt", 1, -signal.SIGINT),
+        ("evaluate", "SystemExit(3)", 4, 3),
+        ("reflect", "SystemExit(3)", 4, 3),
+    ],
+)
+def test_a_script_ends_when_a_function_of_its_own_ends_it(where: str, how: str, concurrency: int, code: int) -> None:
+    script = SCRIPT.format(where=where, how=how, concurrency=concurrency)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT, timeout=300
+    )
+    assert (done.returncode, "went on" in done.stdout) == (code, False), done.stderr
 
 
 @dataclass

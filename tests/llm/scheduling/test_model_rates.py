@@ -211,3 +211,10 @@ def test_it_settles_near_what_a_silent_server_bears(per_second) -> None:
         now += 0.01
     assert answered > 0.6 * 900 * per_second
     assert refused < 0.1 * answered
+
+
+def test_requests_that_were_not_sent_make_no_refusal_bearable() -> None:
+    rates = ModelRates()
+    for _ in range(50):
+        rates.give_back(rates.take(0.0, 0.0))
+    assert rates.refused(rates.take(1.0, 0.0), 1.0, None), "one of one is a storm"
