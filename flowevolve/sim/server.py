@@ -10,6 +10,7 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from flowevolve._util.web_server import listening
 from flowevolve.core.model import ChatRequest, LLMError
 from flowevolve.llm.transports.server_side import (
     StreamEvents,
@@ -48,14 +49,8 @@ async def serve(
     app.router.add_route("*", REDIRECT_LOOP, redirect_to_itself)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-        bound_host, bound_port, *_ = runner.addresses[0]
-        yield f"http://{bound_host}:{bound_port}/v1"
-    finally:
-        await runner.cleanup()
+    async with listening(app, host, port) as address:
+        yield f"{address}/v1"
 
 
 class _Handlers:
