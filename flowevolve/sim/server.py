@@ -13,14 +13,15 @@ from aiohttp.typedefs import Middleware
 from flowevolve._util.web_server import listening
 from flowevolve.core.model import ChatRequest, LLMError
 from flowevolve.llm.transports.server_side import (
+    UNREADABLE,
     StreamEvents,
     answer_body,
-    bad_request,
     embeddings_answer,
     error_answer,
     models_answer,
     read_embedding,
     read_request,
+    unreadable_answer,
     wants_usage,
 )
 from flowevolve.sim.backend import SimBackend
@@ -62,8 +63,8 @@ class _Handlers:
         try:
             body = json.loads(await request.read())
             asked = read_request(body)
-        except (ValueError, TypeError, KeyError) as error:
-            return bad_request(f"invalid request: {error}")
+        except UNREADABLE as error:
+            return unreadable_answer(error)
         self._served += 1
         fault = self._backend.next_fault(asked)
         try:
@@ -126,8 +127,8 @@ class _Handlers:
     async def embeddings(self, request: web.Request) -> web.Response:
         try:
             asked = read_embedding(json.loads(await request.read()))
-        except (ValueError, TypeError, KeyError) as error:
-            return bad_request(f"invalid request: {error}")
+        except UNREADABLE as error:
+            return unreadable_answer(error)
         try:
             reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
