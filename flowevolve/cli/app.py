@@ -16,6 +16,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.outputs import LastingOutput, drop_output
 from flowevolve.cli.branch import branch_command
+from flowevolve.cli.gateway import gateway_command
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
@@ -307,6 +308,7 @@ app.add_typer(prompts_app, name="prompts")
 app.add_typer(new_app, name="new")
 app.command("sim")(sim_command)
 app.command("serve")(serve_command)
+app.command("gateway")(gateway_command)
 app.add_typer(sandbox_app, name="sandbox")
 
 
