@@ -16,6 +16,7 @@ BUILDS_ON = {
     "algorithms": {"ace", "meta_harness", "quality"},
     "page": {"durability", "overhead"},
     "scale": {"overhead"},
+    "sharing": {"scale"},
 }
 """Benches that make the runs of others, so that both measure the same thing, each with those others."""
 FOLDERS = sorted(path.parent.name for path in BENCH.glob("*/__init__.py"))
