@@ -25,6 +25,7 @@ from bench.page import section as page
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.scale import section as scale
+from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
 from bench.throughput import section as throughput
 
@@ -176,6 +177,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("overhead", "What does the machinery cost?", overhead.answer, overhead.section, NONE),
     Bench("scale", "How far does one core process go?", scale.answer, scale.section),
+    Bench("sharing", "Do several runs at one server get equal parts of it?", sharing.answer, sharing.section),
     Bench("page", "What does a run lose that is watched in three browsers?", page.answer, page.section),
     Bench("durability", "What does a killed run lose?", durability.answer, durability.section),
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from aiohttp import ClientSession
 from anyio.abc import Process
 
 from flowevolve.core.model import ChatRequest, Message
@@ -34,7 +33,7 @@ async def started(*arguments: str) -> AsyncGenerator[tuple[Process, str]]:
         assert process.stdout is not None
         said = ""
         try:
-            with anyio.fail_after(120):
+            with anyio.fail_after(300):
                 while "Ctrl-C ends it" not in said:
                     said += (await process.stdout.receive()).decode()
             yield process, said
@@ -43,28 +42,25 @@ async def started(*arguments: str) -> AsyncGenerator[tuple[Process, str]]:
                 process.kill()
 
 
-async def test_it_passes_requests_on_until_it_is_interrupted(tmp_path: Path) -> None:
+async def test_it_passes_requests_on_until_it_is_interrupted_also_to_a_server_that_comes_later(tmp_path: Path) -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
-    async with serve(backend) as server, started(server, "--cache", str(tmp_path / "cache")) as (process, said):
-        assert "models: m" in said
+    async with serve(backend) as server:
+        pass
+    async with started(server, "--cache", str(tmp_path / "cache")) as (process, said):
+        assert "no answer yet" in said
         url = said.partition(" at ")[2].partition(";")[0]
         transport = AioHTTPTransport(url, None, max_connections=1)
         request = ChatRequest("m", (Message("user", "hello"),), seed=1)
-        first, second = [await transport.chat(request, timeout=60) for _ in range(2)]
+        async with serve(backend, port=int(server.rpartition(":")[2].removesuffix("/v1"))):
+            first, second = [await transport.chat(request, timeout=300) for _ in range(2)]
+            assert await transport.models() == ("m",)
         await transport.aclose()
         assert first == second
         assert backend.service.stats.finished == 1
-        async with ClientSession() as session, session.get(url.removesuffix("/v1") + "/metrics") as response:
-            assert 'requests_answered_total{run="others"} 1' in await response.text()
         process.send_signal(signal.SIGINT)
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             assert await process.wait() == 0
     assert (tmp_path / "cache").exists()
-
-
-async def test_a_server_that_is_not_there_yet_is_told() -> None:
-    async with started("http://127.0.0.1:9/v1") as (_, said):
-        assert "no answer yet" in said
 
 
 def test_a_key_in_an_address_is_not_repeated(tmp_path: Path) -> None:
