@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from statistics import mean, quantiles
 
 from bench._lib.environment import environment
@@ -24,12 +26,32 @@ CASES = {
 Figures = dict[str, object]
 
 
-def measure(seeds: Sequence[int], cases: Sequence[str] = tuple(CASES)) -> Figures:
-    """Every case behind a gateway and without one, for each seed."""
-    ceiling = mean(ceiling_tokens_per_second(seed) for seed in seeds)
-    rows = [_row(case, ceiling, seeds, gateway=gateway) for case in cases for gateway in (True, False)]
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one seed gave."""
+
+    tokens_per_second: Sequence[float]
+    """Of each run."""
+    seconds_p50: float
+    seconds_p99: float
+    most_in_flight: int
+    failures: int
+    proposals: Sequence[int]
+
+
+def measure(seeds: Sequence[int], cases: Sequence[str] = tuple(CASES), processes: int = 1) -> Figures:
+    """Every case behind a gateway and without one, for each seed, so many side by side."""
+    work = [(case, gateway, seed) for case in cases for gateway in (True, False) for seed in seeds]
+    with ProcessPoolExecutor(processes) as pool:
+        ceilings = pool.map(ceiling_tokens_per_second, seeds)
+        found = dict(zip(work, pool.map(_find, work), strict=True))
+        ceiling = mean(ceilings)
     return {
-        "cases": rows,
+        "cases": [
+            _row(case, gateway, ceiling, [found[case, gateway, seed] for seed in seeds])
+            for case in cases
+            for gateway in (True, False)
+        ],
         "ceiling_tokens_per_second": ceiling,
         "goal": {"fair": FAIR, "together": TOGETHER},
         "settings": {
@@ -57,24 +79,36 @@ def off(tokens: Sequence[float], runs: Sequence[Wanted]) -> list[float]:
     return [each / run.share / per_share - 1 for each, run in zip(tokens, runs, strict=True)]
 
 
-def _row(case: str, ceiling: float, seeds: Sequence[int], *, gateway: bool) -> Figures:
-    runs = CASES[case]
-    found = [share_out(runs, seed, gateway=gateway) for seed in seeds]
-    tokens = [each.tokens_per_second() for each in found]
-    away = [off(each, runs) for each in tokens]
-    row: Figures = {
+def _find(work: tuple[str, bool, int]) -> Found:
+    case, gateway, seed = work
+    shared = share_out(CASES[case], seed, gateway=gateway)
+    percentiles = quantiles(shared.waits, n=100)
+    found = Found(
+        shared.tokens_per_second(),
+        percentiles[49],
+        percentiles[98],
+        shared.most_in_flight,
+        shared.failures,
+        shared.proposals,
+    )
+    print(case, "behind a gateway" if gateway else "without a gateway", f"seed {seed}:", found, flush=True)
+    return found
+
+
+def _row(case: str, gateway: bool, ceiling: float, found: Sequence[Found]) -> Figures:
+    away = [off(each.tokens_per_second, CASES[case]) for each in found]
+    return {
         "case": case,
         "gateway": gateway,
-        "runs": len(runs),
-        "together": spread([sum(each) / ceiling for each in tokens]).as_json(),
+        "runs": len(CASES[case]),
+        "tokens_per_second": [list(each.tokens_per_second) for each in found],
+        "together": spread([sum(each.tokens_per_second) / ceiling for each in found]).as_json(),
         "least": spread([min(each) for each in away]).as_json(),
         "most": spread([max(each) for each in away]).as_json(),
-        "seconds_p50": spread([quantiles(each.waits, n=100)[49] for each in found]).as_json(),
-        "seconds_p99": spread([quantiles(each.waits, n=100)[98] for each in found]).as_json(),
+        "seconds_p50": spread([each.seconds_p50 for each in found]).as_json(),
+        "seconds_p99": spread([each.seconds_p99 for each in found]).as_json(),
         "most_in_flight": max(each.most_in_flight for each in found),
         "failures": sum(each.failures for each in found),
         "fewest_proposals": min(min(each.proposals) for each in found),
         "most_proposals": max(max(each.proposals) for each in found),
     }
-    print(row, flush=True)
-    return row

@@ -56,7 +56,8 @@ def _at_goal(content: Content) -> Content:
 
 def _furthest(row: Content) -> float:
     """How far any run was from its part, for any seed."""
-    return max(-row["least"]["low"], row["most"]["high"])
+    furthest: float = max(-row["least"]["low"], row["most"]["high"])
+    return furthest
 
 
 def _cases(content: Content) -> str:
