@@ -2,8 +2,8 @@
 
 The virtual token counter of Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024), with its weights of
 prompt and answer and with its prediction of answers that are still being written. The next request is one of the run
-that has had least for its share. A run that comes, or comes back, begins where the one with least is, with what that
-one has in flight: it gets no more for having been away, and nobody pays for having used what was free until then.
+that has had least for its share. A run that had nothing waiting begins where the one with least of those that wait is:
+it gets no more for what it did not ask for, and nobody pays for having used what was free until then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Account:
 
     sender: Sender
     spent: float = 0.0
-    """The cost of its requests over its share, counted from where the run with least was when this one came."""
+    """The cost of its requests over its share, and what it was given when it had nothing waiting."""
     expected_cost: float | None = None
     """Of its next request; None as long as none was answered."""
     open: int = 0
@@ -78,8 +78,9 @@ class FairShares:
             self._forget_idle()
             account = self._accounts[sender.run] = Account(sender)
         account.sender = sender
-        if not account.open:
-            account.spent = max(account.spent, self._least(sender.priority))
+        if not account.waiting:
+            lacks = self._least(sender.priority) - self._had(account, account.in_flight)
+            account.spent += max(0.0, lacks)
         account.open += 1
         try:
             yield account
@@ -132,13 +133,15 @@ class FairShares:
         account.spent += spent / account.sender.share
 
     def _least(self, priority: int) -> float:
-        """What the run with least of those with this priority and with requests has had.
+        """What the run with least has had, of those with this priority whose requests wait.
 
-        If none has requests, all begin where the one with most is.
+        If none waits, the server has been free, and what each took of it does not matter: all begin where the one with
+        most is.
         """
         equals = [account for account in self._accounts.values() if account.sender.priority == priority]
-        busy = (self._had(account, account.in_flight) for account in equals if account.open)
-        return min(busy, default=max((account.spent for account in equals), default=0.0))
+        had = {account.sender.run: self._had(account, account.in_flight) for account in equals}
+        waiting = [had[account.sender.run] for account in equals if account.waiting]
+        return min(waiting) if waiting else max(had.values(), default=0.0)
 
     def _forget_idle(self) -> None:
         idle = [name for name, account in self._accounts.items() if not account.open]

@@ -137,6 +137,18 @@ def test_a_run_that_was_away_does_not_catch_up() -> None:
     assert back["away"] == pytest.approx(back["stays"], rel=0.05)
 
 
+def test_who_used_what_was_free_does_not_pay_for_it_to_a_run_with_one_long_request_at_work() -> None:
+    other = Sender("other")
+    server = shared(
+        Load(Sender("free")),
+        Load(other, 1, lambda number: 6500, ends=1.0),
+        Load(other, begins=60.0),
+        concurrency=10,
+    )
+    had = server.had(60, 200)
+    assert had["free"] == pytest.approx(had["other"], rel=0.05)
+
+
 def test_priorities_leave_the_others_what_is_left() -> None:
     server = shared(Load(Sender("urgent", priority=-1), ends=100.0), Load(Sender("two", share=2)), Load(Sender("one")))
     urgent, after = server.had(1, 100), server.had(105, 200)
