@@ -41,12 +41,17 @@ The goals are for four equal runs: each within {percent(goal["fair"])} of its pa
 {verdict(_furthest(row) <= goal["fair"])} ({percent(_furthest(row), 1)}); together at least {goal["together"]:g} of the
 ceiling: {verdict(row["together"]["median"] >= goal["together"])}.
 
+**Twenty runs with the defaults are not equal, with a gateway or without one.** A run with the defaults often has
+nothing waiting: it waits for the last answers of a validation, or for its own next step. All twenty together ask for
+about what the server can do, and at times for less. Then each gets what it asks for, and the gateway does not make up
+for it later: what a run did not ask for is gone to the others. None starves, and the server has
+{settings["slots"]} requests at a time at most, instead of all that twenty runs have.
+
 **What it says, and what it does not.** A server without a gateway serves in the order of arrival, so a run gets as much
-of it as it has requests there: runs alike get like parts without any gateway, and one that is wider gets more. Behind
-the gateway a run gets its part as long as it has requests enough; one that has fewer leaves the rest to the others, and
-then it is far from its part for that reason alone. All runs are of one workload here. Where answers of one run are
-longer, the gateway counts the tokens of prompts, too, and tokens of answers alone would say something else. What the
-gateway's process costs in real time is not in these figures.
+of it as it has requests there: runs that are alike get nearly, but not always, like parts, and a wider one gets more.
+A gateway makes no server faster: with fewer requests at a time than the server could take, all together wrote a
+little less than without one. All runs are of one workload here. The gateway counts the tokens of prompts, too, and the
+figures count those of answers alone. What the gateway's process costs in real time is not in these figures.
 """
 
 
