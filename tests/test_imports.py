@@ -13,7 +13,7 @@ TIERS: list[set[str]] = [
     {"llm", "sandbox", "tasks", "vllm", "experience"},
     {"programs"},
     {"prompts", "policies"},
-    {"stages", "archives", "engine", "sim", "problems"},
+    {"stages", "archives", "engine", "sim", "gateway", "problems"},
     {"config", "algorithms", "journal", "telemetry"},
     {"page"},
     {"runner"},

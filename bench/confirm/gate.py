@@ -20,7 +20,14 @@ from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
-from flowevolve.llm.transports.server_side import answer_body, bad_request, error_answer, models_answer, read_request
+from flowevolve.llm.transports.server_side import (
+    UNREADABLE,
+    answer_body,
+    error_answer,
+    models_answer,
+    read_request,
+    unreadable_answer,
+)
 
 ROLE = "task"
 
@@ -161,8 +168,8 @@ class _Handlers:
     async def chat(self, request: web.Request) -> web.Response:
         try:
             asked = read_request(json.loads(await request.read()))
-        except (ValueError, TypeError, KeyError) as error:
-            return bad_request(str(error))
+        except UNREADABLE as error:
+            return unreadable_answer(error)
         try:
             reply = await self._gate.ask(request.match_info["work"], asked.messages, asked.max_tokens)
         except CapReachedError as error:

@@ -28,6 +28,7 @@ from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.scale import section as scale
+from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
 from bench.throughput import section as throughput
 
@@ -303,6 +304,13 @@ BENCHES: Sequence[Bench] = (
             "flowevolve/core/pool.py",
             "bench/scale/measurements.py",
         ),
+    ),
+    Bench(
+        "sharing",
+        "Do several runs at one server get equal parts of it?",
+        sharing.answer,
+        sharing.section,
+        measures=("flowevolve/gateway", "flowevolve/llm/scheduling/request_queue.py", "bench/sharing/runs.py"),
     ),
     Bench(
         "page",

@@ -94,14 +94,15 @@ class Served:
 def serve(replicas: int, seed: int, seconds: float, preset: str = PRESET, outage: Outage | None = None) -> Served:
     """Let a run work on so many replicas for so many of their seconds; the first has the outage."""
     servers = [Replica(outage or Outage()), *(Replica(Outage()) for _ in range(replicas - 1))]
-    config = parse_config(_settings(replicas, seed, seconds + AFTER, preset), "bench.scale")
+    config = parse_config(settings(replicas, seed, seconds + AFTER, preset), "bench.scale")
     router = Router({f"http://replica{number}/v1": server for number, server in enumerate(servers)})
     plan = make_plan(config, ProvidedObjects(Pipeline(WORKLOADS[WORKLOAD])), opens_roles=partial(served_by, router))
     result = clock.run(run_plan, plan, None, Watchers(), None, clock="virtual")
     return Served([server.spans for server in servers], result.proposals)
 
 
-def _settings(replicas: int, seed: int, seconds: float, preset: str) -> Mapping[str, object]:
+def settings(replicas: int, seed: int, seconds: float, preset: str = PRESET) -> Mapping[str, object]:
+    """The configuration of a run that has work for so many replicas, unless its preset is another."""
     wide = {
         "algorithm": {"max_in_flight": FLOWS * replicas},
         "stages": {

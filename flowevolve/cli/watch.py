@@ -13,6 +13,7 @@ import typer
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.signals import until_ended
+from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
 POLITENESS = 5
@@ -28,7 +29,7 @@ def watch_command(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="where it listens; other than on loopback only with a token")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0: any free one")] = 0,
+    port: Port = 0,
     token: Annotated[
         str | None,
         typer.Option(envvar=FROM_ENVIRONMENT, metavar="TEXT", help="who asks must know it; by default a new one"),

@@ -183,7 +183,10 @@ class LLMError(Exception):
 
 
 class UnreachableError(LLMError):
-    """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up."""
+    """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up.
+
+    With status 408 or 504 it is what stands before the server that had no answer in time.
+    """
 
 
 class OverloadedError(LLMError):

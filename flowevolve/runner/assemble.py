@@ -33,6 +33,7 @@ from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.request_queue import Order
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router, make_router
+from flowevolve.llm.transports.sender import Sender
 from flowevolve.policies.admission import Latency
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
 from flowevolve.runner.registries import (
@@ -196,6 +197,7 @@ async def open_roles(
             "was replayed; replay that one again: flowevolve replay DIR"
         )
     transports: dict[str, Transport] = {}
+    sender = Sender.new(config.scheduler.share, config.scheduler.priority)
     async with AsyncExitStack() as opened:
         for model in (model for role in roles.values() for model in role.models):
             if model.backend not in transports:
@@ -206,7 +208,7 @@ async def open_roles(
                 elif model.llm.backend == "litellm":
                     transport = make_litellm(model.llm)
                 else:
-                    transport = make_transport(model.llm, None if model.elsewhere else ours, log)
+                    transport = make_transport(model.llm, None if model.elsewhere else ours, log, sender)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
@@ -264,8 +266,12 @@ def endpoints(llm: LLMSettings) -> tuple[str, ...]:
     return llm.urls or (OPENAI_URL,)
 
 
-def make_transport(llm: LLMSettings, ours: OurServers | None = None, log: Log = log_nothing) -> Transport:
+def make_transport(
+    llm: LLMSettings, ours: OurServers | None = None, log: Log = log_nothing, sender: Sender | None = None
+) -> Transport:
     """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
+
+    It tells a gateway who the ``sender`` is.
 
     Raises:
         InputError: if an endpoint is there twice, or there is something wrong with the key.
@@ -294,6 +300,7 @@ def make_transport(llm: LLMSettings, ours: OurServers | None = None, log: Log = 
             identity=identity,
             azure_api_version=llm.azure_api_version,
             max_reply_bytes=llm.max_reply_bytes,
+            headers=None if sender is None else sender.headers(),
         )
 
     return make_router(endpoints(llm), make, identity, log, may_move=may_move)

@@ -10,16 +10,18 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from flowevolve._util.web_server import listening
 from flowevolve.core.model import ChatRequest, LLMError
 from flowevolve.llm.transports.server_side import (
+    UNREADABLE,
     StreamEvents,
     answer_body,
-    bad_request,
     embeddings_answer,
     error_answer,
     models_answer,
     read_embedding,
     read_request,
+    unreadable_answer,
     wants_usage,
 )
 from flowevolve.sim.backend import SimBackend
@@ -49,14 +51,8 @@ async def serve(
     app.router.add_route("*", REDIRECT_LOOP, redirect_to_itself)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-        bound_host, bound_port, *_ = runner.addresses[0]
-        yield f"http://{bound_host}:{bound_port}/v1"
-    finally:
-        await runner.cleanup()
+    async with listening(app, host, port) as address:
+        yield f"{address}/v1"
 
 
 class _Handlers:
@@ -68,8 +64,8 @@ class _Handlers:
         try:
             body = json.loads(await request.read())
             asked = read_request(body)
-        except (ValueError, TypeError, KeyError) as error:
-            return bad_request(f"invalid request: {error}")
+        except UNREADABLE as error:
+            return unreadable_answer(error)
         self._served += 1
         fault = self._backend.next_fault(asked)
         try:
@@ -132,8 +128,8 @@ class _Handlers:
     async def embeddings(self, request: web.Request) -> web.Response:
         try:
             asked = read_embedding(json.loads(await request.read()))
-        except (ValueError, TypeError, KeyError) as error:
-            return bad_request(f"invalid request: {error}")
+        except UNREADABLE as error:
+            return unreadable_answer(error)
         try:
             reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:

@@ -17,6 +17,7 @@ BUILDS_ON = {
     "all": {"report"},
     "page": {"durability", "overhead"},
     "scale": {"overhead"},
+    "sharing": {"scale"},
 }
 """Benches that make the runs of others, so that both measure the same thing, each with those others."""
 FOLDERS = sorted(path.parent.name for path in BENCH.glob("*/__init__.py"))

@@ -19,7 +19,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
-from typing import cast
 
 import anyio
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
@@ -28,6 +27,7 @@ from aiohttp.typedefs import Handler
 from bench._lib.methods.recording import CHAT, RECORDING, REQUESTS, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
 from flowevolve._util import clock
+from flowevolve._util.web_server import listening
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile, Profile
@@ -114,14 +114,8 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
         recording = web.middleware(_RecordingMiddleware(fresh, keeps_bodies=True))
         app = web.Application(client_max_size=64 * 2**20, middlewares=[recording])
         app.router.add_route("*", "/{path:.*}", forward)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            bound = cast("tuple[str, int]", runner.addresses[0])
-            yield f"http://{bound[0]}:{bound[1]}/v1"
-        finally:
-            await runner.cleanup()
+        async with listening(app, "127.0.0.1", 0) as address:
+            yield f"{address}/v1"
 
 
 def _fenced(answer: bytes) -> bytes:

@@ -41,6 +41,10 @@ class GroupFacts(NamedTuple):
     arrival: int
     first_arrival: int
     """The arrival of the group's first request. Arrivals are numbered from 1 over all requests."""
+    name: str
+    """The group's own (`QueuedRequest.group`)."""
+    in_flight: int
+    """The number of its requests in flight."""
 
 
 class Order(Protocol):
@@ -252,7 +256,14 @@ class RequestQueue:
     def _key(self, group: Group, *, affine: bool) -> Key:
         head = group.head()
         facts = GroupFacts(
-            head.request.rank, group.remaining, affine, head.request.expected_tokens, head.arrival, group.first_arrival
+            head.request.rank,
+            group.remaining,
+            affine,
+            head.request.expected_tokens,
+            head.arrival,
+            group.first_arrival,
+            group.name,
+            group.in_flight,
         )
         return self._order.group_key(facts)
 

@@ -36,9 +36,9 @@ class AioHTTPTransport(ServerTransport):
 
     With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
 
-    Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
-    for addresses of this machine. The connections belong to the event loop of the first call; after ``aclose`` another
-    loop can use the transport.
+    Without an ``api_key`` none is sent. ``headers`` go with every request. Proxies are taken from the environment
+    (``HTTPS_PROXY`` and the like), except for addresses of this machine. The connections belong to the event loop of
+    the first call; after ``aclose`` another loop can use the transport.
     """
 
     def __init__(
@@ -50,12 +50,14 @@ class AioHTTPTransport(ServerTransport):
         identity: str | None = None,
         azure_api_version: str | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(base_url, identity)
         self._address = Address(base_url, azure_api_version, api_key)
         self._headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": ACCEPTED,
+            **(headers or {}),
             **self._address.headers,
         }
         self._bound = ReplyBound(max_reply_bytes)

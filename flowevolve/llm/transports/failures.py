@@ -129,7 +129,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return RefusedError(message, status=status)  # OpenAI's code for an account without money
         case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
-        case 408:
+        case 408 | 504:  # the latter from whatever stands before a server that does not answer
             return UnreachableError(message, status=status)
         case 400 | 422 if refused := refused_field(problem, message, status):
             return refused

@@ -37,7 +37,7 @@ class OpenAITransport(ServerTransport):
     With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
 
     Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve._util.secrets.key_for` decides
-    which server gets which key. Times are in seconds of wall-clock time.
+    which server gets which key. ``headers`` go with every request. Times are in seconds of wall-clock time.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class OpenAITransport(ServerTransport):
         identity: str | None = None,
         azure_api_version: str | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(base_url, identity)
         hide_headers_of_environment()
@@ -60,6 +61,7 @@ class OpenAITransport(ServerTransport):
             "Authorization": Omit(),
             **dict.fromkeys(account, Omit()),
             "Accept-Encoding": ACCEPTED,
+            **(headers or {}),
             **self._address.headers,
         }
         limits = Limits(

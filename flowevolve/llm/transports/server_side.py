@@ -26,14 +26,20 @@ from flowevolve.core.model import (
 PIECES = 32
 """A streamed text is sent in at most this many pieces."""
 
+UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
+"""What is raised where a body is decoded and read that is no request."""
+
+_LARGEST = 2.0**64
 _ROLES = ("system", "user", "assistant")
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_READ = ("model", "messages", "temperature", *_LIMITS, "seed", "stop", "priority", "stream", "stream_options")
 
 
 def read_request(body: object) -> ChatRequest:
     """Read a chat request from a decoded body.
 
     Raises:
-        ValueError, TypeError, KeyError: if the body does not have the form of a chat request.
+        ValueError, TypeError, KeyError: if the body does not have the form of a chat request (`UNREADABLE`).
     """
     if not isinstance(body, dict):
         raise TypeError("the body must be a JSON object")
@@ -44,10 +50,12 @@ def read_request(body: object) -> ChatRequest:
     return ChatRequest(
         model=str(body["model"]),
         messages=tuple(_message(message) for message in messages),
-        temperature=body.get("temperature"),
-        max_tokens=None if most is None else int(most),
-        seed=body.get("seed"),
-        priority=body.get("priority"),
+        temperature=_number("temperature", body.get("temperature")),
+        max_tokens=_whole_number("max_tokens", most),
+        seed=_whole_number("seed", body.get("seed")),
+        stop=_stops(body.get("stop")),
+        priority=_whole_number("priority", body.get("priority")),
+        extra={name: value for name, value in body.items() if name not in _READ},
         stream=bool(body.get("stream")),
     )
 
@@ -60,7 +68,8 @@ def read_embedding(body: object) -> EmbedRequest:
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError("input must be a text or a list with at least one text")
-    return EmbedRequest(str(body["model"]), tuple(texts))
+    extra = {name: value for name, value in body.items() if name not in ("model", "input")}
+    return EmbedRequest(str(body["model"]), tuple(texts), extra)
 
 
 def wants_usage(body: Mapping[str, object]) -> bool:
@@ -73,8 +82,12 @@ def wants_usage(body: Mapping[str, object]) -> bool:
 
 def answer_body(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
     """The body of a whole answer; faulty ones lack their usage or their choices. ``number`` counts the answers."""
-    message: JSON = {"role": "assistant", "content": reply.text}
-    choice: JSON = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    message: dict[str, JSON] = {"role": "assistant", "content": reply.text}
+    if reply.thinking:
+        message["reasoning_content"] = reply.thinking
+    choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    if reply.logprobs is not None:
+        choice["logprobs"] = reply.logprobs
     body: dict[str, JSON] = {**_head(reply.model, number, "chat.completion"), "choices": [choice] if choices else []}
     if usage:
         body["usage"] = _usage(reply.usage)
@@ -87,6 +100,10 @@ class StreamEvents:
     def __init__(self, model: str, number: int) -> None:
         self._head = _head(model, number, "chat.completion.chunk")
 
+    def thinking(self, text: str) -> bytes:
+        """The event with what was thought."""
+        return self._event(delta={"role": "assistant", "reasoning_content": text}, finish_reason=None)
+
     def pieces(self, text: str) -> list[bytes]:
         """The events that carry the text."""
         size = 1 + len(text) // PIECES
@@ -95,7 +112,9 @@ class StreamEvents:
 
     def end(self, reply: ChatReply, *, usage: bool) -> bytes:
         """The events that come after the text."""
-        return self._event(delta={}, finish_reason=reply.finish_reason) + self.close(reply.usage if usage else None)
+        logprobs: dict[str, JSON] = {} if reply.logprobs is None else {"logprobs": reply.logprobs}
+        last = self._event(delta={}, finish_reason=reply.finish_reason, **logprobs)
+        return last + self.close(reply.usage if usage else None)
 
     def close(self, usage: Usage | None) -> bytes:
         """The last events of a stream. They are all there is of a stream without choices."""
@@ -127,17 +146,33 @@ def error_answer(error: LLMError) -> web.Response:
         case OverloadedError():
             headers = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
             return _error(error.status or 429, "RateLimitError", str(error), headers)
+        case UnreachableError():
+            return _error(504, "GatewayTimeoutError", str(error))
+        case RefusedError(status=429):  # an account without money, which a 429 would not say without its code
+            return _error(402, "InsufficientQuotaError", str(error))
         case RefusedError():
-            return _error(404, "NotFoundError", str(error))
-        case ServerError() | UnreachableError():
-            return _error(500, "InternalServerError", str(error))
+            return _error(_status(error, 400, 404), "NotFoundError", str(error))
+        case ServerError():
+            return _error(_status(error, 500, 500), "InternalServerError", str(error))
         case _:
             return _error(400, "BadRequestError", str(error))
 
 
-def bad_request(message: str) -> web.Response:
-    """The answer to a request that can't be read."""
-    return _error(400, "BadRequestError", message)
+def unreadable_answer(error: Exception) -> web.Response:
+    """The answer to a request that can't be read because of this error, which is one of `UNREADABLE`."""
+    match error:
+        case KeyError():
+            reason = f"{error.args[0]} is missing"
+        case RecursionError():
+            reason = "it is nested too deeply"
+        case _:
+            reason = str(error)
+    return _error(400, "BadRequestError", f"invalid request: {reason}")
+
+
+def _status(error: LLMError, hundreds: int, otherwise: int) -> int:
+    """The status of an error if it is one of these hundred."""
+    return error.status if error.status is not None and hundreds <= error.status < hundreds + 100 else otherwise
 
 
 def _error(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
@@ -160,6 +195,31 @@ def _usage(usage: Usage) -> JSON:
         "total_tokens": usage.total_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
+
+
+def _number(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:  # nor is NaN
+        raise ValueError(f"{name} must be a number")
+    return value
+
+
+def _whole_number(name: str, value: object) -> int | None:
+    number = _number(name, value)
+    if number is None:
+        return None
+    if number != int(number):
+        raise ValueError(f"{name} must be a whole number")
+    return int(number)
+
+
+def _stops(stop: object) -> tuple[str, ...]:
+    """The texts that end an answer, of which one alone may stand without a list."""
+    stops = [] if stop is None else [stop] if isinstance(stop, str) else stop
+    if not isinstance(stops, list) or not all(isinstance(text, str) for text in stops):
+        raise ValueError("stop must be a text or a list of texts")
+    return tuple(stops)
 
 
 def _message(message: object) -> Message:

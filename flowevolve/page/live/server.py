@@ -27,6 +27,7 @@ from aiohttp import web
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
+from flowevolve._util.web_server import listening
 from flowevolve.page.assets import page
 from flowevolve.page.live.access import HOW_TO_STEER, Access, add_headers
 from flowevolve.page.live.following import follow
@@ -76,19 +77,11 @@ async def serve_page(
         app.router.add_get("/api/runs/{run}/blame/{candidate}", handlers.blame)
         app.router.add_post("/api/runs/{run}/acts", handlers.act)
         app.on_response_prepare.append(add_headers)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        async with beside() as tasks:
-            try:
-                await web.TCPSite(runner, host, port).start()
-                tasks.start_soon(_keep_reading, live)
-                bound_host, bound_port, *_ = runner.addresses[0]
-                shown = f"[{bound_host}]" if ":" in bound_host else bound_host
-                yield f"http://{shown}:{bound_port}/{'' if token is None else f'?token={token}'}"
-                await live.read()  # for the last time: browsers get what the run did at its end
-                handlers.end()
-            finally:
-                await runner.cleanup()
+        async with beside() as tasks, listening(app, host, port) as address:
+            tasks.start_soon(_keep_reading, live)
+            yield f"{address}/{'' if token is None else f'?token={token}'}"
+            await live.read()  # for the last time: browsers get what the run did at its end
+            handlers.end()
 
 
 async def _keep_reading(live: Live) -> None:

@@ -1,0 +1,126 @@
+"""The command line's ``gateway``: several runs share one server, or several replicas, until Ctrl-C."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendRefusedError, InputError
+from flowevolve._util.open_files import allow_open_files
+from flowevolve._util.secrets import missing_key
+from flowevolve._util.signals import until_ended
+from flowevolve.cli.options import Port
+from flowevolve.cli.terminal import print_plain
+
+if TYPE_CHECKING:
+    from flowevolve.config.llm import LLMSettings
+    from flowevolve.core.event_body import EventBody
+    from flowevolve.core.model import Transport
+
+OPEN_FILES = 2**16
+"""As many as the system allows up to this: each request of a run has a connection here, also while it waits."""
+
+
+def gateway_command(
+    urls: Annotated[
+        list[str], typer.Argument(metavar="URL...", help="the server's base URL, or those of several replicas")
+    ],
+    concurrency: Annotated[
+        int, typer.Option(min=1, metavar="N", help="how many requests the servers get at a time, all together")
+    ] = 64,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(metavar="N", help="of all runs together, for each model")
+    ] = None,
+    tokens_per_minute: Annotated[
+        float | None, typer.Option(metavar="N", help="of all runs together, for each model")
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="answer what was asked before, by any run, from this file")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the variable that holds the server's key; runs need none")
+    ] = None,
+    timeout_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="how long the server may work on one request")
+    ] = 600.0,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
+    port: Port = 8100,
+) -> None:
+    """Share a server among several runs, until Ctrl-C: each gets its part, by the tokens that are worked on for it.
+
+    Runs use it with llm.base_url. How much each gets is said by its scheduler.share and scheduler.priority.
+    """
+    from flowevolve.config.run import parse_config
+
+    given: dict[str, object] = {
+        "backend": "openai",
+        "transport": "aiohttp",
+        "base_urls": tuple(urls),
+        "concurrency": concurrency,
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "cache": {"path": cache},
+        "api_key_env": api_key_env,
+        "timeout_seconds": timeout_seconds,
+    }
+    settings = parse_config({"llm": given, "budget": {"seconds": 1}}, "gateway").llm
+    for url in urls:
+        variable = missing_key(url, settings.api_key_env, None)
+        if variable is not None:
+            raise InputError(f"--api-key-env: {variable}, which is to hold the key for {url}, is not set")
+    allow_open_files(OPEN_FILES)
+    try:
+        clock.run(_share, settings, host, port, clock="real")
+    except OSError as error:
+        raise InputError(f"gateway: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+
+
+async def _share(settings: LLMSettings, host: str, port: int) -> None:
+    from flowevolve.gateway.gateway import Gateway
+    from flowevolve.gateway.server import serve
+    from flowevolve.llm.client.cache import open_cache
+    from flowevolve.runner.assemble import make_transport
+
+    def tell(event: EventBody) -> None:
+        print_plain(f"{event.kind}: {', '.join(f'{name} {value}' for name, value in event.to_json().items())}")
+
+    async with AsyncExitStack() as opened:
+        path = settings.cache.path
+        cache = None if path is None else await opened.enter_async_context(open_cache(path))
+        transport = make_transport(settings, log=tell)
+        opened.push_async_callback(transport.aclose)
+        await _list_models(transport)
+        gateway = Gateway(
+            transport,
+            settings.concurrency,
+            cache=cache,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            log=tell,
+        )
+        url = await opened.enter_async_context(
+            serve(gateway, host=host, port=port, timeout_seconds=settings.timeout_seconds)
+        )
+        print_plain(f"gateway to {' and '.join(settings.urls)} at {url}; Ctrl-C ends it")
+        await until_ended()
+
+
+async def _list_models(transport: Transport) -> None:
+    """Say which models there are. Servers that do not answer may still be starting.
+
+    Raises:
+        BackendRefusedError: if they refuse us.
+    """
+    from flowevolve.core.model import NO_MODEL_LIST, LLMError, RefusedError
+
+    try:
+        print_plain(f"models: {', '.join(await transport.models())}")
+    except RefusedError as error:
+        if error.status not in NO_MODEL_LIST:
+            raise BackendRefusedError(str(error)) from error
+    except LLMError as error:
+        print_plain(f"no answer yet, and requests will be sent all the same: {error}")

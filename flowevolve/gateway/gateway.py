@@ -1,0 +1,151 @@
+"""What several runs send their requests through: one limit, one rate limit and one response cache for all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio
+
+from flowevolve._util.clock import now
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    OverloadedError,
+    R,
+    Transport,
+    embedding_transport,
+)
+from flowevolve.gateway.shares import Account, FairShares
+from flowevolve.llm.client.cache import reply_key
+from flowevolve.llm.client.pending_call import Backend
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
+from flowevolve.llm.scheduling.rate_limits import Limits, is_refusal
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
+
+if TYPE_CHECKING:
+    from flowevolve.llm.client.cache import ResponseCache
+    from flowevolve.llm.transports.sender import Sender
+
+MOST_WAITING = 10_000
+"""So many requests of one run may wait; more are turned away."""
+BUSY = 503
+"""The status of what is turned away."""
+
+
+class Gateway:
+    """Passes the requests of several runs on to ``transport``, at most ``concurrency`` at a time. For one event loop.
+
+    Whose request is next is decided by `FairShares`; those of one run go in the order in which they came. The priority
+    of a request goes no further, as a server would put it before the requests of other runs. Where the server refuses a
+    request because it is asked too fast, the request waits here: runs see nothing of it. All other failures go back to
+    the run, which knows how often to try. ``cache`` answers requests that were answered before, for any run;
+    ``requests_per_minute`` and ``tokens_per_minute`` hold for all runs together, for each model.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        concurrency: int,
+        *,
+        cache: ResponseCache | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        most_waiting: int = MOST_WAITING,
+        log: Log = log_nothing,
+    ) -> None:
+        self._backend = Backend(transport)
+        self._order = FairShares()
+        self._scheduler = Scheduler(concurrency, self._order)
+        self._retry = RetryPolicy()
+        self._limits = Limits(
+            self._scheduler,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            longest_pause=self._retry.patience_seconds,
+            log=log,
+        )
+        self._cache = cache
+        self._most_waiting = most_waiting
+        self._random = random.Random(0)  # only spreads out repeated requests
+
+    def accounts(self) -> list[Account]:
+        """The runs, and what each has had."""
+        return self._order.accounts()
+
+    def stats(self) -> SchedulerStats:
+        """The figures of all runs together."""
+        return self._scheduler.stats()
+
+    async def chat(self, sender: Sender, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Make one call for a run. ``timeout`` is for the server's work on it, in seconds; waiting here is unlimited.
+
+        Raises:
+            LLMError: as `flowevolve.core.model.Transport.chat`; `OverloadedError`, too, if too many of the run wait.
+            InputError: if the response cache is damaged.
+        """
+        passed_on = replace(request, priority=None)
+
+        async def send() -> ChatReply:
+            return with_estimated_usage(passed_on, await self._backend.transport.chat(passed_on, timeout=timeout))
+
+        key = None if self._cache is None else reply_key(self._backend.identity, request)
+        if self._cache is None or key is None:
+            return await self._share(sender, passed_on, send)
+        async with self._cache.single_flight(key) as cached:
+            if cached is not None:
+                return cached
+            reply = await self._share(sender, passed_on, send)
+            self._cache.keep(key, reply)
+            return reply
+
+    async def embed(self, sender: Sender, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Turn texts into vectors for a run, as `chat`. Embeddings are not cached."""
+
+        async def send() -> EmbedReply:
+            transport = embedding_transport(self._backend.transport)
+            return embedding_with_estimated_usage(request, await transport.embed(request, timeout=timeout))
+
+        return await self._share(sender, request, send)
+
+    async def models(self) -> tuple[str, ...]:
+        """The models that the server lists, as `flowevolve.core.model.Transport.models`."""
+        return await self._backend.transport.models()
+
+    async def _share(self, sender: Sender, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]) -> R:
+        """Send a request when it is its run's turn, again as long as the server refuses it for being asked too fast."""
+        with self._order.opened(sender) as account:
+            if account.waiting > self._most_waiting:
+                raise OverloadedError(f"{self._most_waiting} requests of this run wait already", status=BUSY)
+            attempt, refused_at = 0, None
+            while True:
+                attempt += 1
+                try:
+                    return await self._attempt(account, request, send)
+                except OverloadedError as error:
+                    if not is_refusal(error):
+                        raise
+                    refused_at = now() if refused_at is None else refused_at
+                    silent_seconds = now() - max(refused_at, self._backend.answered)
+                    wait = self._retry.decide(error, attempt, silent_seconds, self._random)
+                    if wait is None:
+                        raise
+                await anyio.sleep(wait)
+
+    async def _attempt(
+        self, account: Account, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]
+    ) -> R:
+        ask = QueuedRequest(group=account.sender.run)
+        async with self._limits.permit(ask, self._backend.where, request) as permit:
+            with self._order.at_work(account):
+                reply = permit.answered(await send())
+            self._backend.answered = now()
+            self._order.answered(account, reply.usage)
+            return reply

@@ -1,0 +1,175 @@
+"""The gateway over HTTP: an OpenAI-compatible API in front of the server, with metrics of each run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.web_server import listening
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError
+from flowevolve.gateway.gateway import Gateway
+from flowevolve.llm.transports.sender import Sender
+from flowevolve.llm.transports.server_side import (
+    UNREADABLE,
+    StreamEvents,
+    answer_body,
+    embeddings_answer,
+    error_answer,
+    models_answer,
+    read_embedding,
+    read_request,
+    unreadable_answer,
+    wants_usage,
+)
+
+MOST_BYTES = 64 * 2**20
+"""The longest body of a request."""
+_ONLY_TEXT = ("tools", "functions", "modalities", "audio")
+"""Fields of requests whose answers have more than text."""
+
+
+@asynccontextmanager
+async def serve(
+    gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, timeout_seconds: float = 600.0
+) -> AsyncGenerator[str]:
+    """Serve on this address, and yield the API's base URL. Port 0 takes any free port.
+
+    A request whose client goes away leaves the queue, or is broken off at the server. ``timeout_seconds`` is how long
+    the server may work on one.
+
+    Raises:
+        OSError: if the address can't be listened on.
+    """
+    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_no_browsers])
+    handlers = _Handlers(gateway, timeout_seconds)
+    app.router.add_post("/v1/chat/completions", handlers.chat)
+    app.router.add_post("/v1/embeddings", handlers.embeddings)
+    app.router.add_get("/v1/models", handlers.models)
+    app.router.add_get("/health", handlers.health)
+    app.router.add_get("/metrics", handlers.metrics)
+    async with listening(app, host, port) as address:
+        yield f"{address}/v1"
+
+
+@web.middleware
+async def _no_browsers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn away what a page in a browser asks, which may be anybody's: no client of the API sends its origin."""
+    if "Origin" in request.headers:
+        return web.Response(status=403, text="the gateway does not answer pages in browsers")
+    return await handler(request)
+
+
+class _Handlers:
+    def __init__(self, gateway: Gateway, timeout_seconds: float) -> None:
+        self._gateway = gateway
+        self._timeout_seconds = timeout_seconds
+        self._answered = 0
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        try:
+            body = json.loads(await request.read())
+            asked = _text_request(body)
+            sender = Sender.of(request.headers)
+        except UNREADABLE as error:
+            return unreadable_answer(error)
+        try:
+            reply = await self._gateway.chat(sender, asked, timeout=self._timeout_seconds)
+        except LLMError as error:
+            return error_answer(error)
+        except InputError as error:  # of the response cache
+            return error_answer(ServerError(str(error)))
+        self._answered += 1
+        if asked.stream:
+            return await self._streamed(request, asked, reply, usage=wants_usage(body) and not reply.estimated)
+        content = answer_body(reply, self._answered, usage=not reply.estimated)
+        return web.Response(body=content, content_type="application/json")
+
+    async def _streamed(
+        self, request: web.Request, asked: ChatRequest, reply: ChatReply, *, usage: bool
+    ) -> web.StreamResponse:
+        """A whole answer in the form of a stream."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        events = StreamEvents(reply.model or asked.model, self._answered)
+        with suppress(ConnectionError):  # the client has gone away
+            await response.prepare(request)
+            if reply.thinking:
+                await response.write(events.thinking(reply.thinking))
+            for piece in events.pieces(reply.text):
+                await response.write(piece)
+            await response.write(events.end(reply, usage=usage))
+        return response
+
+    async def embeddings(self, request: web.Request) -> web.Response:
+        try:
+            asked = read_embedding(json.loads(await request.read()))
+            sender = Sender.of(request.headers)
+        except UNREADABLE as error:
+            return unreadable_answer(error)
+        try:
+            return embeddings_answer(await self._gateway.embed(sender, asked, timeout=self._timeout_seconds))
+        except LLMError as error:
+            return error_answer(error)
+
+    async def models(self, request: web.Request) -> web.Response:
+        try:
+            return models_answer(await self._gateway.models(), "flowevolve-gateway")
+        except LLMError as error:
+            return error_answer(error)
+
+    async def health(self, request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        return web.Response(text=metrics_text(self._gateway), content_type="text/plain")
+
+
+def metrics_text(gateway: Gateway) -> str:
+    """The metrics of a gateway, in Prometheus' form.
+
+    Requests in flight and waiting have vLLM's names, so that the admission policy ``server_queue`` of a run keeps the
+    queue here short as it would a server's.
+    """
+    stats, accounts = gateway.stats(), gateway.accounts()
+    lines = [
+        "# TYPE vllm:num_requests_running gauge",
+        f"vllm:num_requests_running {stats.in_flight}",
+        "# TYPE vllm:num_requests_waiting gauge",
+        f"vllm:num_requests_waiting {stats.waiting}",
+    ]
+    by_run: dict[tuple[str, str], list[float]] = {
+        ("share", "gauge"): [account.sender.share for account in accounts],
+        ("priority", "gauge"): [account.sender.priority for account in accounts],
+        ("requests_in_flight", "gauge"): [account.in_flight for account in accounts],
+        ("requests_waiting", "gauge"): [account.waiting for account in accounts],
+        ("requests_answered_total", "counter"): [account.requests for account in accounts],
+        ("prompt_tokens_total", "counter"): [account.usage.prompt_tokens for account in accounts],
+        ("completion_tokens_total", "counter"): [account.usage.completion_tokens for account in accounts],
+    }
+    for (name, kind), values in by_run.items():
+        lines.append(f"# TYPE flowevolve_gateway_{name} {kind}")
+        lines += [
+            f'flowevolve_gateway_{name}{{run="{account.sender.run}"}} {value}'
+            for account, value in zip(accounts, values, strict=True)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _text_request(body: JSON) -> ChatRequest:
+    """The request in a body, if its answer is one text.
+
+    Raises:
+        ValueError, TypeError, KeyError: if it is none.
+    """
+    asked = read_request(body)
+    beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
+    if beyond is not None or asked.extra.get("n") not in (None, 1):
+        raise ValueError(
+            f"the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the server itself"
+        )
+    return asked

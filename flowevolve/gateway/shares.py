@@ -1,0 +1,154 @@
+"""Fair shares of a server among runs, by the tokens that it has worked on for each.
+
+The virtual token counter of Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024), with its weights of
+prompt and answer and with its prediction of answers that are still being written. The next request is one of the run
+that has had least for its share. A run that had nothing waiting begins where the one with least of those that wait is:
+it gets no more for what it did not ask for, and nobody pays for having used what was free until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from flowevolve.core.model import LLMError, UnreachableError, Usage
+from flowevolve.llm.scheduling.request_queue import GroupFacts, Key, QueuedRequest
+from flowevolve.llm.transports.sender import Sender
+
+PROMPT_WEIGHT, ANSWER_WEIGHT = 1.0, 2.0
+"""Of a token, as in the paper. Prompt tokens that the server had cached cost nothing."""
+LEARNED = 0.1
+"""The weight of the latest request in what the next one is expected to cost."""
+MOST_IDLE_RUNS = 1000
+"""So many runs without a request are remembered."""
+
+
+def cost(usage: Usage) -> float:
+    """What a request costs the server, in tokens of a prompt."""
+    return PROMPT_WEIGHT * (usage.prompt_tokens - usage.cached_tokens) + ANSWER_WEIGHT * usage.completion_tokens
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """A run, and what it has had."""
+
+    sender: Sender
+    spent: float = 0.0
+    """The cost of its requests over its share, and what it was given when it had nothing waiting."""
+    expected_cost: float | None = None
+    """Of its next request; None as long as none was answered."""
+    open: int = 0
+    """Requests that wait, here or for a rate limit, or are in flight."""
+    in_flight: int = 0
+    requests: int = 0
+    """Those that the server has answered."""
+    usage: Usage = field(default_factory=Usage)
+    """The tokens of these."""
+
+    @property
+    def waiting(self) -> int:
+        return self.open - self.in_flight
+
+
+class FairShares:
+    """Orders requests by run (`flowevolve.llm.scheduling.request_queue.Order`); the group of a request is its run.
+
+    Runs with a lower priority go first. Among equals it is the turn of the run that has had least for its share.
+    """
+
+    fair_every = 0
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, Account] = {}
+        self._expected_cost: float | None = None
+        """That of runs of which nothing was answered; None before the first answer to any run."""
+
+    def accounts(self) -> list[Account]:
+        """Those of all runs, in the order of their first requests."""
+        return list(self._accounts.values())
+
+    @contextmanager
+    def opened(self, sender: Sender) -> Iterator[Account]:
+        """The time in which a run has one more request open."""
+        account = self._accounts.get(sender.run)
+        if account is None:
+            self._forget_idle()
+            account = self._accounts[sender.run] = Account(sender)
+        account.sender = sender
+        if not account.waiting:
+            lacks = self._least(sender.priority) - self._had(account, account.in_flight)
+            account.spent += max(0.0, lacks)
+        account.open += 1
+        try:
+            yield account
+        finally:
+            account.open -= 1
+
+    @contextmanager
+    def at_work(self, account: Account) -> Iterator[None]:
+        """The time in which the server works on a request; what it did when no answer came is estimated."""
+        account.in_flight += 1
+        try:
+            yield
+        except (UnreachableError, anyio.get_cancelled_exc_class()):
+            self._charge(account, self._expected(account))
+            raise
+        except LLMError as error:
+            self._charge(account, cost(error.usage))
+            raise
+        finally:
+            account.in_flight -= 1
+
+    def answered(self, account: Account, usage: Usage) -> None:
+        """Charge a run for a request that is answered."""
+        spent = cost(usage)
+        self._charge(account, spent)
+        account.expected_cost = _learned(account.expected_cost, spent)
+        self._expected_cost = _learned(self._expected_cost, spent)
+        account.usage += usage
+        account.requests += 1
+
+    def group_key(self, facts: GroupFacts) -> Key:
+        account = self._accounts[facts.name]
+        # A request that was just given its slot is in the queue's count first. While requests wait for a rate limit,
+        # they do so in another queue, which does not count those at the server.
+        in_flight = max(facts.in_flight, account.in_flight)
+        return (account.sender.priority, self._had(account, in_flight), facts.arrival)
+
+    def request_key(self, request: QueuedRequest, arrival: int) -> Key:
+        return (arrival,)
+
+    def _had(self, account: Account, in_flight: int) -> float:
+        """What a run has had for its share, with what so many requests in flight are expected to cost."""
+        return account.spent + in_flight * self._expected(account) / account.sender.share
+
+    def _expected(self, account: Account) -> float:
+        """Before anything was answered, requests are counted and not tokens."""
+        return account.expected_cost or self._expected_cost or 1.0
+
+    def _charge(self, account: Account, spent: float) -> None:
+        account.spent += spent / account.sender.share
+
+    def _least(self, priority: int) -> float:
+        """What the run with least has had, of those with this priority whose requests wait.
+
+        If none waits, the server has been free, and what each took of it does not matter: all begin where the one with
+        most is.
+        """
+        equals = [account for account in self._accounts.values() if account.sender.priority == priority]
+        had = {account.sender.run: self._had(account, account.in_flight) for account in equals}
+        waiting = [had[account.sender.run] for account in equals if account.waiting]
+        return min(waiting) if waiting else max(had.values(), default=0.0)
+
+    def _forget_idle(self) -> None:
+        idle = [name for name, account in self._accounts.items() if not account.open]
+        if len(idle) > MOST_IDLE_RUNS:
+            for name in idle[: len(idle) // 2]:
+                del self._accounts[name]
+
+
+def _learned(expected: float | None, latest: float) -> float:
+    return latest if expected is None else expected + LEARNED * (latest - expected)

@@ -1,0 +1,65 @@
+"""The sender of requests: what a run tells a gateway (`flowevolve.gateway`) in headers that other servers ignore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+RUN, SHARE, PRIORITY = "X-Flowevolve-Run", "X-Flowevolve-Share", "X-Flowevolve-Priority"
+
+OTHERS = "others"
+"""The run that requests without these headers are counted to."""
+
+LARGEST_SHARE, LARGEST_PRIORITY = 1e6, 1_000_000
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """One of several runs that share a gateway."""
+
+    run: str = OTHERS
+    """A name that no other run has."""
+    share: float = 1.0
+    """How much of the server it gets, against the shares of the others."""
+    priority: int = 0
+    """Runs with a lower priority go first: all others get what these leave."""
+
+    @classmethod
+    def new(cls, share: float, priority: int) -> Sender:
+        """A run with a name of its own, which tells nothing about it."""
+        return cls(f"run-{uuid4().hex[:12]}", share, priority)
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Sender:
+        """Who sent a request with these headers.
+
+        Raises:
+            ValueError: if a header has no such value.
+        """
+        run = headers.get(RUN, OTHERS)
+        if not _NAME.fullmatch(run):
+            raise ValueError(f"{RUN} must be up to 64 letters, digits, dots, dashes and underscores")
+        share = _number(headers, SHARE, 1.0)
+        if not 0 < share <= LARGEST_SHARE:
+            raise ValueError(f"{SHARE} must be above 0 and at most {LARGEST_SHARE:g}, and is {headers[SHARE]}")
+        priority = _number(headers, PRIORITY, 0.0)
+        if not abs(priority) <= LARGEST_PRIORITY or priority != int(priority):
+            raise ValueError(
+                f"{PRIORITY} must be a whole number, at most {LARGEST_PRIORITY:,} from 0, and is {headers[PRIORITY]}"
+            )
+        return cls(run, share, int(priority))
+
+    def headers(self) -> dict[str, str]:
+        """The headers that tell this."""
+        return {RUN: self.run, SHARE: f"{self.share:g}", PRIORITY: str(self.priority)}
+
+
+def _number(headers: Mapping[str, str], name: str, otherwise: float) -> float:
+    try:
+        return float(headers.get(name, otherwise))
+    except ValueError:
+        raise ValueError(f"{name} must be a number, and is {headers[name][:40]!r}") from None

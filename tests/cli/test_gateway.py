@@ -1,0 +1,70 @@
+"""``flowevolve gateway``: it shares a server, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import Process
+
+from flowevolve.core.model import ChatRequest, Message
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.server import serve
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
+from tests.support.command import flowevolve
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncGenerator[tuple[Process, str]]:
+    """The process of a gateway, and what it said until it listened."""
+    command = [sys.executable, "-m", "flowevolve", "gateway", *arguments, "--port", "0"]
+    async with await anyio.open_process(command, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        said = ""
+        try:
+            with anyio.fail_after(300):
+                while "Ctrl-C ends it" not in said:
+                    said += (await process.stdout.receive()).decode()
+            yield process, said
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def test_it_passes_requests_on_until_it_is_interrupted_also_to_a_server_that_comes_later(tmp_path: Path) -> None:
+    backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
+    async with serve(backend) as server:
+        pass
+    async with started(server, "--cache", str(tmp_path / "cache")) as (process, said):
+        assert "no answer yet" in said
+        url = said.partition(" at ")[2].partition(";")[0]
+        transport = AioHTTPTransport(url, None, max_connections=1)
+        request = ChatRequest("m", (Message("user", "hello"),), seed=1)
+        async with serve(backend, port=int(server.rpartition(":")[2].removesuffix("/v1"))):
+            first, second = [await transport.chat(request, timeout=300) for _ in range(2)]
+            assert await transport.models() == ("m",)
+        await transport.aclose()
+        assert first == second
+        assert backend.service.stats.finished == 1
+        process.send_signal(signal.SIGINT)
+        with anyio.fail_after(300):
+            assert await process.wait() == 0
+    assert (tmp_path / "cache").exists()
+
+
+def test_a_key_in_an_address_is_not_repeated(tmp_path: Path) -> None:
+    done = flowevolve("gateway", "https://x.org/v1?key=a-secret", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "where a key might stand" in done.stderr
+    assert "a-secret" not in done.stdout + done.stderr
