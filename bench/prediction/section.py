@@ -26,7 +26,7 @@ def answer(content: Content) -> str:
 
 
 def section(content: Content) -> str:
-    plan, summary, goal = content["plan"], content["summary"], content["goal"]
+    plan, goal = content["plan"], content["goal"]
     misses = [
         f"{NAMES[run['method']]} with {run['concurrency']} in flight, {QUANTITIES[name]} ({error:+.0%})"
         for run in content["runs"]
@@ -42,7 +42,7 @@ This table says what every simulated figure of these pages is worth, as far as a
 {content["model"]} on two CPU cores was measured by `flowevolve calibrate`. Then runs on it were predicted, and after
 that they were made. Nothing was fitted to them.
 
-{_errors(summary, goal)}
+{errors(content)}
 
 {"Beyond the goal at worst: " + "; ".join(misses) + "." if misses else "No single figure is beyond the goal at worst."}
 
@@ -64,7 +64,9 @@ two cores is full with few requests, and shares these cores with its clients. A 
 """
 
 
-def _errors(summary: Mapping[str, Any], goal: Mapping[str, float]) -> str:
+def errors(content: Content) -> str:
+    """How far off the predictions are, as a table."""
+    summary, goal = content["summary"], content["goal"]
     rows = [
         [
             QUANTITIES.get(name, "all of them"),

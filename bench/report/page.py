@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, provenance, table
+from bench.prediction.section import errors
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import RESULTS, read
@@ -26,7 +27,7 @@ there for it.
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
 predict what your model and your task will do, and settings were chosen in the same worlds.{reality}
-[The simulator](reference/simulator.md) says what its parameters come from and what it can't show.
+[The simulator](reference/simulator.md) says what its parameters come from and what it can't show.{prediction}
 
 **Which prompts were measured.** On 2026-11-23, at commit 49e3071, all prompts were rewritten. They are longer now and
 have worked examples. Figures from earlier commits are for the prompts before that: a request has more prompt tokens
@@ -36,7 +37,13 @@ Each line links to a page with the settings, the tables and what limits the figu
 there. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More proposals a
 minute are not yet a better score: for that, see the rows on held-out scores and on equal metric calls.
 """
-REALITY = """ The first two rows
+PREDICTION = """
+
+How far the timing holds was tried beside [a real vLLM](benchmarks/prediction.md) with a small model on two CPU cores,
+which was measured first and predicted then:
+
+{errors}"""
+REALITY = """ Two rows
 make the same comparison with a simulated GPU and with a real vLLM on two CPU cores. On the real server the gain was
 much smaller, because two cores are full with few requests."""
 NOTE = """\
@@ -55,10 +62,12 @@ def pages(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> Mappin
 
 def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
     """The page with a line for each bench; of those without a result it says that they are still to be run."""
-    measured = {bench.name for bench, content in found if content is not None}
-    reality = REALITY if {"throughput", "throughput_vllm_cpu"} <= measured else ""
+    contents = {bench.name: content for bench, content in found if content is not None}
+    reality = REALITY if {"throughput", "throughput_vllm_cpu"} <= contents.keys() else ""
+    predicted = contents.get("prediction")
+    prediction = "" if predicted is None else PREDICTION.format(errors=errors(predicted))
     lines = table(HEADER, (tuple(_cells(*each)) for each in found))
-    return "\n".join([INTRO.format(reality=reality), f"{lines}\n", NOTE])
+    return "\n".join([INTRO.format(reality=reality, prediction=prediction), f"{lines}\n", NOTE])
 
 
 def page(bench: Bench, content: Content) -> str:
