@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, runtime_checkab
 import typer
 
 from flowevolve._util import clock
-from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.outputs import LastingOutput, drop_output
-from flowevolve._util.signals import until_ended
 from flowevolve.cli.branch import branch_command
 from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
@@ -24,7 +23,8 @@ from flowevolve.cli.prompts import prompts_app
 from flowevolve.cli.reports import compare_command, report_command, status_command
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
-from flowevolve.cli.terminal import console, print_error, print_plain, show_logs
+from flowevolve.cli.sim import sim_command
+from flowevolve.cli.terminal import LAST_PORT, console, print_error, print_plain, show_logs
 from flowevolve.cli.watch import watch_command
 from flowevolve.core.stop_reasons import INTERRUPTED
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from flowevolve.runner.replay import Replayed
     from flowevolve.runner.result import Result
     from flowevolve.runner.run import Watchers
-
-LAST_PORT = 65535
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run could not be recorded (a full disk), or a bug; 2 the configuration, the data or an "
@@ -288,43 +286,6 @@ def repair_command(
     if done.payloads:
         print_plain(f"gone: what {done.payloads} items on their way carried; a resume discards them")
     print_plain(f"the damaged files are in {done.kept}; to go on: flowevolve resume {directory}")
-
-
-def sim_command(
-    profile: Annotated[
-        str, typer.Option(metavar="NAME", help="how fast the server is: see flowevolve list profiles")
-    ] = "qwen3-8b-h100",
-    world: Annotated[
-        str, typer.Option(metavar="NAME", help="what its model knows: see flowevolve list worlds")
-    ] = "rules",
-    preset: Annotated[str, typer.Option(metavar="NAME", help="how hard the world is")] = "normal",
-    model: Annotated[str, typer.Option(metavar="NAME", help="the name it serves the model under")] = "simulated",
-    fault_rate: Annotated[
-        float, typer.Option(metavar="SHARE", help="the share of requests that go wrong on purpose")
-    ] = 0.0,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="PORT", help="0: any free one")] = 8000,
-) -> None:
-    """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
-    from flowevolve.config.run import parse_config
-    from flowevolve.runner.assemble import make_roles, make_sim
-    from flowevolve.sim.server import serve
-
-    sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
-    settings = parse_config(
-        {"sim": sections, "llm": {"backend": "sim", "model": model}, "budget": {"seconds": 1}}, "sim"
-    )
-
-    async def go() -> None:
-        backend = make_sim(settings, make_roles(settings))
-        async with serve(backend, host=host, port=port) as url:
-            print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
-            await until_ended()
-
-    try:
-        clock.run(go, clock="real")
-    except OSError as error:
-        raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
 app.command("init")(init_command)

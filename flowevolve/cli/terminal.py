@@ -10,6 +10,8 @@ from rich.cells import cell_len
 
 from flowevolve._util.console import PlainConsole
 
+LAST_PORT = 65535
+
 console = PlainConsole()
 """The standard output."""
 

@@ -369,16 +369,18 @@ def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:
     """The simulated server inside this process; it serves the models of all roles."""
     from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
     from flowevolve.sim.faults import Faults  # noqa: PLC0415
-    from flowevolve.sim.profiles import PROFILES  # noqa: PLC0415
+    from flowevolve.sim.profiles import find_profile  # noqa: PLC0415
     from flowevolve.sim.worlds.catalog import WORLDS  # noqa: PLC0415
     from flowevolve.sim.worlds.rules.params import PRESETS  # noqa: PLC0415
 
-    if config.sim.profile not in PROFILES:
-        raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
+    try:
+        profile = find_profile(config.sim.profile)
+    except InputError as error:
+        raise InputError(f"sim.profile: {error}") from None
     if config.sim.world not in WORLDS:
         raise InputError(f"sim.world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
     models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
-    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:], faults=faults)
+    return SimBackend(world, profile, model=models[0], other_models=models[1:], faults=faults)
