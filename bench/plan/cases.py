@@ -1,0 +1,125 @@
+"""The runs that plans are checked against, and those that the widths of intervals were chosen on.
+
+Both lists were written before any of their runs was made, and a change of a case makes it another case: the drift of
+its server and its seeds are drawn from its name. The twelve have each algorithm that evolves prompts, three that evolve
+programs, each preset of GEPA, each kind of budget, both kinds of server, and eight presets of the simulated model. The
+plan assumes the presets that it has for its own range (`flowevolve.runner.forecast.doubts`), whatever a case is
+recorded with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+QWEN, API = "qwen3-8b-h100", "gpt-4o-mini-api"
+PROGRAM = {"name": "program"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run to be planned and recorded.
+
+    ``sections`` are its configuration without the server. ``workload`` names one of `bench._lib.methods.workloads`,
+    in place of a task in the configuration. With ``http`` the server is a process of its own and time is real.
+    ``measured`` says that the plan is given the lengths of a short run.
+    """
+
+    name: str
+    profile: str
+    world: str
+    width: int
+    budget: Mapping[str, float]
+    sections: Mapping[str, object] = field(default_factory=dict)
+    workload: str | None = None
+    llm: Mapping[str, object] = field(default_factory=dict)
+    http: bool = False
+    measured: bool = True
+
+
+TWELVE: Sequence[Case] = (
+    Case("gepa default, house style", QWEN, "noisy", 64, {"minutes": 10}, measured=False),
+    Case("gepa plain, ifbench", QWEN, "easy", 32, {"proposals": 60}, {"preset": "plain"}, "ifbench"),
+    Case("gepa lockstep, hotpotqa", API, "adversarial", 16, {"tokens": 4_000_000}, {"preset": "lockstep"}, "hotpotqa"),
+    Case("gepa flashevolve, hover", QWEN, "harmful", 32, {"minutes": 8}, {"preset": "flashevolve"}, "hover"),
+    Case(
+        "gepa careful, aime, 300 requests a minute",
+        API,
+        "interfering",
+        16,
+        {"dollars": 0.3},
+        {"preset": "careful"},
+        "aime",
+        {"requests_per_minute": 300},
+    ),
+    Case("ace, house style", QWEN, "lossy", 32, {"rollouts": 1200}, {"algorithm": {"name": "ace"}}),
+    Case("combee, house style", API, "harsh", 32, {"minutes": 5}, {"algorithm": {"name": "combee"}}, measured=False),
+    Case("gepa default, house style, http", "fast-demo", "fickle", 16, {"seconds": 100}, http=True),
+    Case(
+        "gepa plain, aime, http",
+        "fast-demo",
+        "conflicting",
+        8,
+        {"rollouts": 900},
+        {"preset": "plain"},
+        "aime",
+        http=True,
+    ),
+    Case(
+        "levi, circle packing, http",
+        "fast-demo",
+        "normal",
+        8,
+        {"evaluations": 150},
+        {"algorithm": {"name": "levi"}, "task": {**PROGRAM, "problem": "circle_packing_26"}},
+        http=True,
+    ),
+    Case(
+        "code_evolve, bin packing, http",
+        "fast-demo",
+        "normal",
+        16,
+        {"tokens": 400_000},
+        {"algorithm": {"name": "code_evolve"}, "task": {**PROGRAM, "problem": "online_bin_packing"}},
+        http=True,
+    ),
+    Case(
+        "one_plus_lambda, min-max distance, http",
+        "fast-demo",
+        "normal",
+        8,
+        {"seconds": 90},
+        {"algorithm": {"name": "one_plus_lambda"}, "task": {**PROGRAM, "problem": "min_max_distance_2d"}},
+        http=True,
+        measured=False,
+    ),
+)
+"""What the figures of the page are of."""
+TUNING: Sequence[Case] = (
+    Case("tuning: gepa default, hover", API, "normal", 32, {"minutes": 6}, workload="hover"),
+    Case("tuning: gepa plain, house style", QWEN, "noisy", 16, {"proposals": 50}, {"preset": "plain"}, measured=False),
+    Case("tuning: gepa lockstep, ifbench", QWEN, "easy", 32, {"tokens": 900_000}, {"preset": "lockstep"}, "ifbench"),
+    Case("tuning: gepa flashevolve, aime", API, "lengthy", 32, {"dollars": 0.4}, {"preset": "flashevolve"}, "aime"),
+    Case("tuning: ace, house style", API, "normal", 16, {"minutes": 6}, {"algorithm": {"name": "ace"}}, measured=False),
+    Case("tuning: gepa default, house style, http", "fast-demo", "reworded", 32, {"proposals": 60}, http=True),
+    Case(
+        "tuning: code_evolve, circle packing, http",
+        "fast-demo",
+        "normal",
+        8,
+        {"proposals": 100},
+        {"algorithm": {"name": "code_evolve"}, "task": {**PROGRAM, "problem": "circle_packing_26"}},
+        http=True,
+    ),
+    Case(
+        "tuning: best_of_n, bin packing, http",
+        "fast-demo",
+        "normal",
+        16,
+        {"tokens": 300_000},
+        {"algorithm": {"name": "best_of_n"}, "task": {**PROGRAM, "problem": "online_bin_packing"}},
+        http=True,
+        measured=False,
+    ),
+)
+"""What the widths of intervals were chosen on, and nothing else."""
