@@ -207,7 +207,7 @@ async def open_roles(
                     transport = make_transport(model.llm, None if model.elsewhere else identity, log)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
-        yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+        yield {name: make_models(config, name, role, transports) for name, role in roles.items()}
 
 
 def make_recorded_roles(
@@ -220,11 +220,12 @@ def make_recorded_roles(
     opened: dict[str, Models] = {}
     for name, role in roles.items():
         backend = RecordedBackend(server, name)
-        opened[name] = _models(config, name, role, {model.backend: backend for model in role.models})
+        opened[name] = make_models(config, name, role, {model.backend: backend for model in role.models})
     return server, opened
 
 
-def _models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+def make_models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+    """What the name of a role stands for, on open transports by `ResolvedModel.backend`."""
     scheduler = None if role.concurrency is None else Scheduler(role.concurrency, make_order(config))
     members = [_member(model, transports[model.backend], scheduler) for model in role.models]
     if len(members) == 1:
