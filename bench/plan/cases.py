@@ -1,11 +1,12 @@
 """The runs that plans are checked against, and those that the widths of intervals were chosen on.
 
-Both lists were written before any of their runs was made. The drift of a case's server is drawn from its name. Once, the
-servers of the twelve's runs in real time were replaced, before any result of the twelve was looked at: they were 20
-times as fast, and on a busy machine such a run measures the machine. The twelve have each algorithm that evolves prompts, three that evolve
-programs, each preset of GEPA, each kind of budget, both kinds of server, and eight presets of the simulated model. The
-plan assumes the presets that it has for its own range (`flowevolve.runner.forecast.doubts`), whatever a case is
-recorded with.
+Both lists were written before any of their runs was made. The drift of a case's server is drawn from its name. Once,
+the servers of the twelve's runs in real time were replaced, before any result of the twelve was looked at: they were
+20 times as fast, and on a busy machine such a run measures the machine.
+
+The twelve have each algorithm that evolves prompts, three that evolve programs, each preset of GEPA, each kind of
+budget, both kinds of server, and nine presets of the simulated model. The plan assumes the presets that it has for its
+own range (`flowevolve.runner.forecast.doubts`), whatever a case is recorded with.
 """
 
 from __future__ import annotations
@@ -102,25 +103,5 @@ TUNING: Sequence[Case] = (
     Case("tuning: gepa lockstep, ifbench", QWEN, "easy", 32, {"tokens": 900_000}, {"preset": "lockstep"}, "ifbench"),
     Case("tuning: gepa flashevolve, aime", API, "lengthy", 32, {"dollars": 0.4}, {"preset": "flashevolve"}, "aime"),
     Case("tuning: ace, house style", API, "normal", 16, {"minutes": 6}, {"algorithm": {"name": "ace"}}, measured=False),
-    Case("tuning: gepa default, house style, http", "fast-demo", "reworded", 32, {"proposals": 60}, http=True),
-    Case(
-        "tuning: code_evolve, circle packing, http",
-        "fast-demo",
-        "normal",
-        8,
-        {"proposals": 100},
-        {"algorithm": {"name": "code_evolve"}, "task": {**PROGRAM, "problem": "circle_packing_26"}},
-        http=True,
-    ),
-    Case(
-        "tuning: best_of_n, bin packing, http",
-        "fast-demo",
-        "normal",
-        16,
-        {"tokens": 300_000},
-        {"algorithm": {"name": "best_of_n"}, "task": {**PROGRAM, "problem": "online_bin_packing"}},
-        http=True,
-        measured=False,
-    ),
 )
 """What the widths of intervals were chosen on, and nothing else."""

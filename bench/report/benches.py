@@ -22,6 +22,7 @@ from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
 from bench.page import section as page
+from bench.plan import section as plan
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
 from bench.scale import section as scale
@@ -175,6 +176,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.section,
     ),
     Bench("overhead", "What does the machinery cost?", overhead.answer, overhead.section, NONE),
+    Bench("plan", "How near does a plan come to what a run then takes?", plan.answer, plan.section),
     Bench("scale", "How far does one core process go?", scale.answer, scale.section),
     Bench("page", "What does a run lose that is watched in three browsers?", page.answer, page.section),
     Bench("durability", "What does a killed run lose?", durability.answer, durability.section),

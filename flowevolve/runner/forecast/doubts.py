@@ -1,9 +1,9 @@
 """What nobody knows before a run, how far it may be off, and the interval that follows.
 
-Each doubt is simulated by itself, at both ends of its range. How far the outcomes lie above the expected one, and how
-far below, is added up as independent errors are, in logarithms, with half of what lies on the other side, and widened
-by `WIDENED`. These two numbers and the ranges were chosen on the tuning runs of ``python -m bench.plan`` and on nothing
-else.
+A run is simulated as it is expected to be, and once for each end of the range of each doubt, all with seeds of their
+own. What these runs took is a sample of what a run may take: the interval is that of one more value of a sample, in
+logarithms, for which the standard deviation is multiplied by `DEVIATIONS`. This number and the ranges of the doubts
+were chosen on the tuning runs of ``python -m bench.plan`` and on nothing else.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
-WIDENED = 1.25
-OTHER_SIDE = 0.5
+DEVIATIONS = 2.4
 LEAST = 0.03
 """Every interval goes at least so far to both sides, as a share: no two runs are alike."""
 
@@ -49,7 +49,7 @@ def doubted(*, measured: bool) -> Sequence[Assumptions]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is expected of an amount, and the interval that it should lie in four times out of five."""
+    """What is expected of an amount, and the interval that it should lie in at least four times out of five."""
 
     expected: float
     low: float
@@ -67,12 +67,10 @@ class Estimate:
         return {"expected": self.expected, "low": self.low, "high": self.high}
 
 
-def estimate(expected: float, others: Sequence[float]) -> Estimate:
-    """An amount, which would be one of ``others`` under each of the doubted assumptions."""
-    if expected <= 0:
-        return Estimate(expected, expected, max([expected, *others]))
-    off = [math.log(other / expected) for other in others if other > 0]
-    below, above = (math.hypot(*(min(0.0, sign * each) for each in off)) for sign in (1, -1))
-    down = max(LEAST, WIDENED * math.hypot(below, OTHER_SIDE * above))
-    up = max(LEAST, WIDENED * math.hypot(above, OTHER_SIDE * below))
-    return Estimate(expected, expected * math.exp(-down), expected * math.exp(up))
+def estimate(taken: Sequence[float]) -> Estimate:
+    """What a run takes of something, from what at least two simulated runs took."""
+    if min(taken) <= 0:
+        return Estimate(fmean(taken), min(taken), max(taken))
+    logs = [math.log(each) for each in taken]
+    middle, spread = fmean(logs), max(LEAST, DEVIATIONS * stdev(logs))
+    return Estimate(math.exp(middle), math.exp(middle - spread), math.exp(middle + spread))

@@ -119,11 +119,13 @@ def plan(
     """
     if lengths is not None and probe is not None:
         raise InputError("plan: a probe measures lengths, and the run that lengths names has them; give one of the two")
+    if clock.is_running():
+        raise InputError("plan: blocks, and an event loop runs here, as in a notebook: call it in a thread")
+    given = make_plan(config, ProvidedObjects(task), opens_roles=open_roles)  # no key is needed
     named = profiles or _own_profile(config)
     found = [(name, find_profile(name)) for name in named]
     combined = list(product(_widths(widths, config.llm.concurrency), found, models or (config.llm.model,)))
     changed = [_changed(config, width, model) for width, _, model in combined]
-    given = make_plan(changed[0], ProvidedObjects(task), opens_roles=open_roles)  # no key is needed
     seed_run = clock.run(run_seed, given.task, clock="real") if isinstance(given.task, ProgramTask) else None
     known = Known(given.task, seed_run, None if lengths is None else read_lengths(Path(lengths)))
     if probe is not None:
@@ -169,7 +171,7 @@ def _forecast(config: Config, width: int, profile: str, model: str | None, runs:
     (expected, ends_by), course = ends[0], runs[0].course
 
     def amount(name: str) -> Estimate:
-        return estimate(getattr(expected, name), [getattr(each, name) for each, _ in ends[1:]])
+        return estimate([getattr(each, name) for each, _ in ends])
 
     return Forecast(
         width=width,

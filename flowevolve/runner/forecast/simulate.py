@@ -15,6 +15,7 @@ from flowevolve.config.run import WORLDS_OF_TASKS, Config
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import Transport
+from flowevolve.core.policies import FlowLimit
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine
 from flowevolve.llm.client.ensemble import Models
@@ -31,7 +32,7 @@ from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.lengths import MeasuredLengths, tags
-from flowevolve.sim.profiles import APIProfile, BatchingProfile, Profile
+from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.scores import Evaluating, SeedRun, with_simulated_runs, with_simulated_scores
 from flowevolve.sim.worlds.catalog import WORLDS
 from flowevolve.sim.worlds.rules.params import PRESETS
@@ -64,6 +65,8 @@ def simulate(
 
 
 class _Simulation:
+    """One simulated run. What is not known before it begins is filled in as it goes on."""
+
     def __init__(
         self, config: Config, known: Known, profile: Profile, assumed: Assumptions, most_calls: int, seed: int
     ) -> None:
@@ -90,18 +93,20 @@ class _Simulation:
         self._taker.origin = clock.now()
         result = await run_plan(plan, None, watchers, self._cut_short)
         course = self._taker.taken(result, whole=str(result.stop_reason) != CUT_SHORT)
+        return Simulated(course, self._load(course, evaluating, result.report.flow_limit))
+
+    def _load(self, course: Course, evaluating: Evaluating | None, flows: FlowLimit | None) -> Load:
         assert self._traffic is not None, "it is told as a run begins"
-        load = Load(
+        seconds, late = max(1e-9, course.seconds), course.late
+        at_once = self._profile.max_num_seqs if isinstance(self._profile, BatchingProfile) else None
+        return Load(
             width=self._config.llm.concurrency,
-            slots=sum(self._profile.max_num_seqs for _ in self._servers)
-            if isinstance(self._profile, BatchingProfile)
-            else None,
-            in_flight=course.late.call_seconds / course.late.seconds if course.late.seconds else 0.0,
-            held_back=sum(each.waited_seconds for each in self._traffic.limits.stats()) / max(1e-9, course.seconds),
-            evaluating=0.0 if evaluating is None else evaluating.seconds / evaluating.slots / max(1e-9, course.seconds),
-            flows=result.report.flow_limit,
+            slots=None if at_once is None else at_once * len(self._servers),
+            in_flight=late.call_seconds / late.seconds if late.seconds else 0.0,
+            held_back=sum(each.waited_seconds for each in self._traffic.limits.stats()) / seconds,
+            evaluating=0.0 if evaluating is None else evaluating.seconds / evaluating.slots / seconds,
+            flows=flows,
         )
-        return Simulated(course, load)
 
     def _take(self, record: CallRecord) -> None:
         self._taker.call(record)
@@ -155,7 +160,6 @@ def _with(profile: Profile, assumed: Assumptions) -> Profile:
             per_sequence_seconds=profile.per_sequence_seconds * times,
             prefill_seconds_per_token=profile.prefill_seconds_per_token * times,
         )
-    assert isinstance(profile, APIProfile)
     return replace(
         profile,
         output=output,
