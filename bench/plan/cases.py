@@ -4,8 +4,8 @@ Each list was written before any of its runs was made. The drift of a case's ser
 
 There was a first twelve. Of what their budgets left open, 35 of 47 amounts lay in intervals with a median factor of
 1.48, so the intervals were too narrow. They are among the tuning runs now, the intervals were chosen anew on these, and
-a second twelve was drawn up before any of its runs was made. It has each algorithm that evolves prompts, one that evolves
-programs, each preset of GEPA, each kind of budget but evaluations, both kinds of server, and ten presets of the
+a second twelve was drawn up before any of its runs was made. It has each algorithm that evolves prompts, one that
+evolves programs, each preset of GEPA, each kind of budget but evaluations, both kinds of server, and ten presets of the
 simulated model. The plan assumes the presets that it has for its own range (`flowevolve.runner.forecast.doubts`),
 whatever a case is recorded with.
 """

@@ -39,7 +39,7 @@ def test_rows_what_limits_them_and_which_to_take_are_printed(tmp_path: Path) -> 
     )
     assert re.search(r"^ +4 ", done.stdout, re.MULTILINE)
     assert "width: as many requests are in flight as llm.concurrency allows" in done.stdout
-    assert "the run is ended by proposals" in done.stdout
+    assert "the run is ended by budget.proposals" in done.stdout
     assert "take width 16 on qwen3-8b-h100 with m" in done.stdout
     assert "simulating 2 of 2" in done.stderr
 

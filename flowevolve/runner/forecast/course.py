@@ -65,7 +65,8 @@ class Course:
         A run that was cut short goes on as it went after its beginning.
         """
         if self.end is not None:
-            return self.end, self.stop_reason
+            by_budget = self.stop_reason in (*DIMENSIONS, "seconds")
+            return self.end, _said(budget, self.stop_reason) if by_budget else self.stop_reason
         last, late = self.marks[-1], self.late
         limits = {str(name): limit for name, limit in budget.limits().items()}
         if (time := budget.time_limit()) is not None:
@@ -78,14 +79,13 @@ class Course:
         if not turns:
             return last, ""
         first = min(turns, key=turns.__getitem__)
-        return last.plus(late, max(0.0, turns[first])), f"budget.{_said(budget, first)}"
+        return last.plus(late, max(0.0, turns[first])), _said(budget, first)
 
 
 def _said(budget: Budget, limit: str) -> str:
-    """A limit as the configuration has it: one in time by its unit."""
-    if limit in DIMENSIONS:
-        return limit
-    return next(unit for unit in ("hours", "minutes", "seconds") if getattr(budget, unit) is not None)
+    """The setting that a limit has in the configuration: one in time by its unit."""
+    units = () if limit in DIMENSIONS else ("hours", "minutes")
+    return f"budget.{next((unit for unit in units if getattr(budget, unit) is not None), limit)}"
 
 
 @dataclass(slots=True)

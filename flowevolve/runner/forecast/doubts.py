@@ -1,9 +1,10 @@
 """What nobody knows before a run, how far it may be off, and the interval that follows.
 
 A run is simulated as it is expected to be, and once for each end of the range of each doubt, all with seeds of their
-own. What these runs took is a sample of what a run may take: the interval is that of one more value of a sample, in
-logarithms, for which the standard deviation is multiplied by `DEVIATIONS`. This number and the ranges of the doubts
-were chosen on the tuning runs of ``python -m bench.plan`` and on nothing else.
+own. What these runs took is a sample of what a run may take. In logarithms, the interval goes `DEVIATIONS` standard
+deviations of this sample to both sides, and by `SIMULATION_OFF` more, as independent errors add up, for what a
+simulation gets wrong whatever it assumes. Both numbers and the ranges of the doubts were chosen on the tuning runs of
+``python -m bench.plan`` and on nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 DEVIATIONS = 2.4
+SIMULATION_OFF = 0.2
 LEAST = 0.03
-"""Every interval goes at least so far to both sides, as a share: no two runs are alike."""
+"""Every interval goes at least so far to both sides, as a share: budgets are met about as closely as that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,13 @@ class Estimate:
         return {"expected": self.expected, "low": self.low, "high": self.high}
 
 
-def estimate(taken: Sequence[float]) -> Estimate:
-    """What a run takes of something, from what at least two simulated runs took."""
+def estimate(taken: Sequence[float], *, settled: bool = False) -> Estimate:
+    """What a run takes of something, from what at least two simulated runs took. With ``settled`` the budget says it,
+    so that nothing can be off but how closely that is kept.
+    """
     if min(taken) <= 0:
         return Estimate(fmean(taken), min(taken), max(taken))
     logs = [math.log(each) for each in taken]
-    middle, spread = fmean(logs), max(LEAST, DEVIATIONS * stdev(logs))
-    return Estimate(math.exp(middle), math.exp(middle - spread), math.exp(middle + spread))
+    middle, spread = fmean(logs), DEVIATIONS * stdev(logs)
+    reach = max(LEAST, spread) if settled or spread < LEAST else math.hypot(spread, SIMULATION_OFF)
+    return Estimate(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

@@ -171,7 +171,8 @@ def _forecast(config: Config, width: int, profile: str, model: str | None, runs:
     (expected, ends_by), course = ends[0], runs[0].course
 
     def amount(name: str) -> Estimate:
-        return estimate([getattr(each, name) for each, _ in ends])
+        settled = {"hours": "seconds", "minutes": "seconds"}.get(limit := ends_by.removeprefix("budget."), limit)
+        return estimate([getattr(each, name) for each, _ in ends], settled=name == settled)
 
     return Forecast(
         width=width,

@@ -55,7 +55,7 @@ def test_a_run_takes_about_what_was_foretold_and_nobody_was_asked() -> None:
     ):
         assert foretold.low <= actual <= foretold.high
     assert row.simulated == 1
-    assert row.ends == "proposals"
+    assert row.ends == "budget.proposals"
 
 
 def test_the_same_plan_foretells_the_same() -> None:
