@@ -81,20 +81,22 @@ def _numbers(given: str) -> list[int]:
 def _table(found: Forecasts) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    choices = [("width", [str(row.width) for row in found.rows])]
-    choices.append(("profile", [Path(row.profile).stem for row in found.rows]))
-    choices.append(("model", [row.model or "-" for row in found.rows]))
-    shown = [(name, values) for name, values in choices if name == "width" or len(set(values)) > 1]
-    for name, _ in shown:
-        table.add_column(name, justify="right" if name == "width" else "left", overflow="fold")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("width", overflow="fold")
     for name in ("hours", "tokens in", "tokens out", "dollars", "proposals"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("limited by")
-    for number, row in enumerate(found.rows):
+    for row, varied in zip(found.rows, _varied(found), strict=True):
         amounts = (row.hours, row.input_tokens, row.output_tokens, row.dollars, row.proposals)
-        table.add_row(*(values[number] for _, values in shown), *map(_amount, amounts), row.limit)
+        table.add_row("\n".join([str(row.width), *varied]), *map(_amount, amounts), row.limit)
     return table
+
+
+def _varied(found: Forecasts) -> Iterator[list[str]]:
+    """Of each row its profile and its model, where the rows have several."""
+    choices = [[Path(row.profile).stem for row in found.rows], [row.model or "-" for row in found.rows]]
+    several = [names for names in choices if len(set(names)) > 1]
+    return ([names[number] for names in several] for number in range(len(found.rows)))
 
 
 def _amount(amount: Estimate | None) -> str:

@@ -34,14 +34,18 @@ def plan(folder: Path, *arguments: str) -> Done:
 def test_rows_what_limits_them_and_which_to_take_are_printed(tmp_path: Path) -> None:
     done = plan(tmp_path, "--profiles", "qwen3-8b-h100", "--widths", "4,16")
     assert done.returncode == 0, done.stderr
-    assert re.search(
-        r"^ *width +hours +tokens in +tokens out +dollars +proposals +limited by", done.stdout, re.MULTILINE
-    )
-    assert re.search(r"^ +4 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^width +hours +tokens in +tokens out +dollars +proposals +limited by", done.stdout, re.MULTILINE)
+    assert re.search(r"^4 ", done.stdout, re.MULTILINE)
     assert "width: as many requests are in flight as llm.concurrency allows" in done.stdout
     assert "the run is ended by budget.proposals" in done.stdout
     assert "take width 16 on qwen3-8b-h100 with m" in done.stdout
     assert "simulating 2 of 2" in done.stderr
+
+
+def test_a_server_stands_below_the_width_where_there_are_several(tmp_path: Path) -> None:
+    done = plan(tmp_path, "--profiles", "qwen3-8b-h100,instant", "--widths", "4")
+    assert re.search(r"^4 .*\nqwen3-8b-h100 +[\d.]+–", done.stdout, re.MULTILINE)
+    assert max(map(len, done.stdout.splitlines()[:5])) <= 80
 
 
 def test_json_is_as_the_reference_says(tmp_path: Path) -> None:
