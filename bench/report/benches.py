@@ -23,6 +23,7 @@ from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.overhead import section as overhead
 from bench.page import section as page
+from bench.plan import section as plan
 from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
@@ -304,6 +305,13 @@ BENCHES: Sequence[Bench] = (
             "flowevolve/core/pool.py",
             "bench/scale/measurements.py",
         ),
+    ),
+    Bench(
+        "plan",
+        "How near does a plan come to what a run then takes?",
+        plan.answer,
+        plan.section,
+        measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
     ),
     Bench(
         "sharing",

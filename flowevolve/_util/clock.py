@@ -96,6 +96,15 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def is_running() -> bool:
+    """Whether an event loop runs in this thread, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
     """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
     return await _in_thread(partial(noted, function, *args), limiter)

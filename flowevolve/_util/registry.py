@@ -221,7 +221,7 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
     first = error.errors()[0]
     place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
     said = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
+    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):  # of a model, of a dataclass
         return f"{place}: unknown key; {did_you_mean(str(first['loc'][-1]), known)}"
     if first["type"] == "missing":
         return f"{place}: is missing"

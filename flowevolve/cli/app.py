@@ -22,6 +22,7 @@ from flowevolve.cli.init import init_command
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
 from flowevolve.cli.options import LAST_PORT
+from flowevolve.cli.plan import plan_command
 from flowevolve.cli.prompts import prompts_app
 from flowevolve.cli.reports import compare_command, report_command, status_command
 from flowevolve.cli.sandbox import sandbox_app
@@ -293,6 +294,7 @@ def repair_command(
 
 app.command("init")(init_command)
 app.command("check")(check_command)
+app.command("plan")(plan_command)
 app.command("run")(run_command)
 app.command("resume")(resume_command)
 app.command("branch")(branch_command)

@@ -15,7 +15,10 @@ from flowevolve.cli.terminal import print_plain
 
 def sim_command(
     profile: Annotated[
-        str, typer.Option(metavar="NAME", help="how fast the server is: see flowevolve list profiles")
+        str,
+        typer.Option(
+            metavar="NAME", help="how fast the server is: a profile (flowevolve list profiles) or a file with one"
+        ),
     ] = "qwen3-8b-h100",
     world: Annotated[
         str, typer.Option(metavar="NAME", help="what its model knows: see flowevolve list worlds")

@@ -211,7 +211,7 @@ async def open_roles(
                     transport = make_transport(model.llm, None if model.elsewhere else ours, log, sender)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
-        yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+        yield {name: make_models(config, name, role, transports) for name, role in roles.items()}
 
 
 def make_recorded_roles(
@@ -224,11 +224,12 @@ def make_recorded_roles(
     opened: dict[str, Models] = {}
     for name, role in roles.items():
         backend = RecordedBackend(server, name)
-        opened[name] = _models(config, name, role, {model.backend: backend for model in role.models})
+        opened[name] = make_models(config, name, role, {model.backend: backend for model in role.models})
     return server, opened
 
 
-def _models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+def make_models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+    """What the name of a role stands for, on open transports by `ResolvedModel.backend`."""
     scheduler = None if role.concurrency is None else Scheduler(role.concurrency, make_order(config))
     members = [_member(model, transports[model.backend], scheduler) for model in role.models]
     if len(members) == 1:
@@ -385,16 +386,18 @@ def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:
     """The simulated server inside this process; it serves the models of all roles."""
     from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
     from flowevolve.sim.faults import Faults  # noqa: PLC0415
-    from flowevolve.sim.profiles import PROFILES  # noqa: PLC0415
+    from flowevolve.sim.profiles import find_profile  # noqa: PLC0415
     from flowevolve.sim.worlds.catalog import WORLDS  # noqa: PLC0415
     from flowevolve.sim.worlds.rules.params import PRESETS  # noqa: PLC0415
 
-    if config.sim.profile not in PROFILES:
-        raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
+    try:
+        profile = find_profile(config.sim.profile)
+    except InputError as error:
+        raise InputError(f"sim.profile: {error}") from None
     if config.sim.world not in WORLDS:
         raise InputError(f"sim.world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
     models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
-    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:], faults=faults)
+    return SimBackend(world, profile, model=models[0], other_models=models[1:], faults=faults)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from collections.abc import Mapping
@@ -108,7 +107,7 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
         FlowevolveError: if the run failed.
     """
-    if _in_a_loop():
+    if clocks.is_running():
         raise InputError(
             "optimize: blocks, and an event loop runs here, as in a notebook: "
             "result = await flowevolve.optimize_async(...)"
@@ -120,14 +119,6 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
     if result is None:
         raise KeyboardInterrupt
     return result
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 async def optimize_async(

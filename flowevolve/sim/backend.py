@@ -23,6 +23,7 @@ from flowevolve.core.model import (
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.llm.scheduling.admission import ServerLoad
 from flowevolve.sim.faults import Fault, Faults, apply_fault
+from flowevolve.sim.lengths import MeasuredLengths
 from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service_model import BLOCK_TOKENS, Served, Service, count_tokens, make_service
 from flowevolve.sim.worlds.base import World
@@ -39,7 +40,8 @@ class SimBackend:
 
     The text and the length of an answer depend on the messages, temperature and seed alone; its latency depends on the
     load. All served models behave alike, except where the world looks at a model's name. ``faults`` says which chats go
-    wrong. While ``down`` is set, every call fails as if the server were gone.
+    wrong. Answers are as long as ``lengths`` says, or else as the profile does. While ``down`` is set, every call fails
+    as if the server were gone.
     """
 
     base_url = "simulated"
@@ -52,6 +54,7 @@ class SimBackend:
         model: str = "simulated",
         other_models: Sequence[str] = (),
         faults: Faults | None = None,
+        lengths: MeasuredLengths | None = None,
     ) -> None:
         self.model = model
         self.served = tuple(dict.fromkeys((model, *other_models)))
@@ -60,6 +63,7 @@ class SimBackend:
         self._world = world
         self._profile = profile
         self._faults = faults
+        self._lengths = lengths
 
     @property
     def identity(self) -> str:
@@ -85,12 +89,18 @@ class SimBackend:
         await self._check(request.model)
         rng = random.Random(_key(request))
         text = self._world.reply(request, rng)
-        tokens = self._profile.output.draw(rng, count_tokens(text))
+        visible, lengths = count_tokens(text), self._lengths
+        tokens = (
+            self._profile.output.draw(rng, visible) if lengths is None else lengths.draw_output(request, rng, visible)
+        )
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
         prompt = "\n".join(message.content for message in request.messages)
         on_begin = None if on_writing is None else partial(on_writing, text)
         served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, on_begin)
-        return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
+        usage = Usage(count_tokens(prompt), tokens, served.cached_tokens)
+        if lengths is not None:
+            usage = lengths.counted(usage)
+        return ChatReply(text, usage, finish_reason, request.model)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Embed the texts. This takes the time of reading them and writing one token."""

@@ -8,13 +8,28 @@ to a step. Prefill costs 16.4 GFLOP a token, which at half of 990 dense bf16 TFL
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import describe_validation, did_you_mean
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0)]
+_CLOSED = ConfigDict(extra="forbid")
 
 
+@with_config(_CLOSED)
 @dataclass(frozen=True, slots=True)
 class OutputLength:
     """The output tokens of an answer: its visible text and a lognormal number of hidden tokens (a model's thinking).
@@ -22,9 +37,9 @@ class OutputLength:
     ``median`` and ``sigma`` are those of the hidden tokens; ``most`` bounds all output tokens.
     """
 
-    median: float
-    sigma: float
-    most: int
+    median: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    sigma: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    most: Annotated[int, Field(gt=0)]
 
     def draw(self, rng: random.Random, visible: int) -> int:
         """Draw the billed output tokens of an answer whose visible text has ``visible`` tokens; at least one."""
@@ -32,10 +47,20 @@ class OutputLength:
         return max(1, min(self.most, visible + round(hidden)))
 
 
-Steps = float | tuple[tuple[int, float], ...]
+Points = tuple[tuple[int, Seconds], ...]
+
+
+def _rising(points: Points) -> Points:
+    if not points or any(first >= second for (first, _), (second, _) in pairwise(points)):
+        raise ValueError("needs numbers of requests that rise from one point to the next, each with its seconds")
+    return points
+
+
+Steps = Seconds | Annotated[Points, AfterValidator(_rising)]
 """Seconds of a step: one number, or points of requests that run and seconds."""
 
 
+@with_config(_CLOSED)
 @dataclass(frozen=True, slots=True)
 class BatchingProfile:
     """A server that batches continuously: all running requests advance one token per step.
@@ -51,12 +76,12 @@ class BatchingProfile:
 
     output: OutputLength
     step_seconds: Steps
-    per_sequence_seconds: float
-    prefill_seconds_per_token: float
-    max_num_seqs: int
-    cache_blocks: int
+    per_sequence_seconds: Seconds
+    prefill_seconds_per_token: Seconds
+    max_num_seqs: Annotated[int, Field(gt=0)]
+    cache_blocks: Annotated[int, Field(ge=0)]
     """The capacity of the prefix cache, in blocks of 16 tokens."""
-    context_seconds_per_token: float = 0.0
+    context_seconds_per_token: Seconds = 0.0
 
     def seconds_of_step(self, running: int) -> float:
         """The seconds of a step with so many requests running, without what their contexts add."""
@@ -85,6 +110,7 @@ class BatchingProfile:
         )
 
 
+@with_config(_CLOSED)
 @dataclass(frozen=True, slots=True)
 class APIProfile:
     """A remote API whose latency does not depend on its load.
@@ -93,12 +119,12 @@ class APIProfile:
     """
 
     output: OutputLength
-    first_token_seconds: float
+    first_token_seconds: Seconds
     """The median time to the first token, which is lognormal with ``first_token_sigma``."""
-    first_token_sigma: float
-    per_token_seconds: float
-    requests_per_minute: float
-    tokens_per_minute: float
+    first_token_sigma: Seconds
+    per_token_seconds: Seconds
+    requests_per_minute: Rate
+    tokens_per_minute: Rate
 
     def faster(self, times: float) -> APIProfile:
         """As `BatchingProfile.faster`."""
@@ -152,3 +178,50 @@ PROFILES: Mapping[str, Profile] = {
         tokens_per_minute=math.inf,
     ),
 }
+
+
+def find_profile(named: str) -> Profile:
+    """The profile of this name, or the one in a file, ``NAME.toml`` or ``NAME.json``, whose keys are the fields of
+    `BatchingProfile` or of `APIProfile`.
+
+    Raises:
+        InputError: if there is no such profile, or the file can't be used.
+    """
+    if named in PROFILES:
+        return PROFILES[named]
+    path = Path(named)
+    if path.suffix not in _READERS:
+        raise InputError(
+            f"unknown profile {named!r}; {did_you_mean(named, list(PROFILES))}, or name a file that holds one, which "
+            "ends in .toml or .json"
+        )
+    table = _read(path)
+    kinds: tuple[type[Profile], ...] = (BatchingProfile, APIProfile)
+    kind = max(kinds, key=lambda each: len(table.keys() & {*_keys(each)}))
+    try:
+        return TypeAdapter[Profile](kind).validate_python(table)
+    except ValidationError as error:
+        place = error.errors()[0]["loc"]
+        known = _keys(kind if len(place) == 1 else OutputLength)
+        raise InputError(f"{path}: {describe_validation(error, known=known)}") from None
+
+
+_READERS = {".toml": tomllib.loads, ".json": json.loads}
+
+
+def _keys(kind: type[Profile | OutputLength]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    try:
+        table: object = _READERS[path.suffix](path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: no such file; name one that holds a profile, or one of {', '.join(PROFILES)}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the profile can't be read: {error}") from None
+    if not isinstance(table, Mapping):
+        raise InputError(f"{path}: a profile is a table of settings, such as step_seconds = 0.0075")
+    return table

@@ -1,4 +1,4 @@
-"""A task that begins with other texts than its own."""
+"""A task of which something is other than it was made, such as the texts that it begins with."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from flowevolve.core.task import Task
 def with_seed(task: Task, texts: Mapping[str, str], setting: str) -> Task:
     """The same task with these texts, by component, as its seed. ``setting`` names where they stand, for messages.
 
-    What a task can do beyond `flowevolve.core.task.Task` is found by its class, so the new one is of a subclass.
-
     Raises:
         InputError: if the task's own seed has other components.
     """
@@ -25,10 +23,17 @@ def with_seed(task: Task, texts: Mapping[str, str], setting: str) -> Task:
             "these a text, and no others"
         )
     seed = Artifact(texts, own.kind)
-    kind = type(task)
-    members = {"__slots__": (), "__module__": kind.__module__, "seed": lambda self: seed}
-    other = copy(task)
-    object.__setattr__(other, "__class__", type(kind.__name__, (kind,), members))
+    return with_members(task, {"seed": lambda self: seed})
+
+
+def with_members(task: Task, members: Mapping[str, object]) -> Task:
+    """A copy of a task in which these members of its class are others.
+
+    What a task can do beyond `flowevolve.core.task.Task` is found by its class, so the new one is of a subclass.
+    """
+    kind, other = type(task), copy(task)
+    own = {"__slots__": (), "__module__": kind.__module__, **members}
+    object.__setattr__(other, "__class__", type(kind.__name__, (kind,), own))
     return other
 
 

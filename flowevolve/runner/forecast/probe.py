@@ -1,0 +1,58 @@
+"""A short real run that measures how long answers are: a few proposals on a few rows, by the model that will answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from flowevolve._util import clock
+from flowevolve.config.run import Config
+from flowevolve.core.budget import Budget
+from flowevolve.core.task import Dataset, Task
+from flowevolve.programs.task import ProgramTask
+from flowevolve.runner.forecast.doubts import EXPECTED
+from flowevolve.runner.forecast.measure import read_lengths
+from flowevolve.runner.forecast.simulate import Known, simulate
+from flowevolve.runner.run import run
+from flowevolve.sim.lengths import MeasuredLengths
+from flowevolve.sim.profiles import Profile
+
+ROWS = 8
+"""So many rows of each split are used."""
+AT_MOST = 3
+"""So many times the expected tokens a probe may take."""
+
+
+def probe(
+    config: Config, known: Known, profile: Profile, proposals: int, note: Callable[[str], None]
+) -> MeasuredLengths:
+    """Have the configuration's own model make so many proposals. ``note`` is told first how many tokens that may take.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError: as a run.
+    """
+    small = _few_rows(known.task)
+    short = config.model_copy(update={"budget": Budget(proposals=proposals), "held_out": False, "watch": False})
+    foretold = simulate(short, replace(known, task=small), profile, EXPECTED, most_calls=100_000, seed=config.seed)
+    tokens, _ = foretold.course.when_spent(short.budget)
+    most = AT_MOST * round(tokens.tokens)
+    note(f"probing: {proposals} proposals on few rows, about {tokens.tokens:,.0f} tokens and {most:,} at most")
+    capped = short.model_copy(update={"budget": Budget(proposals=proposals, tokens=most)})
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "probe")
+        result = clock.run(partial(run, capped, task=small, out=out), clock=config.clock)
+        note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {result.llm.requests} calls")
+        return read_lengths(out)
+
+
+def _few_rows(task: Task) -> Task:
+    """The same task with the first of its rows alone; one of programs, whose cases cost no tokens, as it is."""
+    if isinstance(task, ProgramTask):
+        return task
+    small, data = copy(task), task.data
+    object.__setattr__(small, "data", Dataset(data.train[:ROWS], data.val[:ROWS]))
+    return small
