@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, with_config
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation, did_you_mean
@@ -47,16 +47,19 @@ class OutputLength:
         return max(1, min(self.most, visible + round(hidden)))
 
 
-Points = tuple[tuple[int, Seconds], ...]
-
-
-def _rising(points: Points) -> Points:
+def _checked_steps(value: object) -> float | tuple[tuple[int, float], ...]:
+    """Seconds of a step as a file has them."""
+    if not isinstance(value, list | tuple):
+        return _NUMBER.validate_python(value)
+    points = _POINTS.validate_python(value)
     if not points or any(first >= second for (first, _), (second, _) in pairwise(points)):
         raise ValueError("needs numbers of requests that rise from one point to the next, each with its seconds")
     return points
 
 
-Steps = Seconds | Annotated[Points, AfterValidator(_rising)]
+_NUMBER = TypeAdapter[float](Seconds)
+_POINTS = TypeAdapter[tuple[tuple[int, float], ...]](tuple[tuple[int, Seconds], ...])
+Steps = Annotated[float | tuple[tuple[int, float], ...], PlainValidator(_checked_steps)]
 """Seconds of a step: one number, or points of requests that run and seconds."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.sim.profiles import PROFILES, find_profile
+from flowevolve.sim.profiles import PROFILES, BatchingProfile, find_profile
 
 BATCHING = """
 step_seconds = 0.02
@@ -38,6 +38,14 @@ def test_a_profile_is_read_from_toml(tmp_path: Path) -> None:
     profile = find_profile(str(path))
     assert asdict(profile)["max_num_seqs"] == 64
     assert profile.output.median == 200
+
+
+def test_steps_that_were_measured_are_read_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(BATCHING.replace("0.02", "[[1, 0.02], [4, 0.05]]"))
+    profile = find_profile(str(path))
+    assert isinstance(profile, BatchingProfile)
+    assert profile.step_seconds == ((1, 0.02), (4, 0.05))
 
 
 @pytest.mark.parametrize(
