@@ -16,6 +16,8 @@ from statistics import fmean, stdev
 
 DEVIATIONS = 2.4
 SIMULATION_OFF = 0.2
+DIGITS = 6
+"""So many digits of an amount are written."""
 LEAST = 0.03
 """Every interval goes at least so far to both sides, as a share: budgets are met about as closely as that."""
 
@@ -66,7 +68,8 @@ class Estimate:
         return Estimate(factor * self.expected, factor * self.low, factor * self.high)
 
     def to_json(self) -> dict[str, float]:
-        return {"expected": self.expected, "low": self.low, "high": self.high}
+        amounts = {"expected": self.expected, "low": self.low, "high": self.high}
+        return {name: float(f"{amount:.{DIGITS}g}") for name, amount in amounts.items()}
 
 
 def estimate(taken: Sequence[float], *, settled: bool = False) -> Estimate:

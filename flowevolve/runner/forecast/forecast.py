@@ -28,6 +28,8 @@ CALLS = 25_000
 """About as many calls are simulated in all, unless that leaves a run too few or gives it more than it needs."""
 LEAST_CALLS, MOST_CALLS = 600, 2500
 """Of each simulated run."""
+CODER_SLOWER = 8
+"""A simulated coder, which takes programs apart, needs so many times the CPU time of another model for a call."""
 ALIKE = 0.1
 """What differs by no more than this share is not worth a choice."""
 
@@ -132,6 +134,8 @@ def plan(
         known = replace(known, lengths=probe_model(config, known, found[0][1], probe, note))
     assumptions = (EXPECTED, *doubted(measured=known.lengths is not None))
     calls = max(LEAST_CALLS, min(MOST_CALLS, CALLS // (len(combined) * len(assumptions))))
+    if isinstance(given.task, ProgramTask):
+        calls //= CODER_SLOWER
     rows = []
     for number, (one, (width, (name, profile), model)) in enumerate(zip(changed, combined, strict=True), 1):
         note(f"simulating {number} of {len(combined)}: {width} requests in flight, {name}")
