@@ -21,6 +21,7 @@ from bench.gepa_modes import section as gepa_modes
 from bench.gpu import section as gpu
 from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
+from bench.nodes import section as nodes
 from bench.overhead import section as overhead
 from bench.page import section as page
 from bench.plan import section as plan
@@ -61,7 +62,7 @@ class Bench:
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
     what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
     decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
-    form; None where a server of the reader's is needed.
+    form, if there is one; None where a server of the reader's is needed.
     """
 
     name: str
@@ -286,6 +287,15 @@ BENCHES: Sequence[Bench] = (
         quick="--seconds 4",
     ),
     Bench(
+        "nodes",
+        "How many evaluations a second are left where programs run on the nodes of a cluster?",
+        nodes.answer,
+        nodes.section,
+        NONE,
+        measures=("flowevolve/sandbox", "bench/nodes/rates.py"),
+        quick="--seconds 4 --rounds 1",
+    ),
+    Bench(
         "overhead",
         "What does the machinery cost?",
         overhead.answer,
@@ -312,6 +322,7 @@ BENCHES: Sequence[Bench] = (
         plan.answer,
         plan.section,
         measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
+        quick="",
     ),
     Bench(
         "sharing",

@@ -15,6 +15,7 @@ SHARED = {"_lib", "peers"}
 BUILDS_ON = {
     "algorithms": {"ace", "meta_harness", "quality"},
     "all": {"report"},
+    "nodes": {"evaluations"},
     "page": {"durability", "overhead"},
     "scale": {"overhead"},
     "sharing": {"scale"},
