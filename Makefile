@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := turbo-gepa
 WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more than cores, as some tests wait
 
 # A test run starts hundreds of processes, and none is to compile again what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox browser demo demo-real wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-ray test-vllm check docs \
+.PHONY: help setup sandbox browser demo demo-real peers wheel test-wheel list-dependencies audit test test-long test-integrations test-dspy test-ray test-vllm check docs \
 	format bench bench-page clean
 
 help: ## list these commands
@@ -74,6 +75,15 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-
 
 .models/smollm2-135m/model.safetensors: examples/real/get_smollm2.py | .venv-vllm/.installed
 	.venv-vllm/bin/python $< $(@D)
+
+peers: $(PEERS:%=.venv-peers/%/.installed) .venv-dspy/.installed ## install what benches compare with, each in an environment of its own (820 MB)
+
+vpath %.txt bench/peers/requirements
+
+.venv-peers/%/.installed: %.txt
+	$(PYTHON) -m venv .venv-peers/$*
+	.venv-peers/$*/bin/python -m pip install --quiet --requirement $<
+	@touch $@
 
 wheel: setup ## build the wheel and the source archive into dist/ (URL=… names the repository in them)
 	$(BIN)/python tools/build_release.py $(if $(URL),--url $(URL))

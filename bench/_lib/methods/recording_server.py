@@ -13,6 +13,7 @@ back, for all methods alike.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -27,6 +28,7 @@ from aiohttp.typedefs import Handler
 
 from bench._lib.methods.recording import CHAT, RECORDING, REQUESTS, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
+from bench._lib.waiting import waited
 from flowevolve._util import clock
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
@@ -73,7 +75,9 @@ class _RecordingMiddleware:
             self._recorder.clear()
             return web.json_response({"fresh": await self._fresh()})
         spans = [list(asdict(span).values()) for span in self._recorder.spans()]
-        return web.json_response({"cpu": time.process_time(), "now": time.monotonic(), "spans": spans})
+        return web.json_response(
+            {"cpu": time.process_time(), "waited": waited(os.getpid()), "now": time.monotonic(), "spans": spans}
+        )
 
 
 @asynccontextmanager
