@@ -14,9 +14,9 @@ from pathlib import Path
 import bench.throughput
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
+from bench._lib.methods.environments import require
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
-from bench.peers.environments import require
 from bench.throughput.charts import draw
 from bench.throughput.kept import KeptRuns
 from bench.throughput.measurements import Plan, on_places

@@ -36,7 +36,7 @@ CEILING_SECONDS = 300.0
 BUSY = 0.8
 """The share of a core above which a process holds up what is measured."""
 HELD_UP = 0.1
-"""The share of the time that processes may have to wait for a core, before what they come to is not to be believed."""
+"""The share of the time that a server may have to wait for a core, before its figures are not to be believed."""
 SLOWER: Mapping[str, float] = {"turbogepa": 1 / 3}
 """Methods whose own process takes so much CPU time that the simulated server has to run at this part of its speed."""
 

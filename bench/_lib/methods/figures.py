@@ -49,7 +49,7 @@ class Figures:
     """The share of a core that the method's process took while rates were taken; `server_cpu_share` likewise."""
     server_cpu_share: float
     held_up_share: float
-    """The share of the real time that the method's process or the server's was ready to work and had no core."""
+    """The share of the real time that the server's process was ready to work and had no core."""
     calls: int
     """The calls that were answered from the very beginning, with ``tokens``, those of prompts too."""
     tokens: int

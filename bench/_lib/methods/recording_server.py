@@ -13,13 +13,13 @@ back, for all methods alike.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import cast
 
 import anyio
@@ -28,7 +28,6 @@ from aiohttp.typedefs import Handler
 
 from bench._lib.methods.recording import CHAT, RECORDING, REQUESTS, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
-from bench._lib.waiting import waited
 from flowevolve._util import clock
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
@@ -76,8 +75,14 @@ class _RecordingMiddleware:
             return web.json_response({"fresh": await self._fresh()})
         spans = [list(asdict(span).values()) for span in self._recorder.spans()]
         return web.json_response(
-            {"cpu": time.process_time(), "waited": waited(os.getpid()), "now": time.monotonic(), "spans": spans}
+            {"cpu": time.process_time(), "waited": _waited(), "now": time.monotonic(), "spans": spans}
         )
+
+
+def _waited() -> float:
+    """Seconds that this process's main thread was ready to work and had no core; 0 where no kernel counts them."""
+    counts = Path("/proc/self/schedstat")
+    return int(counts.read_text().split()[1]) / 1e9 if counts.exists() else 0.0
 
 
 @asynccontextmanager

@@ -19,11 +19,10 @@ from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from urllib.request import Request, urlopen
 
+from bench._lib.methods.environments import python_of, variables_of
 from bench._lib.methods.process import Job
 from bench._lib.methods.recording import RECORDING, REQUESTS, Span
 from bench._lib.paths import ROOT
-from bench._lib.waiting import waited
-from bench.peers.environments import python_of, variables_of
 from bench.peers.progress import Progress, read_progress
 
 SETTING_UP_SECONDS = 300.0
@@ -115,7 +114,7 @@ class Run:
     flows: int = 0
     """The most proposals that were under way at a time."""
     held_up: float = 0.0
-    """Real seconds that the processes of the server and of the method were ready to work and had no core."""
+    """Real seconds that the server's process was ready to work and had no core, because other processes had them."""
 
 
 def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
@@ -132,7 +131,6 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
         time.sleep(max(0.0, seeded + seconds - time.monotonic()))
         _require_alive(method, process)
         record = server.read()
-        held_up = waited(process.pid)
         client_cpu = _killed(process)
     started = next(each.cpu for each in listener.progress if each.kind == "began")
     since = [each for each in listener.progress if each.seconds <= record.now]
@@ -154,7 +152,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
         best=tuple(((each.seconds - seeded) * job.speed, each.text) for each in since if each.text is not None),
         client_cpu=client_cpu - started,
         server_cpu=record.cpu - before.cpu,
-        held_up=record.waited - before.waited + held_up,
+        held_up=record.waited - before.waited,
         speed=job.speed,
         fresh=fresh,
     )

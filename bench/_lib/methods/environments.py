@@ -38,7 +38,12 @@ class Environment:
 
 
 ENVIRONMENTS: Mapping[str, Environment] = {
-    "dspy_gepa_4x4": Environment("dspy", ROOT / ".venv-dspy", "make .venv-dspy/.installed"),
+    "dspy_gepa_4x4": Environment(
+        "dspy",
+        ROOT / ".venv-dspy",
+        "make peers",
+        {"TQDM_DISABLE": "1"},  # it would else draw a bar for each minibatch
+    ),
     "turbogepa": Environment(
         "turbo-gepa",
         ROOT / ".venv-peers" / "turbo-gepa",

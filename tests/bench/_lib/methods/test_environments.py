@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib.methods import environments
+from bench._lib.methods.environments import ENVIRONMENTS, Environment, python_of, require, variables_of, versions
 from bench._lib.methods.process import METHODS, width
 from bench._lib.paths import ROOT
-from bench.peers import environments
-from bench.peers.environments import ENVIRONMENTS, Environment, python_of, require, variables_of, versions
 from bench.throughput.labels import LABELS, SETTINGS
 from flowevolve._util.errors import InputError
 
