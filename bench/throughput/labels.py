@@ -49,8 +49,8 @@ for each proposal. Its program calls the task's own code and client""",
 makes it stop by itself switched off, spec induction off, as no simulated world answers its prompt; else its defaults. \
 It knows one set of examples, which is the validation set here, so it also reflects on those. A reflection is shown 3 \
 examples of one parent, failures first. Its clock starts when the seed has its first result, on a part of the \
-examples. A candidate that it leaves on the way to all examples is counted as stopped. Its client takes so much CPU \
-time that the server runs at a third of the speed that it has for others""",
+examples. What it leaves on the way to all examples, or validates without the slowest of them, is counted as stopped. \
+Its client takes so much CPU time that the server runs at a third of the speed that it has for others""",
     ),
 }
 """By how the names of the methods begin: the label, and what differs from the method's defaults."""

@@ -42,7 +42,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         "dspy",
         ROOT / ".venv-dspy",
         "make peers",
-        {"TQDM_DISABLE": "1"},  # it would else draw a bar for each minibatch
+        {"TQDM_DISABLE": "1"},  # it would else draw a bar over what other processes say
     ),
     "turbogepa": Environment(
         "turbo-gepa",

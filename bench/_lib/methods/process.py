@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -160,5 +161,5 @@ def newer_seed(task: Task, turn: int) -> Artifact:
 
 
 if __name__ == "__main__":
-    with redirect_stdout(sys.stderr):  # what a peer prints is no progress
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # what a peer prints is no progress
         perform(sys.argv[1], Job(**json.loads(sys.argv[2])))
