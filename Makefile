@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PEERS := levi-evolve openevolve shinka-evolve skydiscover
+PEERS := levi-evolve openevolve shinka-evolve skydiscover turbo-gepa
 SEED ?= 0
 WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more than cores, as some tests wait
 
@@ -77,9 +77,11 @@ test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-
 .models/smollm2-135m/model.safetensors: examples/real/get_smollm2.py | .venv-vllm/.installed
 	.venv-vllm/bin/python $< $(@D)
 
-peers: $(PEERS:%=.venv-peers/%/.installed) ## install what bench.program_peers compares with, each into an environment of its own (2 GB)
+peers: $(PEERS:%=.venv-peers/%/.installed) .venv-dspy/.installed ## install what benches compare with, each in an environment of its own (3 GB)
 
-.venv-peers/%/.installed: bench/program_peers/requirements/%.txt
+vpath %.txt bench/peers/requirements bench/program_peers/requirements
+
+.venv-peers/%/.installed: %.txt
 	$(PYTHON) -m venv .venv-peers/$*
 	.venv-peers/$*/bin/python -m pip install --quiet --requirement $<
 	@touch $@

@@ -62,4 +62,5 @@ def _ratios(content: Content) -> str:
         if ratio is not None
     }
     said = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
-    return f"Ratios of proposals per minute (saturation: of output tokens), means over the workloads: {said or 'none'}."
+    return f"""\
+Ratios of proposals per minute (saturation: of output tokens), geometric means over the workloads: {said or "none"}."""

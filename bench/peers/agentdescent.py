@@ -15,14 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from statistics import fmean
 
-from agentdescent import SingleSlot, Task as Work
+from agentdescent import EvolvingArtifact, SingleSlot, Task as Work
 from agentdescent.algorithms.gepa import ParetoAggregator
 from agentdescent.async_evolve import async_evolve
 from agentdescent.staleness import FullStaleness
 
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
-from bench.peers.progress import ServerListener
+from bench.peers.progress import Best, Listener, tell_width
 from flowevolve.core.task import Example, Rollout, Task
 
 MINIBATCH = 3
@@ -34,7 +34,7 @@ Outputs = tuple[Rollout, ...]
 
 
 def evolve(
-    task: Task, chats: Chats, tell: ServerListener, *, proposals: int | None, workers: int | None = None, seed: int = 0
+    task: Task, chats: Chats, tell: Listener, *, proposals: int | None, workers: int | None = None, seed: int = 0
 ) -> None:
     """Run until so many rollouts of a minibatch were made, by default until the process is ended."""
     (component,) = task.seed()
@@ -45,7 +45,8 @@ def evolve(
     with ThreadPoolExecutor(chats.concurrency) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of work that is cut off at the end
         actor = _Actor(task, component, chats, pool, tell)
-        tell("began", None)
+        tell("began")
+        tell_width(tell, workers)
         async_evolve(
             work,
             actor.reward,
@@ -82,9 +83,7 @@ def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
 class _Actor:
     """What its engine calls: running a group of examples, scoring it, and proposing from it."""
 
-    def __init__(
-        self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: ServerListener
-    ) -> None:
+    def __init__(self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: Listener) -> None:
         self._task, self._component, self._chats, self._pool, self._tell = task, component, chats, pool, tell
 
     def run(self, rendered: str, work: Work) -> Outputs:
@@ -100,20 +99,21 @@ class _Actor:
     def propose(self, rendered: str, work: Work, outputs: Outputs, reward: float) -> str | None:
         text = reflect(self._component, rendered, outputs, self._chats)
         if text is not None:
-            self._tell("proposed", None)
+            self._tell("proposed")
         return text
 
 
 class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
     """The port's pool, which reports each candidate that was scored and so entered it."""
 
-    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: ServerListener) -> None:
+    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: Listener) -> None:
         super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency)
-        self._tell = tell
+        self._tell, self._best = tell, Best(tell)
 
-    def _score_rows(self, artifacts: Sequence[object]) -> list[list[float]]:
+    def _score_rows(self, artifacts: Sequence[EvolvingArtifact]) -> list[list[float]]:
         rows: list[list[float]] = super()._score_rows(artifacts)
-        for row in rows:
-            self._tell("validated", None)
+        for artifact, row in zip(artifacts, rows, strict=True):
+            self._tell("validated")
             self._tell("accepted", fmean(row))
+            self._best.consider(fmean(row), artifact.render())
         return rows

@@ -21,7 +21,7 @@ from gepa.strategies.proposal_sampling import PxNSampling
 
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
-from bench.peers.progress import ServerListener
+from bench.peers.progress import Listener, tell_width
 from flowevolve.core.task import Example, Rollout, Task
 
 Texts = dict[str, str]
@@ -31,7 +31,7 @@ Batch = EvaluationBatch[Rollout, str]
 def evolve(
     task: Task,
     chats: Chats,
-    tell: ServerListener,
+    tell: Listener,
     *,
     proposals: int | None,
     parents: int = 1,
@@ -42,9 +42,10 @@ def evolve(
 
     ``parents`` x ``mutations`` proposals are made side by side.
     """
-    watch = _Watch(tell, proposals)
+    watch = Watch(tell, proposals)
     with ThreadPoolExecutor(chats.concurrency) as pool:
-        tell("began", None)
+        tell("began")
+        tell_width(tell, parents * mutations)
         optimize(
             seed_candidate=dict(task.seed()),
             trainset=list(task.data.train),
@@ -123,10 +124,10 @@ class Reflector:
         return ReflectionProposal(new_texts={name: text for name, text in texts.items() if text is not None})
 
 
-class _Watch:
+class Watch:
     """The callbacks of `gepa` that progress is reported by (it calls those that exist), and its stopper."""
 
-    def __init__(self, tell: ServerListener, proposals: int | None) -> None:
+    def __init__(self, tell: Listener, proposals: int | None) -> None:
         self._tell = tell
         self._left = proposals
 
@@ -140,6 +141,9 @@ class _Watch:
         if event["iteration"] == 0:
             self._tell("accepted", event["average_score"])
         self._score = event["average_score"]
+        if event["is_best_program"]:
+            (text,) = event["candidate"].values()
+            self._tell("best", event["average_score"], text)
 
     def on_candidate_accepted(self, event: CandidateAcceptedEvent) -> None:
         self._tell("accepted", self._score)

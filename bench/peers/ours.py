@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from bench.peers.progress import ServerListener
+from bench.peers.progress import Listener
 from flowevolve.config.run import parse_config
+from flowevolve.core.event_kinds import CandidateProposed, EvaluationStopped, FlowClosed, FlowOpened, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.task import Task
 from flowevolve.runner.run import Watchers, run
@@ -17,7 +18,7 @@ FOREVER: Mapping[str, object] = {"hours": 1000}
 async def evolve(
     task: Task,
     sections: Mapping[str, object],
-    tell: ServerListener,
+    tell: Listener,
     *,
     url: str,
     model: str,
@@ -38,25 +39,42 @@ async def evolve(
     if max_tokens is not None:
         llm["max_tokens"] = max_tokens
     config = parse_config({"preset": "plain", **sections, "seed": seed, "llm": llm, "budget": budget}, "bench")
-    tell("began", None)
+    tell("began")
     await run(config, task=task, watchers=Watchers(events=(Watch(tell),)))
 
 
 class Watch:
-    """Reports progress by the engine's events. An evaluation that racing stopped ended with a verdict, too."""
+    """Reports progress by the engine's events. Candidates are known by the events of their making."""
 
-    def __init__(self, tell: ServerListener) -> None:
+    def __init__(self, tell: Listener) -> None:
         self._tell = tell
+        self._texts: dict[str, str] = {}
+        self._best: str | None = None
+        self._flows = self._most = 0
 
     def __call__(self, event: Event) -> None:
-        match event.kind:
-            case "candidate.proposed" if event.data["operator"] in ("reflect", "aggregate"):
-                self._tell("proposed", None)
-            case "candidate.validated" | "evaluation.stopped":
-                self._tell("validated", None)
-            case "pool.commit" if _confirms(event):
-                score = event.data["best_score"]
-                self._tell("accepted", float(score) if isinstance(score, int | float) else None)
+        match event.body:
+            case FlowOpened():
+                self._flows += 1
+                if self._flows > self._most:
+                    self._most = self._flows
+                    self._tell("opened")
+            case FlowClosed():
+                self._flows -= 1
+            case CandidateProposed(candidate=candidate, operator=operator, components=components):
+                self._texts[candidate] = "\n".join(components.values())
+                if operator in ("reflect", "aggregate"):
+                    self._tell("proposed")
+            case _ if event.kind == "candidate.validated":
+                self._tell("validated")
+            case EvaluationStopped():
+                self._tell("stopped")
+            case PoolCommitted(best=best, best_score=score):
+                if _confirms(event):
+                    self._tell("accepted", score)
+                if best is not None and best != self._best:
+                    self._best = best
+                    self._tell("best", score, self._texts[best])
 
 
 def _confirms(event: Event) -> bool:

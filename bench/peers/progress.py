@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-Kind = Literal["began", "proposed", "validated", "accepted"]
+Kind = Literal["began", "opened", "proposed", "validated", "stopped", "accepted", "best"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``began``: set up and about to make its first call; ``proposed``: a new candidate was written; ``validated``: a
-    candidate's validation ended with a verdict; ``accepted``: it entered the pool, with ``score``, its mean over the
-    validation examples. The seed is validated and accepted first of all.
+    """``began``: set up and about to make its first call; ``opened``: one proposal more than ever before is under way,
+    from the choice of its parent to its verdict; ``proposed``: a new candidate was written; ``validated``: a
+    candidate was validated on all examples; ``stopped``: its validation was ended before, with a verdict;
+    ``accepted``: it entered the pool, with ``score``, its mean over the validation examples; ``best``: from now on the
+    method would return the candidate with this ``text``. The seed is validated and accepted first of all.
 
     ``seconds`` is monotonic time, the same for all processes of a machine; ``cpu`` is the CPU time of this process.
     """
@@ -24,20 +26,41 @@ class Progress:
     seconds: float
     cpu: float
     score: float | None = None
+    text: str | None = None
 
     def line(self) -> str:
         return json.dumps(asdict(self))
 
 
-ServerListener = Callable[[Kind, float | None], None]
-"""Is given what happened, and the score if that is ``accepted``. It may be called from any thread."""
+class Listener(Protocol):
+    def __call__(self, kind: Kind, score: float | None = None, text: str | None = None) -> None:
+        """Is given what happened, as in `Progress`. It may be called from any thread."""
+
+
+def tell_width(tell: Listener, width: int) -> None:
+    """Say that so many proposals are under way, of a method that always has as many."""
+    for _ in range(width):
+        tell("opened")
+
+
+class Best:
+    """Tells a listener of each candidate that scores higher than all before it."""
+
+    def __init__(self, tell: Listener) -> None:
+        self._tell = tell
+        self._score = float("-inf")
+
+    def consider(self, score: float, text: str) -> None:
+        if score > self._score:
+            self._score = score
+            self._tell("best", score, text)
 
 
 def read_progress(line: str) -> Progress:
     return Progress(**json.loads(line))
 
 
-def print_progress(kind: Kind, score: float | None = None) -> None:
-    """A `ServerListener` that writes a line to standard output, in one piece."""
-    progress = Progress(kind, time.monotonic(), time.process_time(), score)
-    print(progress.line() + "\n", end="", flush=True)
+def print_progress(kind: Kind, score: float | None = None, text: str | None = None) -> None:
+    """A `Listener` that writes a line to the process's standard output, in one piece."""
+    progress = Progress(kind, time.monotonic(), time.process_time(), score, text)
+    print(progress.line() + "\n", end="", flush=True, file=sys.__stdout__)

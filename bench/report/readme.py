@@ -11,7 +11,7 @@ from bench._lib.paths import ROOT
 from bench._lib.stats import interval
 from bench._lib.text import Content, table
 from bench.report.results import read
-from bench.throughput.goals import places
+from bench.throughput.goals import places, score_name
 from bench.throughput.rows import BASE, time_to_score
 
 README = ROOT / "README.md"
@@ -33,7 +33,7 @@ def figures() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            f"Time until it has the score of the gepa package itself after {_minutes(throughput)} minutes (median)",
+            f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median)",
             _soon(throughput),
             *_origin("throughput", throughput),
         ),
@@ -63,6 +63,10 @@ def _lead(content: Content) -> str:
 
 def _minutes(content: Content) -> str:
     return f"{content['settings']['minutes']:g}"
+
+
+def _score(content: Content) -> str:
+    return score_name(places(content)["vllm"])
 
 
 def _soon(content: Content) -> str:

@@ -9,19 +9,20 @@ import argparse
 import json
 import signal
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import bench.throughput
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
+from bench._lib.methods.environments import require
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
 from bench.throughput.kept import KeptRuns
 from bench.throughput.measurements import Plan, on_places
-from bench.throughput.results import PEERS, content
-from flowevolve._util.errors import FlowevolveError, InputError
+from bench.throughput.results import content
+from bench.throughput.windows import report
+from flowevolve._util.errors import FlowevolveError
 
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
 QUICK_REAL = ("ifbench", "aime")
@@ -29,19 +30,8 @@ QUICK_REAL = ("ifbench", "aime")
 windows.
 """
 CONCURRENCY = 64
-MINUTES = 40.0
-"""Of a simulated server's own time: the slowest method on the slowest workload makes about fifty proposals in it."""
-
-
-def require_peers() -> None:
-    """Raises:
-    InputError: if what is measured beside ours is not installed.
-    """
-    for name in PEERS:
-        try:
-            version(name)
-        except PackageNotFoundError:
-            raise InputError(f"{name} is not installed; it comes with: pip install 'flowevolve[peers]'") from None
+MINUTES = 60.0
+"""Of a simulated server's own time: the slowest method on the slowest workload makes some 70 proposals in it."""
 
 
 def _command(asked: argparse.Namespace) -> str:
@@ -77,6 +67,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, help="of what runs in real time")
     parser.add_argument("--virtual-repeats", type=int, help="of our methods on the simulated servers")
     parser.add_argument("--processes", type=int, default=1, help="runs on the virtual clock side by side")
+    parser.add_argument("--real-processes", type=int, default=1, help="runs in real time side by side, where simulated")
     parser.add_argument("--keep", type=Path, help="keep each run in this folder, and take those that are there")
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
     parser.add_argument("--seed", type=int, default=0)
@@ -91,19 +82,21 @@ def main() -> int:
         concurrency=asked.concurrency,
         seed=asked.seed,
         processes=asked.processes,
+        real_processes=asked.real_processes,
     )
     code = environment()
     if asked.keep is not None and code["uncommitted_changes"]:
         parser.error("--keep: runs are known by the commit they were made at; commit what you changed first")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
-        require_peers()
+        require(plan.methods)
         places = on_places(asked.server, plan, KeptRuns(asked.keep, str(code["commit"])))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2
     made = content(places, plan, _command(asked))
     print(json.dumps(made["ratios"], indent=2))
+    print(report(made))
     if asked.json is not None:
         asked.json.write_text(json.dumps(made, indent=1) + "\n")
     if asked.figures is not None:

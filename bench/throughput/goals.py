@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table, verdict
+from bench.throughput.comparisons import COMPARISONS, as_interval
 from bench.throughput.rows import BASE, Rows, TimeToScore, by_server, methods, over_estimated_pxn, time_to_score
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The least that a ratio of the result file should be. The ratio is given by its name and the server's suffix."""
+    """The least that one of `COMPARISONS` should be on the server with this suffix."""
 
     suffix: str
     ratio: str
@@ -49,31 +51,41 @@ def goals(content: Content) -> str:
     """A table; nothing on a server without goals."""
     found = places(content).items()
     lines = [line for suffix, rows in found for line in _time(suffix, rows)]
-    lines += [line for suffix, rows in found for line in _lines(content, suffix, rows)]
+    lines += [line for suffix, rows in found for line in _lines(suffix, rows)]
     if not lines:
         return ""
-    return table(("goal of `stream`; ratios are means over workloads", "server", "measured (95 % interval)", ""), lines)
+    return table(
+        ("goal of `stream`; ratios are geometric means over workloads", "server", "measured (95 % interval)", ""), lines
+    )
 
 
 def _time(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
     if suffix in SIMULATED and {BASE, "stream"} <= set(methods(rows)):
         timed = time_to_score(rows, "stream", [BASE])
-        text = (
-            f"time to synchronous gepa's last score, at most {MOST_TIME} of its own in the median, reached by all runs"
-        )
+        last = f"synchronous gepa's last {score_name(rows)}"
+        text = f"time to {last}, at most {MOST_TIME} of its own in the median, reached by all runs"
         yield text, suffix, median_share(timed), verdict(is_soon(timed)) if timed.runs else "not measured"
 
 
-def _lines(content: Content, suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
+def score_name(rows: Rows) -> str:
+    """Which score a time is to."""
+    return (
+        "held-out score"
+        if all(row.get("held_out") for (_, name), row in rows.items() if name != CEILING)
+        else "validation score"
+    )
+
+
+def _lines(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
     for goal in GOALS:
-        found = content["intervals"].get(f"{goal.ratio}_{suffix}")
-        if goal.suffix == suffix and found is not None:
+        found = COMPARISONS[goal.ratio].found(rows) if goal.suffix == suffix else None
+        if found is not None:
             estimated = over_estimated_pxn(rows, "stream") if goal.ratio == "stream_vs_gepa_pxn" else None
             yield goal.text, suffix, _measured(found, estimated), _verdict(goal, found, estimated)
     pxn = methods(rows, "gepa_pxn")
     if suffix in TIMED and pxn and "stream" in methods(rows):
         timed = time_to_score(rows, "stream", pxn)
-        text = "time to the score of gepa's best PxN width, less than its own"
+        text = f"time to the {score_name(rows)} of gepa's best PxN width, less than its own"
         yield text, suffix, share(timed), verdict(is_sooner(timed)) if timed.runs else "not measured"
 
 
@@ -86,25 +98,17 @@ def is_sooner(timed: TimeToScore) -> bool:
     return timed.mean is not None and timed.mean < 1 and timed.reached == timed.runs
 
 
-def _measured(found: Mapping[str, float], estimated: Ratio | None) -> str:
-    counted = interval(found)
+def _measured(found: Ratio, estimated: Ratio | None) -> str:
+    counted = as_interval(found)
     return counted if estimated is None else f"{counted}; with 8x8 estimated {as_interval(estimated)}"
 
 
-def _verdict(goal: Goal, found: Mapping[str, float], estimated: Ratio | None) -> str:
-    means = [found["mean"], *([] if estimated is None else [estimated.mean])]
-    lows = [found["low"], *([] if estimated is None else [estimated.low])]
-    if min(means) < goal.least:
+def _verdict(goal: Goal, found: Ratio, estimated: Ratio | None) -> str:
+    both = [found, *([] if estimated is None else [estimated])]
+    if min(each.mean for each in both) < goal.least:
         return verdict(met=False)
-    return verdict(met=True) + ("; the interval reaches below it" if min(lows) < goal.least else "")
-
-
-def interval(found: Mapping[str, float]) -> str:
-    return ranged({"median": found["mean"], "low": found["low"], "high": found["high"]}, 2)
-
-
-def as_interval(found: Ratio | None) -> str:
-    return "–" if found is None else interval({"mean": found.mean, "low": found.low, "high": found.high})
+    below = min(each.low for each in both) < goal.least
+    return verdict(met=True) + ("; the interval reaches below it" if below else "")
 
 
 def share(timed: TimeToScore) -> str:

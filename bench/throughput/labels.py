@@ -1,13 +1,16 @@
-"""What the methods are called on the page, in the order of the page."""
+"""What the methods are called on the page, in its order, and how other projects' methods were run."""
 
 from __future__ import annotations
 
-LABELS = {
+from collections.abc import Mapping
+
+_WIDTHS = ("2x2", "4x4", "8x8", "1x8", "8x1", "2x8", "8x2")
+LABELS: Mapping[str, str] = {
     "gepa_sync": "gepa 0.1.4, synchronous",
-    "gepa_pxn_2x2": "gepa, PxN 2x2",
-    "gepa_pxn_4x4": "gepa, PxN 4x4",
-    "gepa_pxn_8x8": "gepa, PxN 8x8",
+    **{f"gepa_pxn_{width}": f"gepa, PxN {width}" for width in _WIDTHS},
+    "dspy_gepa_4x4": "dspy.GEPA 3.4.1, PxN 4x4",
     "agentdescent": "agentdescent 0.7.0, asynchronous",
+    "turbogepa": "TurboGEPA 0.1.6",
     "lockstep": "ours, lockstep",
     "lockstep_real": "ours, lockstep, in real time",
     "plain": "ours, `plain`",
@@ -19,3 +22,35 @@ LABELS = {
     "combee_40": "ours, Combee, 40 reflections a proposal",
     "ceiling": "load without end",
 }
+SETTINGS: Mapping[str, tuple[str, str]] = {
+    "gepa": (
+        "gepa",
+        """\
+0.1.4, the newest release. `batch_evaluate` and `reflect_many`, so that all rollouts and all reflections of a round go \
+on side by side; `reflection_minibatch_size` 3; else its defaults, also for PxN""",
+    ),
+    "dspy_gepa": (
+        "dspy.GEPA",
+        """\
+`num_threads` is the limit of calls in flight, `reflection_minibatch_size` 3, `use_merge` off, `sampling_strategy` \
+PxN 4x4. The reflections of a round come one after another: dspy gives gepa its own proposer, and gepa calls that once \
+for each proposal. Its program calls the task's own code and client""",
+    ),
+    "agentdescent": (
+        "agentdescent",
+        """\
+`n_workers` and `async_ratio` are a third of the calls in flight, as each worker has a minibatch of 3; \
+`FullStaleness`, so that no work is thrown away; `eval_concurrency` is the limit of calls in flight""",
+    ),
+    "turbogepa": (
+        "TurboGEPA",
+        """\
+`eval_concurrency` is the limit of calls in flight, one island, shards as its `adaptive_shards` chooses them, what \
+makes it stop by itself switched off, spec induction off, as no simulated world answers its prompt; else its defaults. \
+It knows one set of examples, which is the validation set here, so it also reflects on those. A reflection is shown 3 \
+examples of one parent, failures first. Its clock starts when the seed has its first result, on a part of the \
+examples. What it leaves on the way to all examples, or validates without the slowest of them, is counted as stopped. \
+Its client takes so much CPU time that the server runs at a third of the speed that it has for others""",
+    ),
+}
+"""By how the names of the methods begin: the label, and what differs from the method's defaults."""

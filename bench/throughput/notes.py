@@ -10,7 +10,6 @@ from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
-from bench.throughput.means import counts
 from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, workloads
 
 
@@ -36,7 +35,8 @@ what was better on its minibatch and keep all of it; so does `careful`, after it
 no longer the best. `flashevolve` repairs, too, and keeps only what raises the mean score.
 `stream` works several edits into one candidate, validates that one, stops
 a validation that is losing, and keeps only what raises the mean score. So its counts of validations and of what was
-accepted can't be compared with the others'. A validation that was stopped is counted among the validations."""
+accepted can't be compared with the others'. Validations of all examples and those that were stopped before are counted
+apart; files of before 0.2.0 have them in one column."""
 
 
 _FEWER = """\
@@ -74,9 +74,9 @@ def _windows(content: Content, found: Mapping[str, Rows]) -> str:
         for method in METHODS
     }
     told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
-    ended = f" In the time that was counted no validation ended of\n{told}." if told else ""
+    ended = f"In the time that was counted no validation ended of\n{told}." if told else ""
     short = "" if content["simulated"] else "The runs are short: gepa makes a few iterations in one of them. "
-    return f"{short}{counts(content)}{ended}"
+    return f"{short}{ended}".strip()
 
 
 def _pxn(found: Mapping[str, Rows]) -> str:

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from bench._lib.environment import environment
+from bench._lib.methods.environments import versions
 from bench._lib.methods.presets import ON_REAL_TIME, sections
 from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
+from bench.throughput.held_out import ROWS, curve, worths
 from bench.throughput.measurements import ASKED_AGAIN, Measurements, Place, Plan
-
-PEERS = ("gepa", "agentdescent")
 
 
 def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> dict[str, object]:
     """The content of the result file."""
+    known = worths(_texts(places), plan.processes)
     rows: list[dict[str, object]] = []
     compared: dict[str, Ratio | None] = {}
     for place, found in places.items():
         runs = {key: [each for _, each in pairs] for key, pairs in found.items()}
-        rows += [row(place.name, workload, method, each) for (workload, method), each in sorted(runs.items())]
+        for (workload, method), each in sorted(runs.items()):
+            is_known = place.url is None and all(one.moments for one in each)
+            held_out = [curve(one, known) for one in each] if is_known else []
+            rows.append({**row(place.name, workload, method, each), "held_out": held_out})
         compared.update(ratios(place.suffix, runs))
     made = environment()
     assert isinstance(made["versions"], dict)
     return {
         **made,
-        "versions": {**made["versions"], **{name: version(name) for name in PEERS}},
+        "versions": {**made["versions"], **versions(plan.methods)},
         "simulated": all(place.url is None for place in places),
         "command": command,
         "settings": {
@@ -36,6 +40,8 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
             "virtual_repeats": plan.virtual_repeats,
             "minutes": plan.seconds / 60,
             "real_minutes": sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
+            "real_processes": plan.real_processes,
+            "held_out_rows": ROWS,
             **served(places, plan),
             "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
         },
@@ -44,6 +50,14 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
         "rows": rows,
         **as_json(compared),
     }
+
+
+def _texts(places: Mapping[Place, Measurements]) -> Iterator[str]:
+    """The candidates that are worth something known: those of simulated servers."""
+    for place, found in places.items():
+        if place.url is None:
+            for _, came_to in chain.from_iterable(found.values()):
+                yield from (moment.text for moment in came_to.moments)
 
 
 def served(places: Iterable[Place], plan: Plan) -> dict[str, object]:

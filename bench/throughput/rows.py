@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median
-from typing import Any
+from typing import Any, Literal
 
-from bench._lib.methods.ratios import Ratio, ratio
+from bench._lib.methods.ratios import Ratio, difference, ratio
 
 Row = Mapping[str, Any]
 """A row of the result file, as `bench._lib.methods.ratios.row` makes it."""
@@ -47,14 +47,52 @@ def values(row: Row, figure: str) -> list[float]:
     return list((row["values"] if "values" in row else row["range"])[figure])
 
 
-def beside(rows: Rows, method: str, other: str, figure: str) -> Ratio | None:
-    """A figure of a method over another's; None where the other had none of it on some workload."""
+def curves(row: Row) -> Sequence[Curve]:
+    """For each repeat, the worth of its best candidate over time: on rows held out, or, where that is not known, on the
+    validation examples.
+    """
+    if row.get("held_out"):
+        return [[(seconds, worth) for seconds, _, _, worth in run] for run in row["held_out"]]
+    validated: Sequence[Curve] = row["curves"]
+    return validated
+
+
+def beside(rows: Rows, method: str, others: Sequence[str], figure: str) -> Ratio | None:
+    """A figure of a method over that of the best of others; None where they had none of it on some workload, or one of
+    the methods was not run.
+    """
+    if not others:
+        return None
     return _ratio(
         tuple(
-            (name, tuple(tuple(values(rows[name, each], figure)) for each in (method, other)))
-            for name in workloads(rows, method, other)
+            (name, tuple(tuple(values(rows[name, each], figure)) for each in (method, *others)))
+            for name in workloads(rows, method, *others)
         )
     )
+
+
+def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"]) -> Ratio | None:
+    """A method's held-out score less synchronous gepa's, when all runs of both have spent as much as the one of them
+    that spent least. None where held-out scores are not known.
+    """
+    names = workloads(rows, method, BASE)
+    if not names or not all(rows[name, each].get("held_out") for name in names for each in (method, BASE)):
+        return None
+    scores = {}
+    for name in names:
+        pair = [rows[name, each] for each in (method, BASE)]
+        least = min(min(values(row, spent)) for row in pair)
+        scores[name] = [[_score_at(run, _SPENT[spent], least) for run in row["held_out"]] for row in pair]
+    return difference(scores)
+
+
+_SPENT = {"calls": 1, "tokens": 2}
+"""The places of what was spent in `bench.throughput.held_out.Spent`."""
+
+
+def _score_at(run: Sequence[Sequence[float]], place: int, most: float) -> float:
+    """The worth of the last candidate that was there when so much was spent; at first, of the seed."""
+    return next((each[-1] for each in reversed(run) if each[place] <= most), run[0][-1])
 
 
 @cache
@@ -128,11 +166,11 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str]) -> TimeToScore
     by_workload: dict[str, float] = {}
     by_run: list[float] = []
     for name in workloads(rows, method, *others):
-        theirs: dict[str, Sequence[Curve]] = {each: rows[name, each]["curves"] for each in others}
-        best = max(theirs.values(), key=lambda curves: fmean(curve[-1][1] for curve in curves))
+        theirs = {each: curves(rows[name, each]) for each in others}
+        best = max(theirs.values(), key=lambda runs: fmean(curve[-1][1] for curve in runs))
         score = min(curve[-1][1] for curve in best)
-        own: Sequence[Curve] = rows[name, method]["curves"]
-        if any(curve[0][1] >= score for curves in (own, *theirs.values()) for curve in curves):
+        own = curves(rows[name, method])
+        if any(curve[0][1] >= score for runs in (own, *theirs.values()) for curve in runs):
             continue
         times = [_time(curve, score) for curve in own]
         theirs_took = _soonest(theirs.values(), score)

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 import tomli_w
 
 from bench._lib.text import Content, percent, table
-from bench.throughput.goals import as_interval, goals, interval, median_share, places, share
-from bench.throughput.labels import LABELS
-from bench.throughput.means import geometric, geometric_means
+from bench.throughput.comparisons import COMPARISONS, as_interval, spread_of
+from bench.throughput.goals import goals, median_share, places
+from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import notes
-from bench.throughput.rows import BASE, TimeToScore, methods, over_estimated_pxn, time_to_score
+from bench.throughput.rows import BASE, TimeToScore, over_estimated_pxn, time_to_score
 from bench.throughput.tables import beside_gepa, best_scores, clocks, times
+from bench.throughput.windows import windows
 
 COLUMNS = {
+    "proposals": ("proposals", "{:.0f}"),
     "proposals_per_min": ("proposals/min", "{:.2f}"),
-    "validations_per_min": ("validations/min", "{:.2f}"),
+    "validations_per_min": ("whole validations/min", "{:.2f}"),
+    "stopped_per_min": ("stopped/min", "{:.2f}"),
     "accepted_per_min": ("accepted/min", "{:.2f}"),
     "output_tokens_per_s": ("output tokens/s", "{:.0f}"),
     "mean_in_flight": ("in flight, mean", "{:.1f}"),
@@ -28,28 +31,13 @@ COLUMNS = {
     "best_score": ("best score", "{:.2f}"),
     "client_cpu_s": ("client CPU s", "{:.1f}"),
 }
-RATIOS = {
-    "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
-    "plain_vs_gepa_sync": "`plain` over synchronous gepa",
-    "careful_vs_gepa_sync": "`careful` over synchronous gepa",
-    "flashevolve_vs_gepa_sync": "`flashevolve` over synchronous gepa",
-    "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
-    "stream_vs_agentdescent": "`stream` over agentdescent",
-    "stream_vs_combee": "`stream` over Combee",
-    "lockstep_vs_gepa_sync": "our lockstep over synchronous gepa",
-    "saturation": "`stream`: output tokens/s over those of load without end",
-    "plain_saturation": "`plain`: the same",
-    "careful_saturation": "`careful`: the same",
-    "flashevolve_saturation": "`flashevolve`: the same",
-}
 Row = Content
 
 
 def answer(content: Content) -> str:
     """How soon the stream has synchronous gepa's last score on the first server, and its proposals over gepa's."""
     rows = next(iter(places(content).values()))
-    proposals = geometric(rows, "stream", [BASE])
-    batches = geometric(rows, "stream", methods(rows, "gepa_pxn"))
+    proposals, batches = (spread_of(COMPARISONS[f"stream_vs_{each}"].found(rows)) for each in (BASE, "gepa_pxn"))
     beside = "" if batches == "–" else f", and {batches} times those of gepa's best batches"
     return f"{_soon(time_to_score(rows, 'stream', [BASE]))}; {proposals} times the proposals{beside}"
 
@@ -71,13 +59,13 @@ def section(content: Content) -> str:
     parts = (
         f"# {title}",
         f"    {content['command']}",
+        beside_gepa(content),
         goals(content),
         _measured(content),
         notes(content),
+        windows(content),
         _workloads(content),
         figures(content),
-        geometric_means(content),
-        beside_gepa(content),
         times(content),
         best_scores(content),
         *tables,
@@ -108,11 +96,16 @@ def _runs(content: Content) -> str:
     if not content["simulated"]:
         return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}."
     return f"""\
-Each run lasts {length}, counted from the end of the seed's validation. gepa and agentdescent
-run in processes of their own and in random order (repeats: {settings["repeats"]}). That took
-{settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
+Each run lasts {length}, counted from the end of the seed's validation. Other projects' methods
+run in processes of their own and in random order (repeats: {settings["repeats"]}{_side_by_side(settings)}). Their
+windows add up to {settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
 {settings["virtual_repeats"]}), with the same simulated server in their process; their
 CPU time contains the server's."""
+
+
+def _side_by_side(settings: Content) -> str:
+    together = settings.get("real_processes", 1)
+    return "" if together == 1 else f", {together} side by side, and those again alone that had to wait for a core"
 
 
 def _where(content: Content) -> str:
@@ -174,26 +167,23 @@ def _answers(content: Content, workload: str) -> str:
 
 def figures(content: Content) -> str:
     """The table of the ratios."""
-    found, intervals = places(content), content["intervals"]
+    found = places(content)
     lines: list[tuple[str, ...]] = []
-    for stem, label in RATIOS.items():
-        names = [f"{stem}_{suffix}" for suffix in found]
-        if any(name in intervals for name in names):
-            lines.append((label, *(interval(intervals[name]) if name in intervals else "–" for name in names)))
-        if stem == "stream_vs_gepa_pxn":
+    for name, comparison in COMPARISONS.items():
+        each = [comparison.found(rows) for rows in found.values()]
+        if any(each):
+            lines.append((comparison.label, *map(as_interval, each)))
+        if name == "stream_vs_gepa_pxn":
             estimated = [over_estimated_pxn(rows, "stream") for rows in found.values()]
             if any(estimated):
                 lines.append(("the same, PxN 8x8's rate estimated by its tokens", *map(as_interval, estimated)))
-    if all("stream" in methods(rows) and BASE in methods(rows) for rows in found.values()):
-        timed = [share(time_to_score(rows, "stream", [BASE])) for rows in found.values()]
-        lines.append(("`stream`: time to synchronous gepa's last score, over its own", *timed))
-    return table(("mean over workloads (95 % interval)", *found), lines)
+    return table(("geometric mean over workloads (95 % interval)", *found), lines)
 
 
 def _methods(server: str, workload: str, rows: Sequence[Row]) -> str:
     by_method = {row["method"]: row for row in rows}
     lines = [
-        (label, *(_cell(by_method[method][name], form) for name, (_, form) in COLUMNS.items()))
+        (label, *(_cell(by_method[method].get(name), form) for name, (_, form) in COLUMNS.items()))
         for method, label in LABELS.items()
         if method in by_method
     ]
@@ -208,9 +198,15 @@ def _settings(content: Content) -> Sequence[str]:
     """The settings that were measured, which are shown in the section on the simulated servers only."""
     if not content["simulated"]:
         return ()
+    run = {row["method"] for row in content["rows"]}
+    peers = [(label, said) for start, (label, said) in SETTINGS.items() if any(each.startswith(start) for each in run)]
     given = content["configurations"].items()
     shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in given)
-    return (f"The settings of our methods, as they can be put into a config.{_DEFAULTS}", *shown)
+    return (
+        table(("method", "its settings, and how it was run"), peers),
+        f"The settings of our methods, as they can be put into a config.{_DEFAULTS}",
+        *shown,
+    )
 
 
 _DEFAULTS = """\

@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from typing import Literal
 
 from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING
+from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table
-from bench.throughput.goals import as_interval, interval, places, share
+from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
+from bench.throughput.goals import median_share, places, share
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import BASE, Row, Rows, beside, by_server, methods, time_to_score, values, workloads
-
-COMPARED = {
-    "proposals_per_min": "proposals/min",
-    "validations_per_min": "validations/min",
-    "accepted_per_min": "accepted/min",
-    "output_tokens_per_s": "output tokens/s",
-}
+from bench.throughput.rows import (
+    BASE,
+    Row,
+    Rows,
+    beside,
+    by_server,
+    curves,
+    methods,
+    score_at_equal,
+    time_to_score,
+    values,
+    workloads,
+)
 
 
 def beside_gepa(content: Content) -> str:
+    """All methods beside synchronous gepa: first what a user gains, then what it comes from."""
     lines = [
-        (suffix, label, *(_compared(content, suffix, rows, method, figure) for figure in COMPARED))
+        (suffix, label, *_beside(rows, method))
         for suffix, rows in places(content).items()
         for method, label in LABELS.items()
         if method in methods(rows) and method not in (BASE, CEILING) and BASE in methods(rows)
     ]
-    if not lines:
-        return ""
-    header = ("server", "over synchronous gepa, mean (95 % interval)", *COMPARED.values())
+    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}" if lines else ""
+
+
+COLUMNS = (
+    "time to its score, of its time (median run)",
+    "held-out score at equal calls",
+    "at equal tokens",
+    "proposals/min",
+    "accepted/min",
+    "output tokens/s",
+)
+BESIDE = """\
+Everything is beside synchronous gepa. *Its score* is what the prompt that it would return at the end of its windows is
+worth: on rows that no method has seen where that is known, which is on simulated servers, and else on the validation
+examples. Held-out scores are the exact expectation in the simulated world, less that of synchronous gepa, when both
+have spent as many calls, or tokens (those of prompts, too), as the one of them that spent least. Rates are geometric
+means over workloads. Intervals are of 95 %, and of times the range of the runs. A dash means that it is not known, or
+that synchronous gepa had none on some workload in the time counted."""
+
+
+def _beside(rows: Rows, method: str) -> tuple[str, ...]:
     return (
-        f"{table(header, lines)}\n\nA dash means that synchronous gepa had none on some workload in the time counted."
+        median_share(time_to_score(rows, method, [BASE])),
+        *(signed(score_at_equal(rows, method, spent)) for spent in SPENT),
+        *(as_interval(beside(rows, method, [BASE], figure)) for figure in (PROPOSALS, "accepted_per_min", TOKENS)),
     )
 
 
-def _compared(content: Content, suffix: str, rows: Rows, method: str, figure: str) -> str:
-    """The ratio from the file where it has one, so that a figure has the same interval everywhere on the page."""
-    kept = content["intervals"].get(f"{method}_vs_{BASE}_{suffix}") if figure == "proposals_per_min" else None
-    return interval(kept) if kept is not None else as_interval(beside(rows, method, BASE, figure))
+SPENT: Sequence[Literal["calls", "tokens"]] = ("calls", "tokens")
+
+
+def signed(found: Ratio | None) -> str:
+    return "–" if found is None else f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
 
 
 def times(content: Content) -> str:
@@ -63,11 +94,12 @@ def times(content: Content) -> str:
 
 
 TIMES = """\
-The score to reach is the one that all runs of synchronous gepa, or of the PxN width with the best mean, have at the
-end of their windows. Time counts from the end of the seed's validation; for PxN it is that of the soonest width. The
-figures are means over the workloads on which all runs of a method reach the score. A workload on which some run does
-not reach it is left out of the quotient, which flatters the method; the count beside the quotient says how often that
-happened. A workload on which some run has the score already with its seed tells nothing and is not counted."""
+Scores are held-out ones where those are known. The score to reach is the one that all runs of synchronous gepa, or of
+the PxN width with the best mean, have at the end of their windows. Time counts from the end of the seed's validation;
+for PxN it is that of the soonest width. The figures are means over the workloads on which all runs of a method reach
+the score. A workload on which some run does not reach it is left out of the quotient, which flatters the method; the
+count beside the quotient says how often that happened. A workload on which some run has the score already with its seed
+tells nothing and is not counted."""
 
 
 def clocks(content: Content) -> str:
@@ -92,7 +124,7 @@ CLOCK_FIGURES = {
     "best_score": "best score",
 }
 CLOCKS = """\
-Our methods ran on the virtual clock, and gepa and agentdescent in real time. On the virtual clock nothing takes time
+Our methods ran on the virtual clock, and other projects' in real time. On the virtual clock nothing takes time
 but the server, so what our client costs is not counted. The same two methods on both clocks show what that hides. Runs
 differ by chance too, and those in real time have other orders of events, so look at the ranges."""
 
@@ -103,21 +135,21 @@ def _spread(row: Row, figure: str) -> str:
 
 
 def best_scores(content: Content) -> str:
-    """The best scores at the windows' end, as means over repeats."""
-    columns = [
-        (f"{server}, {name}", rows, name)
-        for server, rows in by_server(content["rows"]).items()
-        for name in workloads(rows)
-    ]
-    lines = [
-        (
-            label,
-            *(
-                f"{rows[name, method]['best_score']:.2f}" if (name, method) in rows else "–"
-                for _, rows, name in columns
-            ),
+    """The best scores at the windows' end, as means over repeats: what methods report, and what that is worth."""
+    found = by_server(content["rows"])
+    tables = [_scores(found, "best validation score at the windows' end", lambda row: float(row["best_score"]))]
+    if all(row.get("held_out") for row in content["rows"] if row["method"] != CEILING):
+        tables.append(
+            _scores(found, "held-out score then", lambda row: fmean(run[-1][1] for run in curves(row) if run))
         )
+    return "\n\n".join(tables)
+
+
+def _scores(found: Mapping[str, Rows], title: str, score: Callable[[Row], float]) -> str:
+    columns = [(f"{server}, {name}", rows, name) for server, rows in found.items() for name in workloads(rows)]
+    lines = [
+        (label, *(f"{score(rows[name, method]):.2f}" if (name, method) in rows else "–" for _, rows, name in columns))
         for method, label in LABELS.items()
         if method != CEILING and any((name, method) in rows for _, rows, name in columns)
     ]
-    return table(("best score at the windows' end", *(title for title, _, _ in columns)), lines)
+    return table((title, *(column for column, _, _ in columns)), lines)

@@ -9,14 +9,21 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from bench._lib.house_style import perfect_prompt
 from bench._lib.methods.figures import Figures, figures, in_flight
 from bench._lib.methods.ratios import ratio, ratios
 from bench._lib.methods.recording import Role, Span
+from bench._lib.methods.recording_server import PRESET
 from bench._lib.methods.runs import Run
+from bench.throughput.held_out import worths
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
-from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
+from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, score_at_equal, time_to_score, values
 from bench.throughput.section import answer, section
+from bench.throughput.tables import SPENT
+from bench.throughput.windows import report
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 SECONDS = 100.0
 
@@ -77,8 +84,9 @@ def test_a_ratio_is_to_the_best_of_the_others_on_each_workload() -> None:
     found = ratio({"a": [[6.0, 6.0], [1.0, 1.0], [2.0, 2.0]], "b": [[8.0, 8.0], [2.0, 2.0], [1.0, 1.0]]})
     assert found is not None
     assert found.by_workload == {"a": 3.0, "b": 4.0}
-    assert found.mean == 3.5
-    assert (found.low, found.high) == (3.0, 4.0)
+    assert found.mean == pytest.approx(math.sqrt(12))
+    assert (found.low, found.high) == pytest.approx((3.0, 4.0))
+    assert ratio({"a": [[0.0], [1.0]], "b": [[8.0], [2.0]]}) is not None
 
 
 def test_without_anything_to_compare_with_there_is_no_ratio() -> None:
@@ -98,11 +106,11 @@ def test_of_a_file_without_values_two_repeats_are_their_range() -> None:
 
 def test_a_figure_beside_another_methods() -> None:
     rows = rows_of(stream={"range": {"x": [4, 8]}}, gepa_sync={"range": {"x": [2, 2]}}, none={"range": {"x": [0, 0]}})
-    found = beside(rows, "stream", "gepa_sync", "x")
+    found = beside(rows, "stream", ["gepa_sync"], "x")
     assert found is not None
-    assert (found.mean, found.low, found.high) == (3, 2, 4)
-    assert beside(rows, "stream", "none", "x") is None
-    assert beside(rows, "stream", "absent", "x") is None
+    assert (found.mean, found.low, found.high) == pytest.approx((3, 2, 4))
+    assert beside(rows, "stream", ["none"], "x") is None
+    assert beside(rows, "stream", ["absent"], "x") is None
 
 
 def pxn(proposals: float, tokens: float) -> Row:
@@ -139,6 +147,50 @@ def test_the_time_to_a_score_is_to_what_the_best_of_the_others_ends_with() -> No
     assert time_to_score(rows, "lucky", both).runs == 0
 
 
+def spending(*runs: Sequence[tuple[float, int, int, float]], calls: int, tokens: int) -> Row:
+    spent = {"calls": [calls] * len(runs), "tokens": [tokens] * len(runs)}
+    return {"held_out": runs, "values": spent, "curves": [[(0.0, 0.0)] for _ in runs]}
+
+
+def test_what_counts_is_worth_on_rows_held_out_where_that_is_known() -> None:
+    rows = rows_of(
+        gepa_sync=spending([(0, 20, 10, 0.1), (100, 400, 900, 0.4)], calls=500, tokens=1000),
+        stream=spending(
+            [(0, 20, 10, 0.1), (20, 300, 2000, 0.5), (50, 600, 3000, 0.7)],
+            [(0, 20, 10, 0.1), (40, 200, 800, 0.3)],
+            calls=800,
+            tokens=4000,
+        ),
+    )
+    timed = time_to_score(rows, "stream", ["gepa_sync"])
+    assert (timed.by_run, timed.reached) == ((0.2, math.inf), 1)
+    by_calls, by_tokens = (score_at_equal(rows, "stream", spent) for spent in SPENT)
+    assert by_calls is not None
+    assert by_calls.mean == pytest.approx((0.5 + 0.3) / 2 - 0.4)
+    assert by_tokens is not None
+    assert by_tokens.mean == pytest.approx((0.1 + 0.3) / 2 - 0.4)
+    assert score_at_equal(rows_of(gepa_sync=curves([]), stream=curves([])), "stream", "calls") is None
+
+
+def test_of_a_run_what_was_spent_by_each_better_candidate_is_known() -> None:
+    made = replace(run(span(-5, -1, 40), span(0, 10, 60), span(5, 30, 20)), best=((0.0, "seed"), (12.0, "better")))
+    moments = figures(made).moments
+    assert [(each.seconds, each.calls, each.text) for each in moments] == [(0.0, 1, "seed"), (12.0, 2, "better")]
+    assert [each.tokens for each in moments] == [40 + 25, 40 + 60 + 50]
+    assert (figures(made).calls, figures(made).tokens) == (3, 120 + 75)
+
+
+def test_a_prompt_that_states_rules_is_worth_more_than_one_that_states_none() -> None:
+    found = worths(["Write the text.", perfect_prompt(RulesWorld(PRESETS[PRESET]))], processes=1)
+    assert list(found.values()) == sorted(found.values())
+    assert max(found.values()) > 0.9
+
+
+def test_stopped_validations_are_counted_apart() -> None:
+    found = figures(replace(run(span(0, 1)), validated=(0.0, 10.0, 20.0), stopped=(30.0,)))
+    assert (found.validations_per_min, found.stopped_per_min) == pytest.approx((2 * 0.6, 0.6))
+
+
 def result(place: Place, **methods: int) -> dict[str, object]:
     found: dict[tuple[str, str], list[tuple[Run, Figures]]] = {}
     for method, proposals in methods.items():
@@ -158,7 +210,21 @@ def test_the_page_has_a_verdict_for_every_goal(made: dict[str, object]) -> None:
     page = section(made)
     assert "| proposals/min, 6 times synchronous gepa's | vllm | 6.00 | met |" in page
     assert "| proposals/min, more than gepa's best PxN width | vllm | 1.50 | met |" in page
-    assert "| time to the score of gepa's best PxN width, less than its own | vllm | – | not measured |" in page
+    assert (
+        "| time to the validation score of gepa's best PxN width, less than its own | vllm | – | not measured |" in page
+    )
+
+
+def test_a_window_with_too_few_proposals_is_named() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=10, stream=60, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    assert report(made) == "vllm, aime, gepa_sync: 48 proposals in the shortest window, not 50"
+    assert "| gepa 0.1.4, synchronous | 48 (*of 50*) |" in section(made)
+    (stream,) = (row for row in rows if row["method"] == "stream")
+    stream["values"]["flows"] = [64, 100]
+    assert report(made).endswith("stream: 288 proposals in the shortest window, not 300")
+    assert "All windows" in report(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=11, stream=60, ceiling=0))
 
 
 def test_the_page_says_what_a_real_server_was_asked() -> None:
@@ -212,7 +278,7 @@ def test_a_workload_is_described_as_it_was_run() -> None:
 def test_the_page_shows_every_method_and_our_settings(made: dict[str, object]) -> None:
     page = section(made)
     assert page.startswith("# Throughput\n")
-    assert "| gepa 0.1.4, synchronous | 1.20 |" in page
+    assert "| gepa 0.1.4, synchronous | 2 | 1.20 |" in page
     assert "| `stream` over gepa's best PxN width | 1.50 |" in page
     assert 'preset = "default"' in page
     assert "another configuration" not in page
@@ -228,8 +294,9 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     }
     for row in rows:
         row["curves"] = found.get(row["method"], [[(0.0, 0.0)]])
-    goals = section(made).partition("| --- |")[2].splitlines()[1:]
-    assert "0.55 (0.20–0.90); 2 of 2 runs reach it | missed" in goals[0]
+    assert "of its own in the median, reached by all runs | vllm | 0.55 (0.20–0.90); 2 of 2 runs reach it | missed" in (
+        section(made)
+    )
     assert "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time)" in answer(made)
     rows[-1]["curves"] = [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.4)]]
     assert "never" in section(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
 from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Trial
-from bench.throughput.measurements import COMPARED_CLOCKS, Measured, Place, Plan, measure
+from bench.throughput.measurements import COMPARED_CLOCKS, Measured, Place, Plan, measure, speed_of
 
 PLACE = Place("gpt-4o-mini-api", "api")
 PLAN = Plan(["gepa_sync", "lockstep", "lockstep_real"], ["aime", "hover"], 1, 2, 60.0, 64, seed=0, processes=1)
@@ -82,6 +83,41 @@ def test_on_a_real_server_load_without_end_asks_again_what_the_stream_has_just_a
         ("aime", "lockstep"): 1,
         ("aime", CEILING): 1,
     }
+
+
+def test_a_run_that_had_to_wait_for_a_core_beside_others_is_made_again_alone(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = measured
+    beside = threading.Barrier(2)
+    made: list[tuple[str, str]] = []
+
+    def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
+        again = (job.workload, method) in made
+        made.append((job.workload, method))
+        if not again:
+            beside.wait(60)  # both at once
+        waits = method == "gepa_pxn_8x8" and not again
+        return replace(run, method=method, workload=job.workload, held_up=0.5 * run.end if waits else 0.0)
+
+    @contextmanager
+    def serving(*arguments: str) -> Iterator[Server]:
+        yield Server("http://127.0.0.1:1/v1")
+
+    monkeypatch.setattr(measurements, "execute", execute)
+    monkeypatch.setattr(measurements, "serving", serving)
+    monkeypatch.setattr(Plan, "virtual", lambda plan, place: [])
+    plan = replace(PLAN, methods=["gepa_sync", "gepa_pxn_8x8"], workloads=["aime"], real_processes=2)
+    kept = KeptRuns(tmp_path, "abc")
+    found = measure(PLACE, plan, kept)
+    assert [came_to.held_up_share for ((_, came_to),) in found.values()] == [0.0, 0.0]
+    assert made[2:] == [("aime", "gepa_pxn_8x8")]
+    assert all(kept.has(Trial(PLACE.name, "aime", each, 0, 60.0, 64, "real")) for each in plan.methods)
+
+
+def test_what_needs_much_cpu_time_has_a_slower_server() -> None:
+    assert speed_of(PLACE, "aime", "turbogepa") == pytest.approx(speed_of(PLACE, "aime", "gepa_sync") / 3)
+    assert speed_of(Place("m", "url", "http://127.0.0.1:1/v1"), "aime", "turbogepa") == 1
 
 
 def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_take_real_time() -> None:

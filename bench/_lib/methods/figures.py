@@ -7,6 +7,19 @@ from dataclasses import dataclass, field
 
 from bench._lib.methods.recording import Span
 from bench._lib.methods.runs import Run
+from flowevolve.core.model import CHARS_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """From when on, in seconds, a method would have returned ``text``, and what it had spent by then: answered calls,
+    and their tokens, those of prompts too. The seed's validation is counted in.
+    """
+
+    seconds: float
+    calls: int
+    tokens: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +30,12 @@ class Figures:
     """A proposal is an answered reflection, whatever becomes of it; where reflections are merged, the proposals that
     the method reports are counted.
     """
+    proposals: int
+    flows: int
+    """The most proposals that were under way at a time."""
     validations_per_min: float
+    """Validations of all examples; ``stopped_per_min`` are those that were ended before."""
+    stopped_per_min: float
     accepted_per_min: float
     output_tokens_per_s: float
     mean_in_flight: float
@@ -30,10 +48,16 @@ class Figures:
     client_cpu_share: float
     """The share of a core that the method's process took while rates were taken; `server_cpu_share` likewise."""
     server_cpu_share: float
+    held_up_share: float
+    """The share of the real time that the server's process was ready to work and had no core."""
+    calls: int
+    """The calls that were answered from the very beginning, with ``tokens``, those of prompts too."""
+    tokens: int
     client_cpu_s: float
     client_cpu_ms_per_call: float
     curve: tuple[tuple[float, float], ...] = field(repr=False)
     """The best score over time, as (seconds, score)."""
+    moments: tuple[Moment, ...] = field(repr=False)
 
 
 def figures(run: Run) -> Figures:
@@ -46,9 +70,13 @@ def figures(run: Run) -> Figures:
     levels = in_flight(run.spans, run.start, run.end)
     calls = len(run.spans)
     share = len(answered) / max(1, calls) / real_seconds
+    spent = _spent(run, run.end)
     return Figures(
         proposals_per_min=proposals * per_minute,
+        proposals=proposals,
+        flows=run.flows,
         validations_per_min=sum(when > run.start for when in run.validated) * per_minute,
+        stopped_per_min=sum(when > run.start for when in run.stopped) * per_minute,
         accepted_per_min=accepted * per_minute,
         output_tokens_per_s=tokens / seconds,
         mean_in_flight=sum(level * lasted for level, lasted in levels) / seconds,
@@ -59,10 +87,22 @@ def figures(run: Run) -> Figures:
         best_score=max((score for _, score in run.accepted), default=0.0),
         client_cpu_share=run.client_cpu * share,
         server_cpu_share=run.server_cpu * share,
+        held_up_share=run.held_up * run.speed / run.end,
+        calls=spent[0],
+        tokens=spent[1],
         client_cpu_s=run.client_cpu,
         client_cpu_ms_per_call=1000 * run.client_cpu / max(1, calls),
         curve=_best(run.accepted),
+        moments=tuple(
+            Moment(round(max(0.0, when), 1), *_spent(run, when), text) for when, text in run.best if when <= run.end
+        ),
     )
+
+
+def _spent(run: Run, until: float) -> tuple[int, int]:
+    """The calls that were answered until a moment, and their tokens."""
+    answered = [span for span in run.spans if span.tokens is not None and span.ended <= until]
+    return len(answered), sum(span.characters // CHARS_PER_TOKEN + (span.tokens or 0) for span in answered)
 
 
 def _proposals(run: Run, answered: Sequence[Span]) -> int:

@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -48,10 +50,10 @@ class Job:
 OURS = (*PRESETS, *ON_REAL_TIME)
 METHODS = (
     "gepa_sync",
-    "gepa_pxn_2x2",
-    "gepa_pxn_4x4",
-    "gepa_pxn_8x8",
+    *(f"gepa_pxn_{width}" for width in ("2x2", "4x4", "8x8", "1x8", "8x1", "2x8", "8x2")),
+    "dspy_gepa_4x4",
     "agentdescent",
+    "turbogepa",
     *OURS,
 )
 """All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
@@ -74,19 +76,31 @@ def perform(method: str, job: Job) -> None:
         from bench.peers import agentdescent  # noqa: PLC0415
 
         agentdescent.evolve(task, chats, print_progress, proposals=None, seed=job.seed)
+    elif method == "turbogepa":
+        from bench.peers import turbogepa  # noqa: PLC0415
+
+        turbogepa.evolve(task, chats, print_progress, seed=job.seed)
+    elif method.startswith("dspy_gepa"):
+        from bench.peers import dspy_gepa  # noqa: PLC0415
+
+        parents, mutations = width(method)
+        dspy_gepa.evolve(
+            task, chats, print_progress, proposals=None, parents=parents, mutations=mutations, seed=job.seed
+        )
     elif method == CEILING:
         _load(task, chats, None if job.again is None else Path(job.again))
     else:
         from bench.peers import gepa  # noqa: PLC0415
 
-        parents, mutations = _width(method)
+        parents, mutations = width(method)
         gepa.evolve(task, chats, print_progress, proposals=None, parents=parents, mutations=mutations, seed=job.seed)
 
 
-def _width(method: str) -> tuple[int, int]:
+def width(method: str) -> tuple[int, int]:
+    """The parents, and the mutations of each, of a round of gepa."""
     if method == "gepa_sync":
         return 1, 1
-    parents, mutations = method.removeprefix("gepa_pxn_").split("x")
+    parents, mutations = method.rpartition("_")[2].split("x")
     return int(parents), int(mutations)
 
 
@@ -147,4 +161,5 @@ def newer_seed(task: Task, turn: int) -> Artifact:
 
 
 if __name__ == "__main__":
-    perform(sys.argv[1], Job(**json.loads(sys.argv[2])))
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # what a peer prints is no progress
+        perform(sys.argv[1], Job(**json.loads(sys.argv[2])))

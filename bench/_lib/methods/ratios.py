@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from bench._lib.methods.figures import Figures
 from bench._lib.stats import Spread, spread
@@ -17,12 +17,12 @@ Rates = Mapping[str, Sequence[Sequence[float]]]
 """For each workload, the rate of each compared method in each repeat."""
 _BESIDE = ("plain", "careful", "flashevolve", "lockstep")
 """What is compared with synchronous gepa beside the stream."""
-FIGURES = tuple(name for name in Figures.__slots__ if name != "curve")
+FIGURES = tuple(name for name in Figures.__slots__ if name not in ("curve", "moments"))
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The mean over workloads of one method's rate over another's, with its 95 % interval."""
+    """A mean over workloads of one method beside another, with its 95 % interval."""
 
     mean: float
     low: float
@@ -80,26 +80,44 @@ def _rates(runs: Runs, methods: Sequence[str], rate: Callable[[Figures], float])
 
 
 def ratio(rates: Rates) -> Ratio | None:
-    """The first method's over that of the best of the others, on each workload the one that is best there.
-
-    The interval is by the bootstrap: workloads are drawn anew and, in each, repeats. None without any workload, or
-    where nothing was achieved to compare with.
+    """The first method's over that of the best of the others, on each workload the one that is best there: the
+    geometric mean over workloads. None without any workload, or where nothing was achieved to compare with.
     """
     if not rates or any(max(map(fmean, others), default=0.0) <= 0 for _, *others in rates.values()):
         return None
-    by_workload = {workload: _quotient(each) for workload, each in rates.items()}
+    return compared(rates, _quotient, _geometric_mean)
+
+
+def difference(scores: Rates) -> Ratio | None:
+    """The first method's score less the other's, the mean over workloads; None without any workload."""
+    return compared(scores, lambda each: fmean(each[0]) - fmean(each[1]), fmean) if scores else None
+
+
+def compared(
+    rates: Rates, compare: Callable[[Sequence[Sequence[float]]], float], mean: Callable[[Iterable[float]], float]
+) -> Ratio:
+    """The mean over workloads of what comparing the methods on each gives.
+
+    The interval is by the bootstrap: workloads are drawn anew and, in each, repeats.
+    """
     rng, each_rates = random.Random(0), list(rates.values())
     means = sorted(
-        fmean(_quotient([rng.choices(list(values), k=len(values)) for values in drawn]) for drawn in draws)
+        mean([compare([rng.choices(list(values), k=len(values)) for values in drawn]) for drawn in draws])
         for draws in (rng.choices(each_rates, k=len(each_rates)) for _ in range(RESAMPLES))
     )
     low, high = means[round(0.025 * (RESAMPLES - 1))], means[round(0.975 * (RESAMPLES - 1))]
-    return Ratio(fmean(by_workload.values()), low, high, by_workload)
+    by_workload = {workload: compare(each) for workload, each in rates.items()}
+    return Ratio(mean(by_workload.values()), low, high, by_workload)
 
 
 def _quotient(rates: Sequence[Sequence[float]]) -> float:
     own, *others = (fmean(each) for each in rates)
     return own / max(*others, 1e-9)
+
+
+def _geometric_mean(quotients: Iterable[float]) -> float:
+    found = list(quotients)
+    return geometric_mean(found) if min(found) > 0 else 0.0
 
 
 def as_json(found: Mapping[str, Ratio | None]) -> dict[str, object]:

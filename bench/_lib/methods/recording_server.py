@@ -19,6 +19,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import anyio
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
@@ -73,7 +74,15 @@ class _RecordingMiddleware:
             self._recorder.clear()
             return web.json_response({"fresh": await self._fresh()})
         spans = [list(asdict(span).values()) for span in self._recorder.spans()]
-        return web.json_response({"cpu": time.process_time(), "now": time.monotonic(), "spans": spans})
+        return web.json_response(
+            {"cpu": time.process_time(), "waited": _waited(), "now": time.monotonic(), "spans": spans}
+        )
+
+
+def _waited() -> float:
+    """Seconds that this process's main thread was ready to work and had no core; 0 where no kernel counts them."""
+    counts = Path("/proc/self/schedstat")
+    return int(counts.read_text().split()[1]) / 1e9 if counts.exists() else 0.0
 
 
 @asynccontextmanager

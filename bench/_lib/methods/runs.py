@@ -7,10 +7,11 @@ All times are the server's: on a simulated server that runs at n times its speed
 from __future__ import annotations
 
 import json
-import resource
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from urllib.request import Request, urlopen
 
+from bench._lib.methods.environments import python_of, variables_of
 from bench._lib.methods.process import Job
 from bench._lib.methods.recording import RECORDING, REQUESTS, Span
 from bench._lib.paths import ROOT
@@ -31,9 +33,12 @@ WARM_UP = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the server recorded of a method. ``cpu`` is the server process's CPU time since its start, in seconds."""
+    """What the server recorded of a method. ``cpu`` and ``waited`` are the seconds that the server's process had a core
+    since its start, and that it was ready to work and had none.
+    """
 
     cpu: float
+    waited: float
     now: float
     spans: tuple[Span, ...]
 
@@ -46,18 +51,19 @@ class Server:
         self._recording = url.removesuffix("/v1") + RECORDING
         self._requests = url.removesuffix("/v1") + REQUESTS
 
-    def begin(self) -> tuple[float, bool]:
-        """Forget what was recorded; returns the CPU seconds used so far, and whether no prompt is cached from
+    def begin(self) -> tuple[Recording, bool]:
+        """Forget what was recorded; returns what is recorded from then on, and whether no prompt is cached from
         before.
         """
         with urlopen(Request(self._recording, method="DELETE"), timeout=30) as answer:  # noqa: S310 - our own server
             fresh = json.load(answer)["fresh"]
-        return self.read().cpu, fresh
+        return self.read(), fresh
 
     def read(self) -> Recording:
         with urlopen(self._recording, timeout=30) as answer:  # noqa: S310 - our own server
             content = json.load(answer)
-        return Recording(content["cpu"], content["now"], tuple(Span(*span) for span in content["spans"]))
+        spans = tuple(Span(*span) for span in content["spans"])
+        return Recording(content["cpu"], content["waited"], content["now"], spans)
 
     def requests(self) -> bytes:
         """The bodies of all chats since `begin`, as a list in JSON; of a server that stands in front of another."""
@@ -95,7 +101,7 @@ class Run:
     accepted: tuple[tuple[float, float], ...]
     """When each candidate entered the pool, and its score; the seed comes first, at 0 or before."""
     validated: tuple[float, ...]
-    """When each validation ended."""
+    """When each validation of all examples ended; ``stopped`` are those that were ended before."""
     client_cpu: float
     """Real seconds of CPU time of the method's process over the whole run; `server_cpu` likewise of the server's."""
     server_cpu: float
@@ -104,6 +110,13 @@ class Run:
     """When the method reported each proposal."""
     fresh: bool = True
     """Whether the server began with an empty prefix cache."""
+    stopped: tuple[float, ...] = ()
+    best: tuple[tuple[float, str], ...] = ()
+    """From when on the method would have returned which text."""
+    flows: int = 0
+    """The most proposals that were under way at a time."""
+    held_up: float = 0.0
+    """Real seconds that the server's process was ready to work and had no core, because other processes had them."""
 
 
 def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
@@ -112,8 +125,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     Rates leave out the first of these (`WARM_UP`): methods that work in batches would else be caught in the same phase
     every time, and streams while they fill.
     """
-    server_cpu, fresh = server.begin()
-    before = _children_cpu()
+    before, fresh = server.begin()
     with _started(method, job) as (process, listener):
         seeded = listener.wait_for_seed()
         if seeded is None:
@@ -121,7 +133,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
         time.sleep(max(0.0, seeded + seconds - time.monotonic()))
         _require_alive(method, process)
         record = server.read()
-        process.kill()
+        client_cpu = _killed(process)
     started = next(each.cpu for each in listener.progress if each.kind == "began")
     since = [each for each in listener.progress if each.seconds <= record.now]
     return Run(
@@ -137,8 +149,12 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
         ),
         validated=_times(since, "validated", seeded, job.speed),
         proposed=_times(since, "proposed", seeded, job.speed),
-        client_cpu=_children_cpu() - before - started,
-        server_cpu=record.cpu - server_cpu,
+        stopped=_times(since, "stopped", seeded, job.speed),
+        flows=len(_times(since, "opened", seeded, job.speed)),
+        best=tuple(((each.seconds - seeded) * job.speed, each.text) for each in since if each.text is not None),
+        client_cpu=client_cpu - started,
+        server_cpu=record.cpu - before.cpu,
+        held_up=record.waited - before.waited,
         speed=job.speed,
         fresh=fresh,
     )
@@ -173,17 +189,19 @@ class _Listener:
 
 @contextmanager
 def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Listener]]:
-    command = [sys.executable, "-m", "bench._lib.methods.process", method, json.dumps(asdict(job))]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        listener = _Listener(process.stdout)
-        thread = Thread(target=listener.listen)
-        thread.start()
-        try:
-            yield process, listener
-        finally:
-            process.kill()
-            thread.join()
+    command = [python_of(method), "-m", "bench._lib.methods.process", method, json.dumps(asdict(job))]
+    with tempfile.TemporaryDirectory() as folder:  # for what it writes, as it is killed before it can tidy up
+        variables = {**os.environ, **variables_of(method), "TMPDIR": folder, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=variables) as process:
+            assert process.stdout is not None
+            listener = _Listener(process.stdout)
+            thread = Thread(target=listener.listen)
+            thread.start()
+            try:
+                yield process, listener
+            finally:
+                process.kill()
+                thread.join()
 
 
 def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
@@ -192,8 +210,11 @@ def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
         raise RuntimeError(f"{method}: its process ended with {process.returncode}; it says why above")
 
 
-def _children_cpu() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+def _killed(process: subprocess.Popen[str]) -> float:
+    """Kill a process; returns the CPU seconds that it has used."""
+    process.kill()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime
 
 

@@ -76,6 +76,9 @@ def evolve_at(
         ),
         validated=observed.times("validated"),
         proposed=observed.times("proposed"),
+        stopped=observed.times("stopped"),
+        flows=len(observed.times("opened")),
+        best=tuple((when - seeded, text) for when, text in observed.best),
         client_cpu=time.process_time() - began,
         server_cpu=0.0,
         speed=1.0,
@@ -108,12 +111,15 @@ class _Observed:
         self.backend = backend
         self.task = task
         self.told: list[tuple[Kind, float, float | None]] = []
+        self.best: list[tuple[float, str]] = []
         self.seeded = math.inf
         self._seconds = seconds
         self._scope: anyio.CancelScope | None = None
 
-    def tell(self, kind: Kind, score: float | None) -> None:
+    def tell(self, kind: Kind, score: float | None = None, text: str | None = None) -> None:
         self.told.append((kind, clock.now(), score))
+        if text is not None:
+            self.best.append((clock.now(), text))
         if kind == "validated" and self.seeded == math.inf:
             self.seeded = clock.now()
             assert self._scope is not None
@@ -158,7 +164,7 @@ async def _load(observed: _Observed, concurrency: int, seed: int) -> None:
             turn, place = divmod(number, len(task.data.val))
             await task.rollout(newer_seed(task, turn), task.data.val[place], ask)
 
-    observed.tell("validated", None)  # no seed has to be validated first
+    observed.tell("validated")  # no seed has to be validated first
     async with anyio.create_task_group() as tasks:
         for _ in range(concurrency):
             tasks.start_soon(work)

@@ -123,6 +123,11 @@ def small(workload: Workload) -> Workload:
     return replace(workload, context=replace(workload.context, median=workload.context.median * SMALL))
 
 
+def rows_like(count: int, seed: int = 11) -> list[dict[str, JSON]]:
+    """So many rows that need the rules of the workloads' house style as often as the workloads' own do."""
+    return make_rows(18, per_example=4, overlap=0.25, rows=count, seed=seed)
+
+
 class Pipeline:
     """A workload as a task: every row's request, with its other text, in as many calls as the pipeline makes."""
 
@@ -131,7 +136,7 @@ class Pipeline:
     def __init__(self, workload: Workload, seed: int = 11) -> None:
         self.name = workload.name
         rng = random.Random(f"{workload.name}/{seed}")
-        rows = make_rows(18, per_example=4, overlap=0.25, rows=workload.train + workload.validation, seed=seed)
+        rows = rows_like(workload.train + workload.validation, seed)
         examples = [Example(str(row["key"]), self._asked(row, workload, rng)) for row in rows]
         self.data = Dataset(examples[: workload.train], examples[workload.train :])
         self._earlier = {

@@ -122,12 +122,19 @@ class Told:
     def __init__(self) -> None:
         self.kinds: Counter[Kind] = Counter()
         self.best = 0.0
+        self.width = 0
+        self.returned: str | None = None
         self._lock = threading.Lock()
 
-    def __call__(self, kind: Kind, score: float | None) -> None:
+    def __call__(self, kind: Kind, score: float | None = None, text: str | None = None) -> None:
         with self._lock:
-            self.kinds[kind] += 1
-            self.best = max(self.best, score or 0.0)
+            if kind == "opened":
+                self.width += 1
+            elif kind == "best":
+                self.returned = text
+            else:
+                self.kinds[kind] += 1
+                self.best = max(self.best, score or 0.0)
 
 
 def chats(url: str) -> Chats:
@@ -189,6 +196,8 @@ def test_the_same_requests_in_the_same_order(method: str) -> None:
     assert script.shapes == expected()
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
     assert told.best == 0.5
+    assert told.returned == f"way {SCORES.index('0.50'):03}"
+    assert told.width == 1
 
 
 def test_a_method_of_threads_sends_as_many_of_each_shape() -> None:
@@ -196,6 +205,8 @@ def test_a_method_of_threads_sends_as_many_of_each_shape() -> None:
     script, told = run_plan("agentdescent")
     assert Counter(script.shapes) == Counter(expected())
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
+    assert told.returned == f"way {SCORES.index('0.50'):03}"
+    assert told.width == 1
 
 
 @pytest.mark.parametrize("method", ["gepa", "lockstep", "plain"])
@@ -219,5 +230,5 @@ def test_batched_proposals_cost_what_single_ones_do() -> None:
         gepa.evolve(Graded(), each, told, proposals=4, parents=2, mutations=2)
     counts = Counter(script.shapes)
     assert set(counts) == set(expected())
-    assert told.kinds["proposed"] == 4
+    assert (told.kinds["proposed"], told.width) == (4, 4)
     assert counts.total() == VALIDATION + 4 * 7 + VALIDATION * (told.kinds["validated"] - 1)

@@ -1,0 +1,60 @@
+"""What is compared with what: the ratios of the page, each the geometric mean over workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench._lib.methods.process import CEILING
+from bench._lib.methods.ratios import Ratio
+from bench._lib.text import ranged
+from bench.throughput.rows import BASE, Rows, beside, methods
+
+PROPOSALS, TOKENS = "proposals_per_min", "output_tokens_per_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A figure of a method over that of the best of the methods whose names begin so."""
+
+    label: str
+    method: str
+    others: str
+    figure: str = PROPOSALS
+
+    def found(self, rows: Rows) -> Ratio | None:
+        return beside(rows, self.method, methods(rows, self.others), self.figure)
+
+
+COMPARISONS: Mapping[str, Comparison] = {
+    "stream_vs_gepa_sync": Comparison("`stream` over synchronous gepa, proposals/min", "stream", BASE),
+    "plain_vs_gepa_sync": Comparison("`plain` over synchronous gepa", "plain", BASE),
+    "careful_vs_gepa_sync": Comparison("`careful` over synchronous gepa", "careful", BASE),
+    "flashevolve_vs_gepa_sync": Comparison("`flashevolve` over synchronous gepa", "flashevolve", BASE),
+    "stream_vs_gepa_pxn": Comparison("`stream` over gepa's best PxN width", "stream", "gepa_pxn"),
+    "plain_vs_gepa_pxn": Comparison("`plain` over gepa's best PxN width", "plain", "gepa_pxn"),
+    "stream_vs_dspy_gepa": Comparison("`stream` over dspy.GEPA", "stream", "dspy_gepa"),
+    "stream_vs_agentdescent": Comparison("`stream` over agentdescent", "stream", "agentdescent"),
+    "stream_vs_turbogepa": Comparison("`stream` over TurboGEPA", "stream", "turbogepa"),
+    "stream_vs_combee": Comparison("`stream` over Combee", "stream", "combee"),
+    "lockstep_vs_gepa_sync": Comparison("our lockstep over synchronous gepa", "lockstep", BASE),
+    "saturation": Comparison("`stream`: output tokens/s over those of load without end", "stream", CEILING, TOKENS),
+    **{
+        f"{name}_saturation": Comparison(f"`{name}`: the same", name, CEILING, TOKENS)
+        for name in ("plain", "careful", "flashevolve")
+    },
+}
+
+
+def as_interval(found: Ratio | None, decimals: int = 2) -> str:
+    if found is None:
+        return "–"
+    return ranged({"median": found.mean, "low": found.low, "high": found.high}, decimals)
+
+
+def spread_of(found: Ratio | None) -> str:
+    """The mean, and the smallest and the largest that a workload has."""
+    if found is None:
+        return "–"
+    each = found.by_workload.values()
+    return f"{found.mean:.1f} ({min(each):.1f} to {max(each):.1f})"

@@ -1,0 +1,48 @@
+"""What the candidates of a method are worth on rows that it has never seen.
+
+In a simulated world this is the exact expectation of the score, and no mean of some answers. It is taken after the
+runs, in the same way for all methods, of the candidate that each of them would have returned at the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+
+from bench._lib.house_style import expected
+from bench._lib.methods.figures import Figures
+from bench._lib.methods.recording_server import PRESET
+from bench._lib.methods.workloads import rows_like
+from flowevolve._util.json_types import JSON
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
+
+ROWS = 500
+Spent = tuple[float, int, int, float]
+"""From when on a method would have returned a candidate, in seconds, answered calls and tokens; what that is worth."""
+
+
+def worth(text: str) -> float:
+    """The expected score of an instruction."""
+    return expected(RulesWorld(PRESETS[PRESET]), text, _rows())
+
+
+@cache
+def _rows() -> Sequence[Mapping[str, JSON]]:
+    return rows_like(ROWS)
+
+
+def worths(texts: Iterable[str], processes: int) -> dict[str, float]:
+    """What each of these texts is worth."""
+    different = list(dict.fromkeys(texts))
+    if not different:
+        return {}
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        return dict(zip(different, pool.map(worth, different, chunksize=8), strict=True))
+
+
+def curve(found: Figures, known: Mapping[str, float]) -> list[Spent]:
+    """The worth of a method's candidates over what it has spent."""
+    return [(each.seconds, each.calls, each.tokens, round(known[each.text], 4)) for each in found.moments]

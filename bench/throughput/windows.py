@@ -1,0 +1,73 @@
+"""How many proposals the time that is counted has of each method, and whether that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench._lib.methods.process import CEILING
+from bench._lib.methods.runs import WARM_UP
+from bench._lib.text import Content, between, table
+from bench.throughput.comparisons import PROPOSALS
+from bench.throughput.goals import places
+from bench.throughput.labels import LABELS
+from bench.throughput.rows import Row, Rows, methods, values, workloads
+
+LEAST = 50
+"""Proposals that every run should have in its window."""
+TURNS = 3
+"""How often each flow, or place of a batch, should make one in it: what was begun before the window is gone then."""
+
+
+def counted(row: Row, content: Content) -> list[float]:
+    """The proposals in the window of each repeat."""
+    return [rate * (1 - WARM_UP) * float(content["settings"]["minutes"]) for rate in values(row, PROPOSALS)]
+
+
+def needed(row: Row) -> float:
+    """How many there should be."""
+    return max(LEAST, TURNS * max(row["values"]["flows"])) if "flows" in row.get("values", {}) else LEAST
+
+
+def short(content: Content, rows: Rows) -> Iterator[tuple[str, str, float, float]]:
+    """The workloads and methods with a window that is too short, what it has and what it should have."""
+    for (name, method), row in rows.items():
+        if method != CEILING and min(counted(row, content)) < needed(row):
+            yield name, method, min(counted(row, content)), needed(row)
+
+
+def windows(content: Content) -> str:
+    """A table of the counts, and which are too few."""
+    found = places(content)
+    columns = [(suffix, name, rows) for suffix, rows in found.items() for name in workloads(rows)]
+    lines = [
+        (label, *(_cell(content, rows, name, method) for _, name, rows in columns))
+        for method, label in LABELS.items()
+        if method != CEILING and any(method in methods(rows) for rows in found.values())
+    ]
+    header = ("proposals in the window, fewest to most of a run", *(f"{suffix}, {name}" for suffix, name, _ in columns))
+    return f"{table(header, lines)}\n\n{TEXT}"
+
+
+def _cell(content: Content, rows: Rows, name: str, method: str) -> str:
+    row = rows.get((name, method))
+    if row is None:
+        return "–"
+    each = counted(row, content)
+    counts = between(round(min(each)), round(max(each)))
+    return counts if min(each) >= needed(row) else f"{counts} (*of {needed(row):.0f}*)"
+
+
+TEXT = f"""\
+Each window should have {LEAST} proposals, and {TURNS} for each flow that is open or for each place of a batch, so that
+what was begun before it is no large part of it. Where it has fewer, the number that is needed stands beside it, and the
+rates of that cell are not to be relied on."""
+
+
+def report(content: Content) -> str:
+    """The windows that are too short, for whoever measures."""
+    told = [
+        f"{suffix}, {name}, {method}: {has:.0f} proposals in the shortest window, not {should:.0f}"
+        for suffix, rows in places(content).items()
+        for name, method, has, should in short(content, rows)
+    ]
+    return "\n".join(told) or "All windows have as many proposals as they should."
