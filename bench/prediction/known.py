@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -25,7 +26,7 @@ class Known:
         return replace(self.profile, output=replies.output), replies
 
     def write(self, path: Path) -> None:
-        path.write_bytes(_KNOWN.dump_json(self))
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def read(path: str) -> Known:

@@ -98,7 +98,14 @@ BENCHES: Sequence[Bench] = (
         prediction.answer,
         prediction.section,
         SMALL,
-        measures=(*_GEPA, "bench/prediction", ":(exclude)bench/prediction/section.py", "bench/_lib/methods"),
+        measures=(
+            "flowevolve/sim/calibration",
+            "flowevolve/sim/service_model.py",
+            *_GEPA,
+            "bench/_lib/methods",
+            "bench/prediction/measurements.py",
+            "bench/prediction/replies.py",
+        ),
     ),
     Bench(
         "gpu",
