@@ -73,10 +73,7 @@ def gateway_command(
         if variable is not None:
             raise InputError(f"--api-key-env: {variable}, which is to hold the key for {url}, is not set")
     allow_open_files(OPEN_FILES)
-    try:
-        clock.run(_share, settings, host, port, clock="real")
-    except OSError as error:
-        raise InputError(f"gateway: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+    clock.run(_share, settings, host, port, clock="real")
 
 
 async def _share(settings: LLMSettings, host: str, port: int) -> None:
@@ -102,9 +99,13 @@ async def _share(settings: LLMSettings, host: str, port: int) -> None:
             tokens_per_minute=settings.tokens_per_minute,
             log=tell,
         )
-        url = await opened.enter_async_context(
-            serve(gateway, host=host, port=port, timeout_seconds=settings.timeout_seconds)
-        )
+        served = serve(gateway, host=host, port=port, timeout_seconds=settings.timeout_seconds)
+        try:
+            url = await opened.enter_async_context(served)
+        except OSError as error:
+            raise InputError(
+                f"gateway: can't listen on {host}:{port}: {error.strerror}; choose another --port"
+            ) from None
         print_plain(f"gateway to {' and '.join(settings.urls)} at {url}; Ctrl-C ends it")
         await until_ended()
 

@@ -24,7 +24,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.llm.transports.sender import LARGEST_PRIORITY, LARGEST_SHARE
+from flowevolve.llm.transports.sender import LARGEST_PRIORITY, LARGEST_SHARE, SMALLEST_SHARE
 from flowevolve.prompts.shipped import MAX_TEXT_TOKENS, MAX_TOKENS
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
@@ -92,7 +92,7 @@ class AdmissionSettings(OpenSettings):
 class SchedulerSettings(Settings):
     """Which requests go to the server, and how many at a time."""
 
-    share: float = Field(default=1.0, gt=0, le=LARGEST_SHARE)
+    share: float = Field(default=1.0, ge=SMALLEST_SHARE, le=LARGEST_SHARE)
     """Behind a gateway: how much of the server this run gets, against the shares of the other runs."""
     priority: int = Field(default=0, ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY)
     """Behind a gateway: runs with a lower priority go first, and others get what these leave."""

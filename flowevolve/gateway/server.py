@@ -25,6 +25,7 @@ from flowevolve.llm.transports.server_side import (
     read_embedding,
     read_request,
     unreadable_answer,
+    wants_base64,
     wants_usage,
 )
 
@@ -107,14 +108,16 @@ class _Handlers:
 
     async def embeddings(self, request: web.Request) -> web.Response:
         try:
-            asked = read_embedding(json.loads(await request.read()))
+            body = json.loads(await request.read())
+            asked = read_embedding(body)
             sender = Sender.of(request.headers)
         except UNREADABLE as error:
             return unreadable_answer(error)
         try:
-            return embeddings_answer(await self._gateway.embed(sender, asked, timeout=self._timeout_seconds))
+            reply = await self._gateway.embed(sender, asked, timeout=self._timeout_seconds)
         except LLMError as error:
             return error_answer(error)
+        return embeddings_answer(reply, base64=wants_base64(body))
 
     async def models(self, request: web.Request) -> web.Response:
         try:

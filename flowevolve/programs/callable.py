@@ -146,17 +146,17 @@ async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandb
         raise InputError(f"task.evaluator: can't be called where programs run: {' '.join(last)}")
     if "wrong" in said:
         raise WrongResultError(str(said["wrong"]))
-    return _verdict(said)
+    return _verdict(said["verdict"])
 
 
 def score_by_name(evaluator: str, arguments: dict[str, JSON] | list[JSON], result: JSON) -> dict[str, JSON]:
-    """What a scorer says, as plain data; ``wrong`` is why a result is no solution."""
+    """What a scorer says, as plain data: its ``verdict``, or why a result is ``wrong``."""
     problem = CallableProblem(_imported(evaluator), "", "")
     try:
         verdict = problem.score(Case("", arguments), result)
     except WrongResultError as error:
         return {"wrong": str(error)}
-    return {**verdict.metrics, "score": verdict.value, "feedback": verdict.feedback}
+    return {"verdict": {**verdict.metrics, "score": verdict.value, "feedback": verdict.feedback}}
 
 
 def _verdict(returned: object) -> Verdict:

@@ -22,6 +22,7 @@ from flowevolve.llm.transports.server_side import (
     read_embedding,
     read_request,
     unreadable_answer,
+    wants_base64,
     wants_usage,
 )
 from flowevolve.sim.backend import SimBackend
@@ -127,14 +128,15 @@ class _Handlers:
 
     async def embeddings(self, request: web.Request) -> web.Response:
         try:
-            asked = read_embedding(json.loads(await request.read()))
+            body = json.loads(await request.read())
+            asked = read_embedding(body)
         except UNREADABLE as error:
             return unreadable_answer(error)
         try:
             reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
             return error_answer(error)
-        return embeddings_answer(reply)
+        return embeddings_answer(reply, base64=wants_base64(body))
 
     async def models(self, request: web.Request) -> web.Response:
         return models_answer(self._backend.served, "flowevolve-sim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -68,3 +69,22 @@ def test_a_key_in_an_address_is_not_repeated(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "where a key might stand" in done.stderr
     assert "a-secret" not in done.stdout + done.stderr
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = flowevolve("gateway", "http://127.0.0.1:1/v1", "--port", str(port), cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"can't listen on 127.0.0.1:{port}: " in done.stderr
+    assert "choose another --port" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that takes nothing")
+def test_another_failure_is_not_taken_for_that() -> None:
+    command = [sys.executable, "-m", "flowevolve", "gateway", "http://127.0.0.1:1/v1", "--port", "0"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    assert "can't listen" not in done.stderr

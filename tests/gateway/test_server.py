@@ -6,15 +6,18 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import anyio
 import pytest
 from aiohttp import ClientSession
+from openai import AsyncOpenAI, omit
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    EmbedReply,
     EmbedRequest,
     LLMError,
     Message,
@@ -161,6 +164,25 @@ async def test_models_and_embeddings() -> None:
         assert await transport.models() == ("m", "other")
         with pytest.raises(RefusedError, match="makes no embeddings"):
             await transport.embed(EmbedRequest("e", ("a",)), timeout=20)
+
+
+class Embedding(Server):
+    """Makes vectors, too."""
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        assert request.extra == {"dimensions": 2}
+        return EmbedReply(tuple((float(len(text)), 0.5) for text in request.texts), Usage(3), "e")
+
+
+@pytest.mark.parametrize("form", [None, "float", "base64"])
+async def test_vectors_come_as_openais_sdk_wants_them(form: Literal["float", "base64"] | None) -> None:
+    async with served(Embedding()) as (_, url), AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+        answer = await client.embeddings.create(
+            model="e", input=["a", "bcd"], dimensions=2, encoding_format=omit if form is None else form
+        )
+    assert [each.embedding for each in answer.data] == (
+        ["AACAPwAAAD8=", "AABAQAAAAD8="] if form == "base64" else [[1.0, 0.5], [3.0, 0.5]]
+    )
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def score(result, arguments):
         time.sleep(1000)
     if result == 8:
         os._exit(1)
-    return {"score": result, "feedback": f"ä {arguments['x']}", "process": os.getpid(), "nothing": None}
+    return {"score": result, "feedback": f"ä {arguments['x']}", "process": os.getpid(), "wrong": 0, "nothing": None}
 """
 
 

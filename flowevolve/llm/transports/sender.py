@@ -12,7 +12,7 @@ RUN, SHARE, PRIORITY = "X-Flowevolve-Run", "X-Flowevolve-Share", "X-Flowevolve-P
 OTHERS = "others"
 """The run that requests without these headers are counted to."""
 
-LARGEST_SHARE, LARGEST_PRIORITY = 1e6, 1_000_000
+SMALLEST_SHARE, LARGEST_SHARE, LARGEST_PRIORITY = 1e-6, 1e6, 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -44,12 +44,14 @@ class Sender:
         if not _NAME.fullmatch(run):
             raise ValueError(f"{RUN} must be up to 64 letters, digits, dots, dashes and underscores")
         share = _number(headers, SHARE, 1.0)
-        if not 0 < share <= LARGEST_SHARE:
-            raise ValueError(f"{SHARE} must be above 0 and at most {LARGEST_SHARE:g}, and is {headers[SHARE]}")
+        if not SMALLEST_SHARE <= share <= LARGEST_SHARE:
+            raise ValueError(
+                f"{SHARE} must be at least {SMALLEST_SHARE:g} and at most {LARGEST_SHARE:g}, and is {share:g}"
+            )
         priority = _number(headers, PRIORITY, 0.0)
         if not abs(priority) <= LARGEST_PRIORITY or priority != int(priority):
             raise ValueError(
-                f"{PRIORITY} must be a whole number, at most {LARGEST_PRIORITY:,} from 0, and is {headers[PRIORITY]}"
+                f"{PRIORITY} must be a whole number, at most {LARGEST_PRIORITY:,} from 0, and is {priority:g}"
             )
         return cls(run, share, int(priority))
 

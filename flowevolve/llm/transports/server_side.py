@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import struct
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
 from aiohttp import web
@@ -61,14 +63,17 @@ def read_request(body: object) -> ChatRequest:
 
 
 def read_embedding(body: object) -> EmbedRequest:
-    """Read a request to embed one text or a list of texts. It raises what `read_request` does."""
+    """Read a request to embed one text or a list of texts. It raises what `read_request` does.
+
+    How the vectors are to be written (`wants_base64`) is between the one who asks and this server.
+    """
     if not isinstance(body, dict):
         raise TypeError("the body must be a JSON object")
     texts = body["input"]
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError("input must be a text or a list with at least one text")
-    extra = {name: value for name, value in body.items() if name not in ("model", "input")}
+    extra = {name: value for name, value in body.items() if name not in ("model", "input", "encoding_format")}
     return EmbedRequest(str(body["model"]), tuple(texts), extra)
 
 
@@ -78,6 +83,11 @@ def wants_usage(body: Mapping[str, object]) -> bool:
         case {"include_usage": True}:
             return True
     return False
+
+
+def wants_base64(body: Mapping[str, object]) -> bool:
+    """Whether vectors are asked for as OpenAI's SDK does unless it is told otherwise: in base64."""
+    return body.get("encoding_format") == "base64"
 
 
 def answer_body(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
@@ -125,10 +135,11 @@ class StreamEvents:
         return _event({**self._head, "choices": [{"index": 0, **choice}]})
 
 
-def embeddings_answer(reply: EmbedReply) -> web.Response:
-    """The answer with these vectors."""
+def embeddings_answer(reply: EmbedReply, *, base64: bool = False) -> web.Response:
+    """The answer with these vectors: as lists of numbers, or their 32-bit floats in base64."""
     data: list[JSON] = [
-        {"object": "embedding", "index": index, "embedding": list(vector)} for index, vector in enumerate(reply.vectors)
+        {"object": "embedding", "index": index, "embedding": _in_base64(vector) if base64 else list(vector)}
+        for index, vector in enumerate(reply.vectors)
     ]
     usage: JSON = {"prompt_tokens": reply.usage.prompt_tokens, "total_tokens": reply.usage.prompt_tokens}
     return web.json_response({"object": "list", "data": data, "model": reply.model, "usage": usage})
@@ -178,6 +189,10 @@ def _status(error: LLMError, hundreds: int, otherwise: int) -> int:
 def _error(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
     body = {"error": {"message": message, "type": kind, "param": None, "code": status}}
     return web.json_response(body, status=status, headers=headers)
+
+
+def _in_base64(vector: Sequence[float]) -> str:
+    return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 def _event(body: Mapping[str, JSON]) -> bytes:

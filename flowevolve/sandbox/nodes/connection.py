@@ -140,16 +140,25 @@ class JoinedNode:
         self._scope.cancel()
 
 
-async def receive_node(stream: ByteStream, secret: str, joined: Callable[[JoinedNode], None]) -> None:
-    """On the run's side: tell ``joined`` of the node at the other end, if it knows the secret, and listen to it."""
+async def receive_node(
+    stream: ByteStream, secret: str, joined: Callable[[JoinedNode], None], meeting: anyio.CapacityLimiter
+) -> None:
+    """On the run's side: tell ``joined`` of the node at the other end, if it knows the secret, and listen to it.
+
+    ``meeting`` bounds how many are here that have proved nothing yet, so that strangers can't use up all files that
+    this process may open. One more is turned away.
+    """
     messages = _Messages(stream)
     async with stream:
         node = None
-        with anyio.move_on_after(MEET_SECONDS):
+        with suppress(anyio.WouldBlock), anyio.move_on_after(MEET_SECONDS):
+            meeting.acquire_nowait()
             try:
                 node = await _meet_node(messages, secret)
             except (*_ENDS, ValueError, KeyError, TypeError):  # whoever that is speaks another language
                 return
+            finally:
+                meeting.release()
         if node is not None:
             joined(node)
             await node.listen()
@@ -178,11 +187,11 @@ async def join(host: str, port: int, secret: str, name: str) -> None:
         raise NodeLostError(f"there is no run at {host}:{port} ({error}); has it ended?") from error
     messages = _Messages(stream)
     async with stream:
-        with anyio.fail_after(MEET_SECONDS):
-            try:
+        try:
+            with anyio.fail_after(MEET_SECONDS):
                 await _meet_run(messages, secret, name)
-            except (*_ENDS, ValueError, KeyError, TypeError) as error:
-                raise NodeLostError(f"what listens at {host}:{port} is not the run that this node is for") from error
+        except (*_ENDS, TimeoutError, ValueError, KeyError, TypeError) as error:
+            raise NodeLostError(f"what listens at {host}:{port} is not the run that this node is for") from error
         begun = await _received(messages)
         if begun is not None:
             await _serve(messages, *begun)

@@ -34,6 +34,8 @@ LOOK_SECONDS = 2.0
 """The time between two looks at jobs, as long as none has joined."""
 LOOKS_IN_SILENCE = 10
 """After so many it is said what the run waits for."""
+MOST_STRANGERS = 64
+"""How many that have not proved to be nodes may be connected, beside as many nodes as there should be."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,8 @@ class SlurmCluster:
         except OSError as error:
             raise InputError(f"sandbox.address: can't listen at {self._host} for nodes: {error}") from error
         self._port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - nothing of Django
-        receive = partial(receive_node, secret=self._secret, joined=self._note_joined)
+        meeting = anyio.CapacityLimiter(self._settings.slurm.nodes + MOST_STRANGERS)
+        receive = partial(receive_node, secret=self._secret, joined=self._note_joined, meeting=meeting)
         async with listener, beside() as tasks:
             tasks.start_soon(listener.serve, receive, tasks)
             yield
@@ -184,7 +187,7 @@ def _address(settings: SandboxSettings) -> tuple[str, int]:
     if settings.address == "auto":
         host = socket.gethostname()
     try:
-        found, number = socket.gethostbyname(host), int(port or 0)
+        found, number = socket.gethostbyname(host), _port(port)
     except (OSError, ValueError) as error:
         raise InputError(f"sandbox.address: {settings.address!r} is no address of this machine: {error}") from error
     if settings.address == "auto" and found.startswith("127."):
@@ -193,3 +196,11 @@ def _address(settings: SandboxSettings) -> tuple[str, int]:
             "its address in the network of the cluster"
         )
     return found, number
+
+
+def _port(given: str) -> int:
+    """Raises: ValueError if it is none."""
+    number = int(given or 0)
+    if not 0 <= number < 2**16:
+        raise ValueError(f"there is no port {number}")
+    return number

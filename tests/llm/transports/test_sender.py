@@ -37,6 +37,7 @@ def test_who_tells_nothing_is_one_of_the_others() -> None:
         ("Run", 'x"} 1\nother'),
         ("Run", "x" * 65),
         ("Share", "0"),
+        ("Share", "1e-320"),
         ("Share", "nan"),
         ("Share", "inf"),
         ("Share", "much"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
@@ -35,12 +35,13 @@ class Run:
 
 
 @asynccontextmanager
-async def run_with(secret: str) -> AsyncIterator[Run]:
+async def run_with(secret: str, strangers: int = 10) -> AsyncIterator[Run]:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     run = Run(listener.extra(SocketAttribute.local_port))
+    receive = partial(receive_node, secret=secret, joined=run.note, meeting=anyio.CapacityLimiter(strangers))
     with anyio.fail_after(120):
         async with listener, beside() as tasks:
-            tasks.start_soon(listener.serve, partial(receive_node, secret=secret, joined=run.note), tasks)
+            tasks.start_soon(listener.serve, receive, tasks)
             yield run
             for node in run.joined:
                 await node.end()
@@ -75,6 +76,28 @@ async def test_one_that_says_it_is_a_node_and_proves_nothing_is_none() -> None:
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                     await stream.receive()
         assert run.joined == []
+
+
+async def test_of_many_that_prove_nothing_only_so_many_are_heard() -> None:
+    async with run_with("a secret", strangers=1) as run, await anyio.connect_tcp("127.0.0.1", run.port) as first:
+        async with await anyio.connect_tcp("127.0.0.1", run.port) as second:
+            with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                await second.receive()
+        hello = b'{"name": "7", "nonce": "n"}'
+        await first.send(bytes(16) + bytes([len(hello)]) + hello)
+        assert b"proof" in await first.receive()  # it was heard all along
+        await first.aclose()
+        async with beside() as tasks:
+            tasks.start_soon(join_again, run)
+            await run.some.wait()
+            tasks.cancel_scope.cancel()
+
+
+async def join_again(run: Run) -> None:
+    """Join until there is room for that."""
+    while True:
+        with suppress(NodeLostError):
+            await join("127.0.0.1", run.port, "a secret", "7")
 
 
 async def test_an_echo_of_what_a_node_says_is_no_run() -> None:

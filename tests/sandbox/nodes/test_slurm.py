@@ -133,6 +133,12 @@ async def test_an_address_at_which_no_node_could_reach_the_run_is_refused(
     await refused(on(tmp_path, executor="slurm"), r"sandbox.address: the name of this machine, .* leads to 127.0.1.1")
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:here"])
+async def test_a_port_that_is_none_is_refused(tmp_path: Path, commands: Path, address: str) -> None:
+    settings = on(tmp_path, executor="slurm").model_copy(update={"address": address})
+    await refused(settings, rf"sandbox.address: '{address}' is no address of this machine")
+
+
 COMMANDS = {
     "sbatch": """
 cp "$1" FOLDER/submitted
