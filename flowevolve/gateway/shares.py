@@ -67,16 +67,17 @@ class FairShares:
         """That of runs of which nothing was answered; None before the first answer to any run."""
 
     def accounts(self) -> list[Account]:
-        """Those of all runs, in the order of their first requests."""
+        """Those of all runs; the one with the latest request is last."""
         return list(self._accounts.values())
 
     @contextmanager
     def opened(self, sender: Sender) -> Iterator[Account]:
         """The time in which a run has one more request open."""
-        account = self._accounts.get(sender.run)
+        account = self._accounts.pop(sender.run, None)
         if account is None:
             self._forget_idle()
-            account = self._accounts[sender.run] = Account(sender)
+            account = Account(sender)
+        self._accounts[sender.run] = account
         account.sender = sender
         if not account.waiting:
             lacks = self._least(sender.priority) - self._had(account, account.in_flight)
@@ -144,6 +145,7 @@ class FairShares:
         return min(waiting) if waiting else max(had.values(), default=0.0)
 
     def _forget_idle(self) -> None:
+        """Forget runs that have nothing open, those first whose latest request is the longest ago."""
         idle = [name for name, account in self._accounts.items() if not account.open]
         if len(idle) > MOST_IDLE_RUNS:
             for name in idle[: len(idle) // 2]:

@@ -197,3 +197,13 @@ def test_runs_that_are_gone_are_forgotten() -> None:
             pass
     assert len(order.accounts()) <= MOST_IDLE_RUNS + 1
     assert order.accounts()[-1].sender.run == f"run-{3 * MOST_IDLE_RUNS - 1}"
+
+
+def test_a_run_that_goes_on_for_long_is_not_forgotten_for_others_that_came_later() -> None:
+    order = FairShares()
+    for number in range(3 * MOST_IDLE_RUNS):
+        for run in ("long", f"run-{number}"):
+            with order.opened(Sender(run)) as account:
+                order.answered(account, Usage(1, 1))
+    requests = {account.sender.run: account.requests for account in order.accounts()}
+    assert requests["long"] == 3 * MOST_IDLE_RUNS
