@@ -36,16 +36,17 @@ class Server:
 
     base_url = "http://fake/v1"
 
-    def __init__(self, says=lambda number, model: {}, takes=1.0) -> None:
+    def __init__(self, says=lambda number, model: {}, takes=1.0, refuses_after=0.01) -> None:
         self.says = says
         self.takes = takes
+        self.refuses_after = refuses_after
         self.sent: list[tuple[float, str]] = []
 
     async def chat(self, request, *, timeout):
         self.sent.append((anyio.current_time(), request.model))
         said = self.says(len(self.sent), request.model)
         if isinstance(said, Exception):
-            await anyio.sleep(0.01)
+            await anyio.sleep(self.refuses_after)
             raise said
         await anyio.sleep(self.takes)
         return ChatReply("fine", Usage(150, 50), model=request.model, headers=said)
@@ -172,6 +173,24 @@ async def test_a_pause_holds_back_those_who_wait_at_the_gate_too() -> None:
     await rig.ask_all(2)
     assert server.times()[0] == 0
     assert min(server.times()[1:]) == 10.01
+
+
+async def test_who_is_held_back_at_the_gate_has_taken_nothing_of_a_limit() -> None:
+    refused = OverloadedError("429", retry_after=5.0)
+    server = Server(lambda number, model: refused if number == 1 else {}, refuses_after=12)
+    await Rig(server, limit=1, requests_per_minute=6).ask_all(2)
+    assert server.times() == [0, 17, 27], "the second might have been sent from 10 on, when there was no slot"
+
+
+async def test_who_gets_a_slot_after_the_pause_is_sent_at_once() -> None:
+    server = Server(lambda number, model: OverloadedError("429", retry_after=5.0) if number == 1 else {}, takes=8)
+    rig = Rig(server, limit=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(rig.ask, 0, "m", 9))
+        await anyio.wait_all_tasks_blocked()
+        for index, model in enumerate(("other", "m", "other"), start=1):
+            tasks.start_soon(partial(rig.ask, index, model, index))
+    assert [(round(at, 2), model) for at, model in server.sent[1:4]] == [(0.01, "other"), (8.01, "m"), (16.01, "other")]
 
 
 async def test_headers_hold_requests_back_without_a_single_refusal() -> None:
