@@ -258,6 +258,13 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
 
 
+@pytest.mark.parametrize("setting", ["llm.model", "llm.roles.propose.model"])
+def test_other_models_are_refused_though_the_rest_of_the_section_may_change(setting: str, tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match=f'other settings of these: {setting} is "another" and was null'):
+        resume(tmp_path, f"{setting}=another", "llm.concurrency=4", "budget.proposals=12")
+
+
 def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_path: Path) -> None:
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
 
