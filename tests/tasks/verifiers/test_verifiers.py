@@ -65,6 +65,12 @@ CASES: tuple[Cases, ...] = (
         ["a", "a\n***\nb\n***\nc", "a***\n***b"],
     ),
     (
+        "length_constraints:number_paragraphs",
+        {"num_paragraphs": 3},
+        ["a\n***\nb\n***\nc", "***\na\n***\nb\n***\nc\n***"],
+        ["a\n***\n\n***\nb"],
+    ),
+    (
         "length_constraints:nth_paragraph_first_word",
         {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "so"},
         ["a b\n\nSo, it is"],
