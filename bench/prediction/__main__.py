@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one number of requests in flight, and short runs")
     parser.add_argument("--minutes", type=float, default=2.5, help="of each run, after its seed is validated")
     parser.add_argument("--workload", default="aime")
+    parser.add_argument("--note", default="", help="what the page is to say of the circumstances, in whole sentences")
     parser.add_argument("--json", type=Path, help="write the figures here")
     asked = parser.parse_args()
     plan = (
@@ -34,6 +35,7 @@ def main() -> None:
         content = compare(asked.server, served_model(asked.server), plan)
     else:
         content = anyio.run(_on_vllm, plan)
+    content["note"] = asked.note
     print(json.dumps(content["summary"], indent=2))
     if asked.json is not None:
         asked.json.write_text(json.dumps(content, indent=1) + "\n")

@@ -59,8 +59,9 @@ which the first fifth does not count. The workload is `{plan["workload"]}`, with
 tokens an answer.
 
 **What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the last column says
-how many there were). The model is too small to improve a prompt, so scores are not predicted here. A server on
-two cores is full with few requests, and shares these cores with its clients. A GPU was not to be had.
+how many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
+predicted here. A server on two cores is full with few requests, and shares these cores with its clients. A GPU was not
+to be had.{_note(content)}
 """
 
 
@@ -101,3 +102,7 @@ def _beside(run: Mapping[str, Any], name: str) -> str:
 
 def _check(content: Content) -> str:
     return "nothing, as it was refused" if content["check"] is None else f"{content['check']['error']:+.0%}"
+
+
+def _note(content: Content) -> str:
+    return f" {content['note']}" if content["note"] else ""
