@@ -105,9 +105,15 @@ def test_a_key_is_not_repeated() -> None:
 
 
 def test_without_a_perfect_score_none_is_skipped() -> None:
-    one_by_one = {"skip_perfect_score": False, "max_in_flight": 1}
-    assert optimize(perfect_score=None, **one_by_one) == optimize(**one_by_one)
+    """With 0.0 every minibatch is perfect: it would be skipped, and nothing proposed."""
+    one_by_one = {"max_metric_calls": 60, "max_in_flight": 1}
+    assert optimize(perfect_score=0.0, **one_by_one).num_candidates == 1
+    without = optimize(perfect_score=None, skip_perfect_score=False, **one_by_one)
+    assert without == optimize(perfect_score=0.0, skip_perfect_score=False, **one_by_one)
+    assert without.num_candidates > 1
 
 
 def test_the_default_strategies_may_be_named() -> None:
-    assert optimize(selection_strategy=AllImprovements()).num_candidates >= 1
+    named = optimize(selection_strategy=AllImprovements(), max_in_flight=1)
+    assert named == optimize(max_in_flight=1)
+    assert named.num_candidates > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,14 @@ class FirstThree(FullEvaluationPolicy[int, str]):
 
     def get_eval_batch(self, loader: Any, state: Any, target_program_idx: int | None = None) -> list[int]:
         return [0, 1, 2]
+
+
+class MeasuresTwice(GEPAHashAdapter):
+    """Says that its metric is called twice for every example."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        return replace(evaluated, num_metric_calls=2 * len(batch))
 
 
 class Halves:
@@ -87,6 +96,7 @@ CASES: dict[str, Arguments] = {
     "a validation policy": lambda: {"val_evaluation_policy": FirstThree()},
     "objectives": lambda: {"frontier_type": "objective", "adapter": GEPAHashAdapter(objectives=True)},
     "cartesian": lambda: {"frontier_type": "cartesian", "adapter": GEPAHashAdapter(objectives=True)},
+    "two metric calls an example": lambda: {"adapter": MeasuresTwice()},
     "few are perfect": lambda: {"perfect_score": 0.3},
     "perfect is no reason": lambda: {"perfect_score": 0.3, "skip_perfect_score": False},
     "no improvement": lambda: {"stop_callbacks": NoImprovementStopper(4)},
