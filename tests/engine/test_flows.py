@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 import pytest
+from structlog.contextvars import get_contextvars
 
 from flowevolve._util.errors import EngineError
 from flowevolve.core.algorithm import Tuning, Workers, WorkersWanted
@@ -356,6 +357,24 @@ async def wait(item: Item[object], context: StageContext) -> AsyncGenerator[Emit
     await anyio.sleep(item.expect(float))
     for emission in NO_EMISSIONS:
         yield emission
+
+
+def test_records_that_fit_makes_do_not_name_the_item_that_was_worked_on_before_it() -> None:
+    bound: list[dict[str, object]] = []
+
+    class Fitting(Small):
+        async def fit(self, context: UpdateContext) -> None:
+            bound.append(get_contextvars())
+
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        bound.append(get_contextvars())
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    run_small(Fitting(no_work, init=init))
+    before, after = bound
+    assert before["stage"] == "init"
+    assert not after.keys() & {"stage", "item"}
 
 
 @pytest.mark.parametrize("mode", ["sync", "stream"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 import anyio
 import pytest
@@ -252,3 +252,26 @@ def test_what_cancelled_work_had_reserved_is_not_given_to_others() -> None:
     for after in range(1, len(whole)):
         report, _ = evolve(Making(), cut_off(after, budget), budget=budget)
         assert report.spent.proposals == 4, after
+
+
+class Keeping(Making):
+    """Ends with proposals of its own, a quarter of what may be made."""
+
+    made_at_end = 0
+
+    def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
+        return Cost(proposals=2) if share(Cost(proposals=2)) == 0.25 else Cost()
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        with context.reserved(Cost(proposals=2)):
+            context.spend(Cost(proposals=2))
+        self.made_at_end = 2
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_what_is_kept_for_the_end_is_spent_by_nothing_else(mode: str) -> None:
+    keeping = Keeping()
+    report, _ = evolve(keeping, budget=Budget(proposals=8), mode=mode)
+    assert (report.spent.proposals, keeping.made_at_end) == (8, 2)

@@ -154,3 +154,23 @@ def test_a_budget_in_tokens_is_passed_by_the_calls_in_flight_at_most_also_after_
     assert 4000 <= spent < most
     for end in cuts(facts, 7):
         assert 4000 <= spend(facts[:end])[0] < most, f"interrupted after {facts[end - 1]}"
+
+
+def test_a_stage_learns_that_a_call_failed_once_that_is_on_disk() -> None:
+    order: list[str] = []
+
+    class Learning(Asking):
+        async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            try:
+                await context.chat("task", [Message("user", "hello")])
+            except LLMError:
+                order.append("known to the stage")
+            yield Emit(item.payload)
+
+    async def settled() -> None:
+        await anyio.sleep(5)
+        order.append("on disk")
+
+    budget = fe.Budget(tokens=400)  # one call of four attempts
+    interruption.evolve(Learning(), roles=useless, budget=budget, max_in_flight=1, settled=settled)
+    assert order[:2] == ["on disk", "known to the stage"]

@@ -61,6 +61,14 @@ def test_an_ancestor_that_was_run_on_fewer_examples_does_not_qualify() -> None:
     assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is None
 
 
+def test_one_component_that_only_one_of_them_changed_is_enough_to_qualify_and_needed() -> None:
+    other, rewritten = candidate("other", ("L", "C"), 0.6, "root"), candidate("rewritten", ("M", "S"), 0.5, "root")
+    found = find_merge([other, RIGHT], FAMILY.__getitem__, frozenset(), Random(0))
+    assert found is not None
+    assert dict(found.artifact) == {"a": "L", "b": "C"}
+    assert find_merge([other, rewritten], FAMILY.__getitem__, frozenset(), Random(0)) is None
+
+
 def test_ancestors_reach_through_generations() -> None:
     assert ancestors(CHILD, FAMILY.__getitem__) == {"left", "root"}
 
