@@ -29,10 +29,6 @@ prompt decides what the answers do. A simulated figure shows what the code does 
 predict what your model and your task will do, and settings were chosen in the same worlds.{reality}
 [The simulator](reference/simulator.md) says what its parameters come from and what it can't show.{prediction}
 
-**Which prompts were measured.** On 2026-11-23, at commit 49e3071, all prompts were rewritten. They are longer now and
-have worked examples. Figures from earlier commits are for the prompts before that: a request has more prompt tokens
-now, and the simulated models draw other answers, because they draw by the text that they are sent.
-
 Each line links to a page with the settings, the tables and what limits the figures. Ranges in brackets are explained
 there. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More proposals a
 minute are not yet a better score: for that, see the rows on held-out scores and on equal metric calls.

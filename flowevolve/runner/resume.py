@@ -73,7 +73,7 @@ MAY_CHANGE = (
     "watch",
 )
 """Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
-MODEL = "model"
+MODELS = ("model", "models")
 """Within ``llm`` what is called so may not change either."""
 
 
@@ -309,7 +309,7 @@ def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
 
 def _may_change(key: str) -> bool:
     names = key.split(".")
-    if names[0] == "llm" and MODEL in names[1:]:
+    if names[0] == "llm" and any(name in MODELS for name in names[1:]):
         return False
     return any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE)
 

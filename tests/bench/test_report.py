@@ -22,9 +22,10 @@ def test_the_pages_are_what_the_results_make() -> None:
 
 def test_the_first_page_fits_a_screen_and_has_a_line_for_each_bench() -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 60
+    assert len(lines) <= len(BENCHES) + 34, "what stands around the table is short"
     assert "No capable model has confirmed" in lines[2]
-    rows = [line for line in lines if line.startswith("| ")][2:]
+    head = next(number for number, line in enumerate(lines) if line.startswith("| what was asked |"))
+    rows = [line for line in lines[head + 2 :] if line.startswith("| ")]
     assert len(rows) == len(BENCHES)
     for bench, row in zip(BENCHES, rows, strict=True):
         content = read(bench.name)

@@ -265,6 +265,12 @@ def test_other_models_are_refused_though_the_rest_of_the_section_may_change(sett
         resume(tmp_path, f"{setting}=another", "llm.concurrency=4", "budget.proposals=12")
 
 
+def test_other_models_that_share_a_role_are_refused_too(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match=r"other settings of these: llm\.roles\.propose\.models is "):
+        resume(tmp_path, 'llm.roles.propose.models=[{model="a"},{model="b"}]', "budget.proposals=12")
+
+
 def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_path: Path) -> None:
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
 
