@@ -34,7 +34,7 @@ SIMULATED = (
     (r"budget=fe\.Budget\([^()]*\)", "budget=fe.Budget(proposals=3)"),
 )
 """What takes the place of a server, of a large budget, and of real time."""
-NOT_CONFIGURATIONS = {"pyproject.toml", "prices.toml"}
+NOT_CONFIGURATIONS = {"pyproject.toml", "prices.toml", "my-server.toml"}
 ONE_MODULE = "docs/tutorial-algorithm.md"
 """The page whose blocks are one module together, which tests/examples/test_own_algorithm.py runs."""
 OTHER_COMMANDS = {"apt-get", "cd", "docker", "mkdir", "pytest", "ssh"}

@@ -28,7 +28,7 @@ class Report:
     @property
     def by_module(self) -> dict[str, list[Verdict]]:
         found: defaultdict[str, list[Verdict]] = defaultdict(list)
-        for verdict in sorted(self.verdicts, key=lambda each: (each.change.source.module, each.change.line)):
+        for verdict in sorted(self.verdicts, key=_order):
             found[verdict.change.source.module].append(verdict)
         return dict(found)
 
@@ -72,6 +72,12 @@ class Report:
                 for each in verdicts
             ],
         }
+
+
+def _order(verdict: Verdict) -> tuple[str, int, str, str]:
+    """Where a change is and what it is: verdicts come in the order in which processes end."""
+    change = verdict.change
+    return (*change.place, change.old_text, change.new_text)
 
 
 def _share(verdicts: Sequence[Verdict]) -> float:
