@@ -20,6 +20,8 @@ def main() -> int:
     parser.add_argument("--milliseconds", type=float, nargs="+", default=[50.0, 200.0, 1000.0], help="of each program")
     parser.add_argument("--json", type=Path, help="write the figures here")
     asked = parser.parse_args()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # so that Ray, which reads it as it loads, stays on loopback
     try:
         from bench.nodes.rates import GOAL, SLOTS, WAITING, compare  # noqa: PLC0415 - needs Ray
     except ImportError:
