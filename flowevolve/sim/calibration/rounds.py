@@ -80,10 +80,6 @@ class Round:
         """The tokens of the longest answer."""
         return max(answer.usage.completion_tokens for answer in self.answers)
 
-    @property
-    def prompt_tokens(self) -> int:
-        return sum(answer.usage.prompt_tokens for answer in self.answers)
-
 
 class Texts:
     """Prompts of English prose. No two begin alike, so that no server has any of them in its cache."""
@@ -134,20 +130,18 @@ class AskedServer:
 
     async def ask(self, ask: Ask) -> Answer:
         """Send one request. Its answer goes on to the limit where the server can be told so."""
-        began = clock.now()
-        reply = await self._chat(ask, self._extra)
-        return self._answered(reply, clock.now() - began)
+        return await self._answered(ask, self._extra)
 
     async def ask_freely(self, ask: Ask) -> Answer:
         """Send one request whose answer ends where the model ends it."""
-        began = clock.now()
-        reply = await self._chat(ask, {})
-        return self._answered(reply, clock.now() - began)
+        return await self._answered(ask, {})
 
-    def _answered(self, reply: ChatReply, seconds: float) -> Answer:
+    async def _answered(self, ask: Ask, extra: Mapping[str, JSON]) -> Answer:
+        began = clock.now()
+        reply = await self._chat(ask, extra)
         self.requests += 1
         self.usage += reply.usage
-        return Answer(seconds, reply.usage, reply.text, reply.headers or {})
+        return Answer(clock.now() - began, reply.usage, reply.text, reply.headers or {})
 
     async def _chat(self, ask: Ask, extra: Mapping[str, JSON]) -> ChatReply:
         request = ChatRequest(self._model, (Message("user", ask.prompt),), max_tokens=ask.tokens, extra=extra)
