@@ -1,6 +1,7 @@
 """The command.
 
 python -m bench.gpu [--engine vllm|transformers] [--environment FOLDER] [--model NAME] [--json FILE] [-- FLAGS]
+python -m bench.gpu --predict FILE
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench._lib.paths import ROOT
 from bench.gpu.engine import SHAPE, Wanted, make_shape
+from bench.gpu.predictions import add_predictions
 from bench.gpu.results import content
-from bench.gpu.runs import COMPARED, measure
+from bench.gpu.runs import COMPARED, Measurements, measure
 from flowevolve._util.errors import FlowevolveError
 
 
@@ -38,7 +40,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=256, help="requests in flight at most, for every method")
     parser.add_argument("--log", type=Path, default=ROOT / "runs" / "gpu-server.log", help="what the server says")
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures here, anew after each run")
+    parser.add_argument("--note", default="", help="what the page is to say of the server, in whole sentences")
+    parser.add_argument(
+        "--no-calibration", dest="calibration", action="store_false", help="do not measure the server alone first"
+    )
+    parser.add_argument("--predict", type=Path, help="predict the runs of this result, on any machine; makes none")
     parser.add_argument("flags", nargs="*", help="after --: flags of the server")
     return parser.parse_args(arguments)
 
@@ -56,19 +63,27 @@ def wanted_of(arguments: argparse.Namespace) -> Wanted:
 
 def main(given: Sequence[str]) -> int:
     arguments = parse(given)
-    wanted = wanted_of(arguments)
     try:
-        arguments.log.parent.mkdir(parents=True, exist_ok=True)
-        make_shape(wanted)
-        found = anyio.run(measure, arguments, wanted)
+        if arguments.predict is not None:
+            add_predictions(arguments.predict)
+        else:
+            _measure(arguments, wanted_of(arguments))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2
-    made = content(found, arguments, wanted)
-    print(json.dumps(made["ratios"], indent=2))
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def _measure(arguments: argparse.Namespace, wanted: Wanted) -> None:
+    def keep(found: Measurements) -> None:
+        if arguments.json is not None:
+            made = content(found, arguments, wanted)
+            arguments.json.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+
+    arguments.log.parent.mkdir(parents=True, exist_ok=True)
+    make_shape(wanted)
+    found = anyio.run(measure, arguments, wanted, keep)
+    print(json.dumps(content(found, arguments, wanted)["ratios"], indent=2))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""The runs: every method on every workload, on one real server."""
+"""The runs: every method on every workload, on one real server that was measured first."""
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import anyio
 import anyio.to_thread
 
+from bench._lib.calibrated import calibrated
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Server, execute, serving
@@ -19,8 +20,9 @@ from bench._lib.methods.workloads import WORKLOADS, WholeLength
 from bench.gpu.engine import Wanted, engine
 from bench.gpu.service import Engine, worded
 from bench.gpu.watch import Watch, watch_gpu
+from flowevolve.sim.calibration.calibrate import Calibration
 
-COMPARED = ("gepa_sync", "gepa_pxn_4x4", "lockstep", "stream", CEILING)
+COMPARED = ("gepa_sync", "gepa_pxn_4x4", "plain", "stream", "flashevolve", CEILING)
 PROFILE = "qwen3-8b-h100"
 """The profile whose output lengths the workloads are forced to."""
 MOST_TOKENS = 8192
@@ -34,18 +36,28 @@ class Measured:
     gpu: dict[str, float] | None
 
 
-Measurements = dict[tuple[str, str], list[Measured]]
-"""For each workload and method, what each repeat came to."""
+@dataclass(slots=True)
+class Measurements:
+    """All that was measured so far: the server alone, and what each repeat of a method came to on each workload."""
+
+    server: Calibration | None = None
+    runs: dict[tuple[str, str], list[Measured]] = field(default_factory=lambda: defaultdict(list))
 
 
-async def measure(arguments: argparse.Namespace, wanted: Wanted) -> Measurements:
-    """Run all methods on all workloads, on one server."""
-    found: Measurements = defaultdict(list)
+async def measure(
+    arguments: argparse.Namespace, wanted: Wanted, keep: Callable[[Measurements], None] = lambda _: None
+) -> Measurements:
+    """Measure a server, and run all methods on all workloads on it. ``keep`` is called after each run."""
+    found = Measurements()
     async with engine(wanted) as running, watch_gpu() as watch:
+        if arguments.calibration and running.dialect == "vllm":
+            found.server = await calibrated(running.url, running.model)
         for workload in arguments.workloads:
             async with _offered(running, wanted, workload) as url:
                 with serving(url) as server:
-                    await _compare(arguments, workload, (server, running.model), watch, found)
+                    async for method, measured in _compare(arguments, workload, (server, running.model), watch):
+                        found.runs[workload, method].append(measured)
+                        await anyio.to_thread.run_sync(keep, found)
     return found
 
 
@@ -61,8 +73,8 @@ async def _offered(running: Engine, wanted: Wanted, workload: str) -> AsyncGener
 
 
 async def _compare(
-    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch, found: Measurements
-) -> None:
+    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch
+) -> AsyncIterator[tuple[str, Measured]]:
     """Run every method so many times, in random order each time. ``place``: a server, and the model's name there."""
     server, model = place
     for repeat in range(arguments.repeats):
@@ -83,7 +95,7 @@ async def _compare(
             ended = anyio.current_time()
             measured = Measured(figures(run), watch.between(ended - (run.end - run.start), ended))
             print(_line(workload, method, measured), flush=True)
-            found[workload, method].append(measured)
+            yield method, measured
 
 
 def _line(workload: str, method: str, measured: Measured) -> str:

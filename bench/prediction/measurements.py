@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 
+from bench._lib.calibrated import calibrated
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.presets import PRESETS
 from bench._lib.methods.process import Job
@@ -18,9 +19,7 @@ from bench._lib.methods.workloads import WORKLOADS, small
 from bench.prediction.known import Known
 from bench.prediction.replies import read_exchanges
 from flowevolve._util import clock
-from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
-from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from flowevolve.sim.calibration.calibrate import Calibration, calibrate
+from flowevolve.sim.calibration.calibrate import Calibration
 from flowevolve.sim.profiles import BatchingProfile
 
 METHODS = ("gepa_sync", "gepa_pxn_4x4", "plain", "stream")
@@ -66,7 +65,7 @@ class Compared:
 
 def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
     """Measure the server, and record what its model answers."""
-    found = clock.run(_calibrated, url, model, clock="real")
+    found = clock.run(calibrated, url, model, clock="real")
     assert isinstance(found.profile, BatchingProfile)
     exchanges = []
     with serving(url) as server:
@@ -74,17 +73,6 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
             _run(server, method, plan, model, RECORDED_AT, RECORDING_SEED + number)
             exchanges += read_exchanges(server.requests())
     return found, Known(found.profile, exchanges)
-
-
-async def _calibrated(url: str, model: str) -> Calibration:
-    transport = AioHTTPTransport(url, None, max_connections=256)
-    try:
-        async with MetricsProbe(lambda: url) as probe:
-            load = await probe.load()
-        cache = None if load is None else load.cache_tokens
-        return await calibrate(transport, model, most=64, cache_tokens=cache, tell=print)
-    finally:
-        await transport.aclose()
 
 
 def predict(known: Known, plan: Plan, model: str) -> dict[tuple[str, int], list[Figures]]:

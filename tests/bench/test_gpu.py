@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from bench.gpu import __main__ as gpu, engine as gpu_engine
 from bench.gpu.__main__ import parse, wanted_of
 from bench.gpu.engine import sizes
 from bench.gpu.results import content
-from bench.gpu.runs import Measured
+from bench.gpu.runs import Measured, Measurements
 from bench.gpu.service import Dialect, Engine, token_ids, worded
 from bench.gpu.watch import Sample, Watch, gpu_name, read_sample, watch_gpu
 from flowevolve._util.errors import InputError
-from flowevolve.sim.profiles import OutputLength
+from flowevolve.sim.profiles import BatchingProfile, OutputLength
 
 pytestmark = pytest.mark.anyio
 
@@ -147,7 +147,8 @@ def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
     came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"proposals_per_min": 2.0, "curve": ()})  # type: ignore[arg-type]  # whatever they are
     faster = replace(came_to, proposals_per_min=12.0)
     busy = {"utilization_percent": 91.0}
-    found = {("hover", "stream"): [Measured(faster, busy)], ("hover", "gepa_sync"): [Measured(came_to, None)]}
+    found = Measurements()
+    found.runs |= {("hover", "stream"): [Measured(faster, busy)], ("hover", "gepa_sync"): [Measured(came_to, None)]}
     arguments = parse(["--minutes", "1", "--", "--dtype=bfloat16"])
     made = content(found, arguments, wanted_of(arguments))
     rows, ratios, settings, machine = (made[name] for name in ("rows", "ratios", "settings", "machine"))
@@ -162,6 +163,44 @@ def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
     assert ratios["stream_vs_gepa_sync_gpu"] == 6.0
     assert (settings["shape"], settings["flags"]) == ("qwen3-8b-shape", ["--dtype=bfloat16"])
     assert machine["gpu"] == "H100, 550.1"
+    assert made["profile"] is None
+
+
+def test_the_runs_of_a_result_are_predicted_from_its_profile_alone(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.json"
+    slow = BatchingProfile(
+        OutputLength(0.0, 0.0, 1), ((1, 0.03), (16, 0.032)), 0.0001, 0.00003, max_num_seqs=64, cache_blocks=1000
+    )
+    result = {
+        "rows": [{"workload": "aime", "method": "flashevolve", "output_tokens_per_s": 1.0}],
+        "settings": {"minutes": 1.0, "concurrency": 16},
+        "profile": asdict(slow),
+    }
+    file.write_text(json.dumps(result))
+    assert gpu.main(["--predict", str(file)]) == 0
+    written = json.loads(file.read_text())
+    assert written["rows"] == result["rows"]
+    measured, shipped = written["predicted"]
+    assert (measured["profile"], shipped["profile"]) == ("measured", "shipped")
+    # at 32 ms a step, 16 answers get at most 500 tokens a second; the shipped profile has steps of 8.5 ms
+    assert all(200 < each <= 500 for each in measured["values"]["output_tokens_per_s"])
+    assert all(1000 < each <= 1900 for each in shipped["values"]["output_tokens_per_s"])
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{", "not a result of this command"),
+        ('{"rows": [], "settings": {"minutes": 1, "concurrency": 8}, "profile": null}', "its server was not measured"),
+    ],
+)
+def test_what_can_not_be_predicted_is_said_in_a_line(
+    written: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gpu.json"
+    file.write_text(written)
+    assert gpu.main(["--predict", str(file)]) == 2
+    assert f"{file}: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from flowevolve._util import clock
 from flowevolve._util.web_server import listening
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.profiles import PROFILES, APIProfile, Profile
+from flowevolve.sim.profiles import APIProfile, Profile, find_profile
 from flowevolve.sim.server import serve
 from flowevolve.sim.service_model import make_service
 from flowevolve.sim.worlds.base import World
@@ -40,6 +40,7 @@ from flowevolve.sim.worlds.rules.world import RulesWorld
 
 PRESET = "normal"
 MOST_TOKENS = 8192
+MEASURED = "qwen3-8b-h100"
 REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE = 10_000.0, 10_000_000.0
 """Rate limits of the API: those of the provider's usage tier 4, so that the client's limit decides, not the
 account's.
@@ -50,9 +51,13 @@ _PASSED_ON = ("Content-Type", "Retry-After")
 
 
 def shaped(profile: str, workload: str, speed: float) -> Profile:
-    """A profile whose answers have the workload's lengths, at so many times its speed."""
-    lengths = WORKLOADS[workload].outputs[profile]
-    made = replace(PROFILES[profile], output=WholeLength(lengths.median, lengths.sigma, MOST_TOKENS))
+    """A profile whose answers have the workload's lengths, at so many times its speed.
+
+    ``profile`` names one, or the file of a server that was measured. Answers of the latter are as long as `MEASURED`'s.
+    """
+    outputs = WORKLOADS[workload].outputs
+    lengths = outputs.get(profile, outputs[MEASURED])
+    made = replace(find_profile(profile), output=WholeLength(lengths.median, lengths.sigma, MOST_TOKENS))
     if isinstance(made, APIProfile):
         made = replace(made, requests_per_minute=REQUESTS_PER_MINUTE, tokens_per_minute=TOKENS_PER_MINUTE)
     return made.faster(speed)
