@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from statistics import median
 
 from bench._lib.environment import environment
 from bench._lib.methods.ratios import as_json, ratios, row
 from bench.gpu.engine import Wanted
 from bench.gpu.runs import Measurements
 from bench.gpu.watch import gpu_name
+from flowevolve.core.model import CHARS_PER_TOKEN
 from flowevolve.sim.calibration.calibrate import Calibration
+from flowevolve.sim.profiles import BatchingProfile, Profile
 
 
 def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) -> dict[str, object]:
@@ -25,7 +28,7 @@ def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) 
             for key, measured in sorted(found.runs.items())
         ],
         **as_json(ratios("gpu", runs)),
-        **_server(found.server),
+        **_server(found.server, wanted),
         "simulated": False,
         "settings": {
             "engine": wanted.dialect,
@@ -42,7 +45,32 @@ def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) 
     }
 
 
-def _server(found: Calibration | None) -> dict[str, object]:
+def _server(found: Calibration | None, wanted: Wanted) -> dict[str, object]:
     """What was measured of the server alone, and how far that is off on requests that nothing was fitted to."""
-    check = None if found is None or found.check is None else {**asdict(found.check), "error": found.check.error}
-    return {"profile": None if found is None else asdict(found.profile), "check": check}
+    if found is None:
+        return {"profile": None, "check": None}
+    check = None if found.check is None else {**asdict(found.check), "error": found.check.error}
+    profile = found.profile if wanted.model is not None else in_counted_tokens(found)
+    return {"profile": asdict(profile), "check": check}
+
+
+def in_counted_tokens(found: Calibration) -> Profile:
+    """The profile with the cost of prompts for each token that the simulator counts.
+
+    The server was measured with texts, of which the tokenizer of a made-up shape makes more tokens than that. In the
+    runs it is sent as many tokens as the simulator counts (`bench.gpu.service.token_ids`).
+    """
+    if not isinstance(found.profile, BatchingProfile):
+        return found.profile
+    characters = max(found.measured.prefills)
+    tokens = median(answer.usage.prompt_tokens for answer in found.measured.prefills[characters])
+    return per_token(found.profile, tokens * CHARS_PER_TOKEN / characters)
+
+
+def per_token(profile: BatchingProfile, tokens: float) -> BatchingProfile:
+    """A profile that was measured with so many tokens of a prompt for each that the simulator counts."""
+    return replace(
+        profile,
+        prefill_seconds_per_token=profile.prefill_seconds_per_token / tokens,
+        context_seconds_per_token=profile.context_seconds_per_token / tokens,
+    )

@@ -60,8 +60,8 @@ tokens an answer.
 
 **What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the last column says
 how many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
-predicted here. A server on two cores is full with few requests, and shares these cores with its clients. A GPU was not
-to be had.{_note(content)}
+predicted here. A server on two cores is full with few requests, and shares these cores with its clients. For a
+GPU, see [there](gpu.md).{_note(content)}
 """
 
 

@@ -112,8 +112,8 @@ BENCHES: Sequence[Bench] = (
         "How many proposals a minute does it make on a real GPU?",
         gpu.answer,
         gpu.section,
-        "one of your choice",
-        measures=_METHODS,
+        "random weights, simulated words",
+        measures=("flowevolve/sim/calibration", "bench/gpu/service.py", *_METHODS),
         quick=None,
     ),
     Bench(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, provenance, table
+from bench.gpu.section import off
 from bench.prediction.section import errors
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
@@ -21,8 +22,7 @@ INTRO = """\
 **No capable model has confirmed any score on these pages.** The models that answered were simulated, or SmolLM2-135M,
 which is too small to improve a prompt or to write a program. So it is open whether a real model's edits gain as much
 from the stream, whether they can be merged as well, and how many of them are stale. [One command](how-to/confirm.md)
-puts the claims to a model of yours, under a cap. Nothing has been measured on a GPU yet; `python -m bench.gpu` is
-there for it.
+puts the claims to a model of yours, under a cap. On a GPU, [speed alone](benchmarks/gpu.md) has been measured.
 
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
@@ -36,9 +36,10 @@ minute are not yet a better score: for that, see the rows on held-out scores and
 PREDICTION = """
 
 How far the timing holds was tried beside [a real vLLM](benchmarks/prediction.md) with a small model on two CPU cores,
-which was measured first and predicted then:
+which was measured first and predicted then{gpu}:
 
 {errors}"""
+GPU = " (beside [one on an H200](benchmarks/gpu.md): off by {off})"
 REALITY = """ Two rows
 make the same comparison with a simulated GPU and with a real vLLM on two CPU cores. On the real server the gain was
 much smaller, because two cores are full with few requests."""
@@ -61,7 +62,8 @@ def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
     contents = {bench.name: content for bench, content in found if content is not None}
     reality = REALITY if {"throughput", "throughput_vllm_cpu"} <= contents.keys() else ""
     predicted = contents.get("prediction")
-    prediction = "" if predicted is None else PREDICTION.format(errors=errors(predicted))
+    gpu = GPU.format(**off(contents["gpu"])) if "predicted" in contents.get("gpu", {}) else ""
+    prediction = "" if predicted is None else PREDICTION.format(errors=errors(predicted), gpu=gpu)
     lines = table(HEADER, (tuple(_cells(*each)) for each in found))
     return "\n".join([INTRO.format(reality=reality, prediction=prediction), f"{lines}\n", NOTE])
 

@@ -72,7 +72,7 @@ def _score(content: Content) -> str:
 def _soon(content: Content) -> str:
     timed = {name: time_to_score(rows, "stream", [BASE]) for name, rows in places(content).items()}
     gpu, api = (timed[name].median for name in ("vllm", "api"))
-    return f"{gpu:.2f} of gepa's time on a GPU's server, {api:.2f} on a remote API"
+    return f"{gpu:.2f} of gepa's time on a simulated GPU, {api:.2f} on a simulated API"
 
 
 def written(text: str) -> str:

@@ -96,5 +96,5 @@ def test_the_page_names_what_is_beyond_the_goal() -> None:
     assert "Beyond the goal at worst: gepa 0.1.4, synchronous with 16 in flight, proposals a minute (+40%)." in page
     assert "| proposals a minute | 25 % | 40 % | missed |" in page
     assert "| requests in flight | 0 % | 0 % | met |" in page
-    assert "to be had. Other work went on." in page
+    assert "GPU, see [there](gpu.md). Other work went on." in page
     assert answer(content) == "off by 0 % in the median, and by 40 % at worst"

@@ -61,23 +61,41 @@ def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> No
 
 
 def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
-    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5}
+    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5, "proposals": 4.0}
+    many = {**figures, "proposals_per_min": 20.0, "proposals": 80.0, "output_tokens_per_s": 1800.0}
     settings = {"engine": "vllm", "model": None, "shape": "tiny", "minutes": 5.0, "concurrency": 256, "repeats": 1}
     busy = {"utilization_percent": 91.2, "watts": 600.0}
+
+    def row(method: str, came_to: dict[str, float], gpu: list[dict[str, float] | None]) -> dict[str, object]:
+        values = {"proposals": [came_to["proposals"]]}
+        return {"workload": "hover", "method": method, **came_to, "values": values, "gpu": gpu}
+
+    def predicted(profile: str, method: str, tokens: float) -> dict[str, object]:
+        values = {"proposals_per_min": [18.0, 26.0], "output_tokens_per_s": [tokens], "mean_in_flight": [3.5]}
+        return {"profile": profile, "workload": "hover", "method": method, "values": values}
+
     content = {
-        "rows": [
-            {"workload": "hover", "method": "gepa_sync", **figures, "gpu": [None]},
-            {"workload": "hover", "method": "stream", **figures, "proposals_per_min": 20.0, "gpu": [busy, None]},
-        ],
-        "ratios": {"stream_vs_gepa_sync_gpu": 5.0, "saturation_gpu": None},
+        "rows": [row("gepa_sync", figures, [None]), row("stream", many, [busy, None]), row("ceiling", many, [busy])],
         "settings": settings,
-        "machine": {"gpu": "H100"},
+        "machine": {"gpu": "H100, 580.1"},
+        "check": {"error": -0.07},
     }
     made = gpu.section(content)
-    assert "| hover, gepa_sync | 4.0 | 900.0 | 3.5 | – | – |" in made
-    assert "| hover, stream | 20.0 | 900.0 | 3.5 | 91 | 600 |" in made
-    assert made.endswith("means over the workloads: stream vs gepa sync 5.00.\n")
+    assert "| hover, gepa_sync | 4.0 | 900.0 | 3.5 | 0.50 | 4 | – | – |" in made
+    assert "| hover, stream | 20.0 | 1800.0 | 3.5 | 1.00 | 80 | 91 | 600 |" in made
+    assert "Of `gepa_sync` fewer than 10 proposals were counted" in made
     assert "shape `tiny` with random weights" in made
+    assert "The simulator beside it" not in made
+    content["predicted"] = [
+        predicted(profile, method, tokens)
+        for profile, tokens in (("measured", 1980.0), ("shipped", 900.0))
+        for method in ("gepa_sync", "stream", "ceiling")
+    ]
+    made = gpu.section(content)
+    assert "| hover, stream | proposals/min | 20.0 | 22.0 | +10% | 22.0 |" in made
+    assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 | +10% | 900.0 |" in made
+    assert "| hover, gepa_sync | proposals/min" not in made
+    assert gpu.off(content)["off"] == "10 % in the median and 120 % at worst"
 
 
 def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
