@@ -18,7 +18,6 @@ from bench._lib.methods.workloads import WORKLOADS, small
 from bench.prediction.known import Known
 from bench.prediction.replies import read_exchanges
 from flowevolve._util import clock
-from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.sim.calibration.calibrate import Calibration, calibrate
 from flowevolve.sim.profiles import BatchingProfile
@@ -79,10 +78,7 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
 async def _calibrated(url: str, model: str) -> Calibration:
     transport = AioHTTPTransport(url, None, max_connections=256)
     try:
-        async with MetricsProbe(lambda: url) as probe:
-            load = await probe.load()
-        cache = None if load is None else load.cache_tokens
-        return await calibrate(transport, model, most=64, cache_tokens=cache, tell=print)
+        return await calibrate(transport, model, most=64, tell=print)
     finally:
         await transport.aclose()
 
