@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
@@ -170,24 +170,9 @@ def _text_request(body: JSON) -> ChatRequest:
         ValueError, TypeError, KeyError: if it is none.
     """
     asked = read_request(body)
-    unread = next((name for message in _messages(body) for name in message if name not in ("role", "content")), None)
-    if unread is not None:
-        raise ValueError(f"the gateway passes on a role and a text of each message, and can't pass on {unread!r}")
     beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
     if beyond is not None or asked.extra.get("n") not in (None, 1):
         raise ValueError(
             f"the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the server itself"
         )
     return asked
-
-
-def _messages(body: JSON) -> Sequence[Mapping[str, JSON]]:
-    """The messages of a request that could be read, without the fields that have no value."""
-    assert isinstance(body, dict)
-    messages = body["messages"]
-    assert isinstance(messages, list)
-    return [
-        {name: value for name, value in message.items() if value is not None}
-        for message in messages
-        if isinstance(message, dict)
-    ]
