@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
-from flowevolve._util.web_server import listening
-from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, ServerError
 from flowevolve.gateway.gateway import Gateway
+from flowevolve.llm.transports.api_server import serve_api
 from flowevolve.llm.transports.sender import Sender
-from flowevolve.llm.transports.server_side import (
-    UNREADABLE,
-    StreamEvents,
-    answer_body,
-    embeddings_answer,
-    error_answer,
-    models_answer,
-    read_embedding,
-    read_request,
-    unreadable_answer,
-    wants_base64,
-    wants_usage,
-)
+from flowevolve.llm.transports.server_side import StreamEvents, answer_body
 
-MOST_BYTES = 64 * 2**20
-"""The longest body of a request."""
 _ONLY_TEXT = ("tools", "functions", "modalities", "audio")
 """Fields of requests whose answers have more than text."""
 
@@ -47,15 +31,8 @@ async def serve(
     Raises:
         OSError: if the address can't be listened on.
     """
-    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_no_browsers])
-    handlers = _Handlers(gateway, timeout_seconds)
-    app.router.add_post("/v1/chat/completions", handlers.chat)
-    app.router.add_post("/v1/embeddings", handlers.embeddings)
-    app.router.add_get("/v1/models", handlers.models)
-    app.router.add_get("/health", handlers.health)
-    app.router.add_get("/metrics", handlers.metrics)
-    async with listening(app, host, port) as address:
-        yield f"{address}/v1"
+    async with serve_api(_SharedAPI(gateway, timeout_seconds), host, port, middlewares=[_no_browsers]) as url:
+        yield url
 
 
 @web.middleware
@@ -66,28 +43,24 @@ async def _no_browsers(request: web.Request, handler: Handler) -> web.StreamResp
     return await handler(request)
 
 
-class _Handlers:
+class _SharedAPI:
+    owner = "flowevolve-gateway"
+
     def __init__(self, gateway: Gateway, timeout_seconds: float) -> None:
         self._gateway = gateway
         self._timeout_seconds = timeout_seconds
         self._answered = 0
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        try:
-            body = json.loads(await request.read())
-            asked = _text_request(body)
-            sender = Sender.of(request.headers)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
+    async def chat(self, request: web.Request, asked: ChatRequest, *, usage: bool) -> web.StreamResponse:
+        _check_one_text(asked)
+        sender = _sender(request)
         try:
             reply = await self._gateway.chat(sender, asked, timeout=self._timeout_seconds)
-        except LLMError as error:
-            return error_answer(error)
         except InputError as error:  # of the response cache
-            return error_answer(ServerError(str(error)))
+            raise ServerError(str(error)) from error
         self._answered += 1
         if asked.stream:
-            return await self._streamed(request, asked, reply, usage=wants_usage(body) and not reply.estimated)
+            return await self._streamed(request, asked, reply, usage=usage and not reply.estimated)
         content = answer_body(reply, self._answered, usage=not reply.estimated)
         return web.Response(body=content, content_type="application/json")
 
@@ -106,30 +79,14 @@ class _Handlers:
             await response.write(events.end(reply, usage=usage))
         return response
 
-    async def embeddings(self, request: web.Request) -> web.Response:
-        try:
-            body = json.loads(await request.read())
-            asked = read_embedding(body)
-            sender = Sender.of(request.headers)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
-        try:
-            reply = await self._gateway.embed(sender, asked, timeout=self._timeout_seconds)
-        except LLMError as error:
-            return error_answer(error)
-        return embeddings_answer(reply, base64=wants_base64(body))
+    async def embed(self, request: web.Request, asked: EmbedRequest) -> EmbedReply:
+        return await self._gateway.embed(_sender(request), asked, timeout=self._timeout_seconds)
 
-    async def models(self, request: web.Request) -> web.Response:
-        try:
-            return models_answer(await self._gateway.models(), "flowevolve-gateway")
-        except LLMError as error:
-            return error_answer(error)
+    async def models(self) -> Sequence[str]:
+        return await self._gateway.models()
 
-    async def health(self, request: web.Request) -> web.Response:
-        return web.Response()
-
-    async def metrics(self, request: web.Request) -> web.Response:
-        return web.Response(text=metrics_text(self._gateway), content_type="text/plain")
+    async def metrics(self) -> str:
+        return metrics_text(self._gateway)
 
 
 def metrics_text(gateway: Gateway) -> str:
@@ -163,16 +120,19 @@ def metrics_text(gateway: Gateway) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _text_request(body: JSON) -> ChatRequest:
-    """The request in a body, if its answer is one text.
+def _sender(request: web.Request) -> Sender:
+    """Raises: RejectedError if a header is none of a sender's."""
+    try:
+        return Sender.of(request.headers)
+    except ValueError as error:
+        raise RejectedError(f"invalid request: {error}") from error
 
-    Raises:
-        ValueError, TypeError, KeyError: if it is none.
-    """
-    asked = read_request(body)
+
+def _check_one_text(asked: ChatRequest) -> None:
+    """Raises: RejectedError if the answer to a request is more than one text."""
     beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
     if beyond is not None or asked.extra.get("n") not in (None, 1):
-        raise ValueError(
-            f"the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the server itself"
+        raise RejectedError(
+            f"invalid request: the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the "
+            "server itself"
         )
-    return asked
