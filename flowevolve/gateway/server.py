@@ -9,38 +9,90 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, ServerError
-from flowevolve.gateway.gateway import Gateway
-from flowevolve.llm.transports.api_server import serve_api
+from flowevolve._util.web_server import is_asked_locally, is_loopback
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    OverloadedError,
+    RejectedError,
+    ServerError,
+)
+from flowevolve.gateway.gateway import BUSY, RETRY_SECONDS, Gateway
+from flowevolve.llm.transports.api_server import MOST_BYTES, serve_api
 from flowevolve.llm.transports.sender import Sender
-from flowevolve.llm.transports.server_side import StreamEvents, answer_body
+from flowevolve.llm.transports.server_side import StreamEvents, answer_body, error_answer
 
+MOST_WAITING_BYTES = 2**30
+"""So much of requests may wait or be at work, from all runs together; more are turned away."""
 _ONLY_TEXT = ("tools", "functions", "modalities", "audio")
 """Fields of requests whose answers have more than text."""
 
 
 @asynccontextmanager
 async def serve(
-    gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, timeout_seconds: float = 600.0
+    gateway: Gateway,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    timeout_seconds: float = 600.0,
+    most_bytes: int = MOST_WAITING_BYTES,
 ) -> AsyncGenerator[str]:
     """Serve on this address, and yield the API's base URL. Port 0 takes any free port.
 
     A request whose client goes away leaves the queue, or is broken off at the server. ``timeout_seconds`` is how long
-    the server may work on one.
+    the server may work on one; ``most_bytes`` bounds the bodies of all that are here.
 
     Raises:
         OSError: if the address can't be listened on.
     """
-    async with serve_api(_SharedAPI(gateway, timeout_seconds), host, port, middlewares=[_no_browsers]) as url:
+    doors = _Doors(host, most_bytes)
+    api = _SharedAPI(gateway, timeout_seconds)
+    async with serve_api(api, host, port, middlewares=[doors.turn_browsers_away, doors.keep_room]) as url:
         yield url
 
 
-@web.middleware
-async def _no_browsers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn away what a page in a browser asks, which may be anybody's: no client of the API sends its origin."""
-    if "Origin" in request.headers:
-        return web.Response(status=403, text="the gateway does not answer pages in browsers")
-    return await handler(request)
+class _Doors:
+    """Which requests come in, as middlewares of aiohttp."""
+
+    def __init__(self, host: str, most_bytes: int) -> None:
+        self._host = host
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        """The bodies of all requests that are here."""
+
+    @web.middleware
+    async def turn_browsers_away(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turn away what a page in a browser asks, which may be anybody's.
+
+        No client of the API sends an origin. A browser may leave it out where it takes the page for one of ours, by a
+        name that leads here.
+        """
+        if "Origin" in request.headers:
+            return web.Response(status=403, text="the gateway does not answer pages in browsers")
+        if is_loopback(self._host) and not is_asked_locally(request, self._host):
+            said = (
+                f"this gateway is for this machine; ask for it as http://{self._host}, or start it with another --host"
+            )
+            return web.Response(status=403, text=said)
+        return await handler(request)
+
+    @web.middleware
+    async def keep_room(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turn away what there is no room for, before it is read. A body that does not say how long it is counts as
+        one of the longest.
+        """
+        length = request.content_length
+        size = MOST_BYTES if length is None and request.can_read_body else length or 0
+        if self._bytes + size > self._most_bytes:
+            said = f"requests of {self._most_bytes / 2**20:g} MB wait here already"
+            return error_answer(OverloadedError(said, status=BUSY, retry_after=RETRY_SECONDS))
+        self._bytes += size
+        try:
+            return await handler(request)
+        finally:
+            self._bytes -= size
 
 
 class _SharedAPI:
