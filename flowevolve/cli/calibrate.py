@@ -68,7 +68,7 @@ async def _calibrate(
 ) -> tuple[str, Calibration]:
     """The model's name, and what was found."""
     from flowevolve.core.model import OverloadedError
-    from flowevolve.runner.assemble import make_transport
+    from flowevolve.runner.llm import make_transport
     from flowevolve.sim.calibration.calibrate import calibrate
 
     transport = make_transport(settings)

@@ -86,7 +86,7 @@ async def _share(settings: LLMSettings, host: str, port: int, waiting_mb: int) -
     from flowevolve.gateway.gateway import Gateway
     from flowevolve.gateway.server import serve
     from flowevolve.llm.client.cache import open_cache
-    from flowevolve.runner.assemble import make_transport
+    from flowevolve.runner.llm import make_transport
 
     def tell(event: EventBody) -> None:
         print_plain(f"{event.kind}: {', '.join(f'{name} {value}' for name, value in event.to_json().items())}")
