@@ -57,7 +57,7 @@ test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-ds
 	@touch $@
 
 test-ray: sandbox .venv-ray/.installed ## run the tests on a real Ray cluster on this machine (makes .venv-ray, 440 MB)
-	.venv-ray/bin/python -m pytest tests/sandbox/nodes/test_ray.py tests/vllm/test_ray.py
+	.venv-ray/bin/python -m pytest tests/_util/test_ray.py tests/sandbox/nodes/test_ray.py tests/vllm/test_ray.py
 
 .venv-ray/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray

@@ -12,7 +12,7 @@ from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import Transport
 from flowevolve.llm.client.ensemble import Ensemble, Models
 from flowevolve.llm.client.role import Role
-from flowevolve.runner.assemble import open_roles
+from flowevolve.runner.llm import open_roles
 from flowevolve.runner.vllm_server import OurServers
 
 

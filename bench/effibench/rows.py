@@ -12,7 +12,8 @@ from statistics import fmean
 
 import flowevolve as fe
 from flowevolve._util import clock
-from flowevolve.config.run import Config, override, parse_config
+from flowevolve.config.run import Config, parse_config
+from flowevolve.config.table import override
 from flowevolve.problems.effibench import EffiBenchRow
 from flowevolve.problems.rows import read_rows
 from flowevolve.runner.run import run

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -18,22 +20,74 @@ from flowevolve._util.errors import InputError
 CONNECT_SECONDS = 60.0
 
 
+@dataclass(slots=True)
+class _Connection:
+    """The one of this process, for all its runs, which may be in threads of their own."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """One run at a time connects or disconnects."""
+    address: str | None = None
+    """Whose it is; None if it was not made here."""
+    users: int = 0
+
+
+_CONNECTION = _Connection()
+
+
 @asynccontextmanager
 async def connected(address: str, setting: str) -> AsyncGenerator[None]:
     """The connection to the cluster at an address, as the setting of this name has it; the one there is, if there is.
 
+    The last of those who use it at the same time ends it, unless it was there before all of them.
+
     Raises:
-        InputError: if there is no such cluster.
+        InputError: if there is no such cluster, or this process uses another one now.
     """
-    if ray.is_initialized():
-        yield
-        return
+    async with _turn():
+        await _enter(address, setting)
     try:
-        await _connect(address, setting)
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await in_thread(ray.shutdown)
+            async with _turn():
+                await _leave()
+
+
+@asynccontextmanager
+async def _turn() -> AsyncGenerator[None]:
+    await in_thread(_CONNECTION.turn.acquire)
+    try:
+        yield
+    finally:
+        _CONNECTION.turn.release()
+
+
+async def _enter(address: str, setting: str) -> None:
+    ours = _CONNECTION.address
+    if ours is not None and address not in ("auto", ours):
+        raise InputError(
+            f"{setting}: another run of this process uses the Ray cluster at {ours!r}, and a process can be part of "
+            "one Ray cluster at a time; give both runs the same address, or start this one in a process of its own"
+        )
+    if not ray.is_initialized():
+        async with AsyncExitStack() as failing:
+            failing.push_async_callback(_disconnect)
+            await _connect(address, setting)
+            failing.pop_all()
+        _CONNECTION.address = address
+    _CONNECTION.users += 1
+
+
+async def _leave() -> None:
+    _CONNECTION.users -= 1
+    if _CONNECTION.users == 0 and _CONNECTION.address is not None:
+        _CONNECTION.address = None
+        await _disconnect()
+
+
+async def _disconnect() -> None:
+    with anyio.CancelScope(shield=True):
+        await in_thread(ray.shutdown)
 
 
 def first_line(error: Exception) -> str:

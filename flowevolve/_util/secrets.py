@@ -37,8 +37,8 @@ HEADERS_VARIABLE = "OPENAI_CUSTOM_HEADERS"
 """The environment variable with headers of a user's own, which OpenAI's SDK reads."""
 
 _A_KEY = re.compile(r"(key|token|secret|passw(or)?d|auth|authorization|bearer|cookie|credentials?)$", re.IGNORECASE)
-_NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
-"""Names that end like that of a key but name something else, such as ``prompt_cache_key``."""
+_NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad|wc)[_-]?(key|token)$", re.IGNORECASE)
+"""Names that end like that of a key but name something else, such as ``prompt_cache_key``, or Slurm's ``wckey``."""
 
 _LOOKS_LIKE_A_KEY = re.compile(
     r"((sk|pk|rk|gsk|xai|nvapi)[-_]|(hf|ghp)_)(?=.*\d)[\w-]{16,}"  # as providers begin theirs

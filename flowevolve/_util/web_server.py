@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from aiohttp import web
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @asynccontextmanager
@@ -25,3 +29,20 @@ async def listening(app: web.Application, host: str, port: int) -> AsyncGenerato
         yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
     finally:
         await runner.cleanup()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_asked_locally(request: web.Request, host: str) -> bool:
+    """Whether a request has a name of this machine, or that which is listened on.
+
+    Where a server on loopback asks for that, no other site can have a browser ask it under a name of its own that leads
+    here.
+    """
+    return (urlsplit(f"//{request.host}").hostname or "") in _LOCAL_NAMES | {host}

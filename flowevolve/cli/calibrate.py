@@ -68,21 +68,17 @@ async def _calibrate(
 ) -> tuple[str, Calibration]:
     """The model's name, and what was found."""
     from flowevolve.core.model import OverloadedError
-    from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
-    from flowevolve.runner.assemble import make_transport
+    from flowevolve.runner.llm import make_transport
     from flowevolve.sim.calibration.calibrate import calibrate
 
     transport = make_transport(settings)
     try:
-        async with MetricsProbe(lambda: url) as probe:
-            load = await probe.load()
         name = model or await _only_model(transport, url)
         found: Calibration = await calibrate(
             transport,
             name,
             most=most,
             seconds=seconds,
-            cache_tokens=None if load is None else load.cache_tokens,
             tell=lambda line: print_error(f"… {line}"),
         )
     except OverloadedError as error:

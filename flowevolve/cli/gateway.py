@@ -44,6 +44,12 @@ def gateway_command(
     api_key_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="the variable that holds the server's key; runs need none")
     ] = None,
+    waiting_mb: Annotated[
+        int,
+        typer.Option(
+            min=64, metavar="N", help="how many megabytes of requests may be open, all together; more get a 503"
+        ),
+    ] = 1024,
     timeout_seconds: Annotated[
         float, typer.Option(metavar="SECONDS", help="how long the server may work on one request")
     ] = 600.0,
@@ -73,21 +79,21 @@ def gateway_command(
         if variable is not None:
             raise InputError(f"--api-key-env: {variable}, which is to hold the key for {url}, is not set")
     allow_open_files(OPEN_FILES)
-    clock.run(_share, settings, host, port, clock="real")
+    clock.run(_share, settings, host, port, waiting_mb, clock="real")
 
 
-async def _share(settings: LLMSettings, host: str, port: int) -> None:
+async def _share(settings: LLMSettings, host: str, port: int, waiting_mb: int) -> None:
     from flowevolve.gateway.gateway import Gateway
     from flowevolve.gateway.server import serve
     from flowevolve.llm.client.cache import open_cache
-    from flowevolve.runner.assemble import make_transport
+    from flowevolve.runner.llm import make_transport
 
     def tell(event: EventBody) -> None:
         print_plain(f"{event.kind}: {', '.join(f'{name} {value}' for name, value in event.to_json().items())}")
 
     async with AsyncExitStack() as opened:
         path = settings.cache.path
-        cache = None if path is None else await opened.enter_async_context(open_cache(path))
+        cache = None if path is None else await opened.enter_async_context(open_cache(path, "--cache"))
         transport = make_transport(settings, log=tell)
         opened.push_async_callback(transport.aclose)
         await _list_models(transport)
@@ -99,7 +105,13 @@ async def _share(settings: LLMSettings, host: str, port: int) -> None:
             tokens_per_minute=settings.tokens_per_minute,
             log=tell,
         )
-        served = serve(gateway, host=host, port=port, timeout_seconds=settings.timeout_seconds)
+        served = serve(
+            gateway,
+            host=host,
+            port=port,
+            timeout_seconds=settings.timeout_seconds,
+            most_bytes=waiting_mb * 2**20,
+        )
         try:
             url = await opened.enter_async_context(served)
         except OSError as error:
@@ -122,6 +134,6 @@ async def _list_models(transport: Transport) -> None:
         print_plain(f"models: {', '.join(await transport.models())}")
     except RefusedError as error:
         if error.status not in NO_MODEL_LIST:
-            raise BackendRefusedError(str(error)) from error
+            raise BackendRefusedError(f"gateway: {error}; check the URL, and the key with --api-key-env") from error
     except LLMError as error:
         print_plain(f"no answer yet, and requests will be sent all the same: {error}")

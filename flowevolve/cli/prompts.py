@@ -49,7 +49,8 @@ def show_command(
 
     Nothing is sent to a real model. What prompts show of answers and scores is that of the simulated ones.
     """
-    from flowevolve.config.run import load_table, parse_config
+    from flowevolve.config.run import parse_config
+    from flowevolve.config.table import load_table
     from flowevolve.runner.sent_prompts import example_prompts, sent_by, simulated
 
     if config is None and overrides:

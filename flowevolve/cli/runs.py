@@ -26,9 +26,10 @@ from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.journal.files import writing
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.page.report.report import REPORT, write_report
-from flowevolve.runner.assemble import endpoints, make_roles, problem_notes
+from flowevolve.runner.assemble import problem_notes
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.llm import endpoints, make_roles
 from flowevolve.runner.overview import read_overview
 from flowevolve.runner.problem_folder import load_folder
 from flowevolve.runner.result import Result

@@ -33,7 +33,7 @@ def sim_command(
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
     from flowevolve.config.run import parse_config
-    from flowevolve.runner.assemble import make_roles, make_sim
+    from flowevolve.runner.llm import make_roles, make_sim
     from flowevolve.sim.server import serve
 
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}

@@ -1,4 +1,4 @@
-"""Backends by name: those that ship, made by `flowevolve.runner.assemble`, and the transports that plug-ins bring."""
+"""Backends by name: those that ship, made by `flowevolve.runner.llm`, and the transports that plug-ins bring."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ that thing's own settings, which are checked by the thing itself.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from flowevolve._util.settings import OpenSettings, Settings
 from flowevolve.config.backends import REAL_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
+from flowevolve.config.table import load_table, override
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.llm.transports.sender import LARGEST_PRIORITY, LARGEST_SHARE, SMALLEST_SHARE
@@ -254,25 +254,6 @@ def modules_beside(config: Config) -> AbstractContextManager[None]:
     return looking_in(config._place.folder)
 
 
-def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
-    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
-
-    Raises:
-        InputError: if the file can't be read, or an override has not this form.
-    """
-    try:
-        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such config file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
-    for each in overrides:
-        override(table, each)
-    return table
-
-
 def parse_config(table: Mapping[str, object], source: str) -> Config:
     """Check a configuration given as a table, and decide what it leaves open by its preset.
 
@@ -339,32 +320,6 @@ def _suit_world(config: Config) -> Config:
     if world is None or "world" in config.sim.model_fields_set:
         return config
     return config.model_copy(update={"sim": config.sim.model_copy(update={"world": world})})
-
-
-def override(table: dict[str, object], said: str) -> None:
-    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text. ``null`` takes the key out.
-
-    Raises:
-        InputError: if it has not this form, or a value stands where a section is meant.
-    """
-    key, equals, text = said.partition("=")
-    path = key.strip().split(".")
-    if not equals or not all(path):
-        raise InputError(f"--set {said}: write it as --set key.of.setting=value")
-    try:
-        value: object = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    inner = table
-    for name in path[:-1]:
-        following = inner.setdefault(name, {})
-        if not isinstance(following, dict):
-            raise InputError(f"--set {said}: {name!r} is a value, not a section")
-        inner = following
-    if text.strip() == "null":
-        inner.pop(path[-1], None)
-    else:
-        inner[path[-1]] = value
 
 
 def misplaced_key(error: ValidationError) -> str | None:

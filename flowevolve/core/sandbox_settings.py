@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from flowevolve._util.cores import usable_cores
+from flowevolve._util.secrets import key_among
 from flowevolve._util.settings import OpenSettings, Settings
 
 MOST_MB = 2**24
 """16 TB: more than any machine has, and far below the largest value of a kernel limit."""
 MOST_PROCESSES = 2**22
 """The kernel's highest limit."""
+_ASSIGNMENT = re.compile(r"\b(\w+)=(['\"]?[^\s$'\"][^\s,]*)")
+"""Of a variable in lines for a shell, to a text and not to what the shell finds on the node."""
 
 
 class SlurmSettings(OpenSettings):
@@ -27,6 +32,26 @@ class SlurmSettings(OpenSettings):
     """Programs that a node runs at the same time, and the cores that its job asks for."""
     folder: Path = Path("slurm")
     """A folder that this machine and all nodes share, for the logs of jobs."""
+
+    @model_validator(mode="after")
+    def _without_key(self) -> Self:
+        assigned = dict(pair for text in _texts(self.settings) for pair in _ASSIGNMENT.findall(text))
+        key = key_among(self.settings) or key_among(assigned)
+        if key is not None:
+            raise ValueError(
+                f"{key!r} seems to be a key, which would be kept with the run: have it read on the nodes, such as by "
+                f'slurm_setup = ["export {key}=$(cat FILE)"]'
+            )
+        return self
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in a setting."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
 
 
 class SandboxSettings(Settings):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from flowevolve.core.model import (
     EmbedRequest,
     OverloadedError,
     R,
+    RefusedError,
     Transport,
     embedding_transport,
 )
@@ -38,6 +40,10 @@ MOST_WAITING = 10_000
 """So many requests of one run may wait; more are turned away."""
 BUSY = 503
 """The status of what is turned away."""
+RETRY_SECONDS = 5.0
+"""When that may be asked again."""
+_KEY_REFUSED = (401, 403)
+"""Statuses of a server that refuses a key, or what it asks for."""
 
 
 class Gateway:
@@ -94,7 +100,9 @@ class Gateway:
         passed_on = replace(request, priority=None)
 
         async def send() -> ChatReply:
-            return with_estimated_usage(passed_on, await self._backend.transport.chat(passed_on, timeout=timeout))
+            with _of_own_key():
+                reply = await self._backend.transport.chat(passed_on, timeout=timeout)
+            return with_estimated_usage(passed_on, reply)
 
         key = None if self._cache is None else reply_key(self._backend.identity, request)
         if self._cache is None or key is None:
@@ -111,19 +119,23 @@ class Gateway:
 
         async def send() -> EmbedReply:
             transport = embedding_transport(self._backend.transport)
-            return embedding_with_estimated_usage(request, await transport.embed(request, timeout=timeout))
+            with _of_own_key():
+                reply = await transport.embed(request, timeout=timeout)
+            return embedding_with_estimated_usage(request, reply)
 
         return await self._share(sender, request, send)
 
     async def models(self) -> tuple[str, ...]:
         """The models that the server lists, as `flowevolve.core.model.Transport.models`."""
-        return await self._backend.transport.models()
+        with _of_own_key():
+            return await self._backend.transport.models()
 
     async def _share(self, sender: Sender, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]) -> R:
         """Send a request when it is its run's turn, again as long as the server refuses it for being asked too fast."""
         with self._order.opened(sender) as account:
             if account.waiting > self._most_waiting:
-                raise OverloadedError(f"{self._most_waiting} requests of this run wait already", status=BUSY)
+                said = f"{self._most_waiting} requests of this run wait already"
+                raise OverloadedError(said, status=BUSY, retry_after=RETRY_SECONDS)
             attempt, refused_at = 0, None
             while True:
                 attempt += 1
@@ -149,3 +161,22 @@ class Gateway:
             self._backend.answered = now()
             self._order.answered(account, reply.usage)
             return reply
+
+
+@contextmanager
+def _of_own_key() -> Iterator[None]:
+    """Say of a refused key whose it is: the run's own has nothing to do with it, and can't mend that.
+
+    Raises:
+        RefusedError: with status 403, as a 401 says that the run's key is wrong.
+    """
+    try:
+        yield
+    except RefusedError as error:
+        if error.status not in _KEY_REFUSED:
+            raise
+        raise RefusedError(
+            f"the server behind the gateway refuses the gateway's key, which is the one of --api-key-env where "
+            f"flowevolve gateway was started: {error}",
+            status=403,
+        ) from error

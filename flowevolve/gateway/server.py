@@ -2,92 +2,115 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
-from flowevolve._util.web_server import listening
-from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError
-from flowevolve.gateway.gateway import Gateway
-from flowevolve.llm.transports.sender import Sender
-from flowevolve.llm.transports.server_side import (
-    UNREADABLE,
-    StreamEvents,
-    answer_body,
-    embeddings_answer,
-    error_answer,
-    models_answer,
-    read_embedding,
-    read_request,
-    unreadable_answer,
-    wants_base64,
-    wants_usage,
+from flowevolve._util.web_server import is_asked_locally, is_loopback
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    OverloadedError,
+    RejectedError,
+    ServerError,
 )
+from flowevolve.gateway.gateway import BUSY, RETRY_SECONDS, Gateway
+from flowevolve.llm.transports.api_server import MOST_BYTES, serve_api
+from flowevolve.llm.transports.sender import Sender
+from flowevolve.llm.transports.server_side import StreamEvents, answer_body, error_answer
 
-MOST_BYTES = 64 * 2**20
-"""The longest body of a request."""
+MOST_WAITING_BYTES = 2**30
+"""So much of requests may wait or be at work, from all runs together; more are turned away."""
 _ONLY_TEXT = ("tools", "functions", "modalities", "audio")
 """Fields of requests whose answers have more than text."""
 
 
 @asynccontextmanager
 async def serve(
-    gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, timeout_seconds: float = 600.0
+    gateway: Gateway,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    timeout_seconds: float = 600.0,
+    most_bytes: int = MOST_WAITING_BYTES,
 ) -> AsyncGenerator[str]:
     """Serve on this address, and yield the API's base URL. Port 0 takes any free port.
 
     A request whose client goes away leaves the queue, or is broken off at the server. ``timeout_seconds`` is how long
-    the server may work on one.
+    the server may work on one; ``most_bytes`` bounds the bodies of all that are here.
 
     Raises:
         OSError: if the address can't be listened on.
     """
-    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_no_browsers])
-    handlers = _Handlers(gateway, timeout_seconds)
-    app.router.add_post("/v1/chat/completions", handlers.chat)
-    app.router.add_post("/v1/embeddings", handlers.embeddings)
-    app.router.add_get("/v1/models", handlers.models)
-    app.router.add_get("/health", handlers.health)
-    app.router.add_get("/metrics", handlers.metrics)
-    async with listening(app, host, port) as address:
-        yield f"{address}/v1"
+    doors = _Doors(host, most_bytes)
+    api = _SharedAPI(gateway, timeout_seconds)
+    async with serve_api(api, host, port, middlewares=[doors.turn_browsers_away, doors.keep_room]) as url:
+        yield url
 
 
-@web.middleware
-async def _no_browsers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn away what a page in a browser asks, which may be anybody's: no client of the API sends its origin."""
-    if "Origin" in request.headers:
-        return web.Response(status=403, text="the gateway does not answer pages in browsers")
-    return await handler(request)
+class _Doors:
+    """Which requests come in, as middlewares of aiohttp."""
+
+    def __init__(self, host: str, most_bytes: int) -> None:
+        self._host = host
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        """The bodies of all requests that are here."""
+
+    @web.middleware
+    async def turn_browsers_away(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turn away what a page in a browser asks, which may be anybody's.
+
+        No client of the API sends an origin. A browser may leave it out where it takes the page for one of ours, by a
+        name that leads here.
+        """
+        if "Origin" in request.headers:
+            return web.Response(status=403, text="the gateway does not answer pages in browsers")
+        if is_loopback(self._host) and not is_asked_locally(request, self._host):
+            said = f"this gateway is for this machine; ask for it as http://{self._host} with its port"
+            return web.Response(status=403, text=said)
+        return await handler(request)
+
+    @web.middleware
+    async def keep_room(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turn away what there is no room for, before it is read. A body that does not say how long it is counts as
+        one of the longest.
+        """
+        length = request.content_length
+        size = MOST_BYTES if length is None and request.can_read_body else length or 0
+        if self._bytes + size > self._most_bytes:
+            said = f"requests of {self._most_bytes / 2**20:g} MB wait here already"
+            return error_answer(OverloadedError(said, status=BUSY, retry_after=RETRY_SECONDS))
+        self._bytes += size
+        try:
+            return await handler(request)
+        finally:
+            self._bytes -= size
 
 
-class _Handlers:
+class _SharedAPI:
+    owner = "flowevolve-gateway"
+
     def __init__(self, gateway: Gateway, timeout_seconds: float) -> None:
         self._gateway = gateway
         self._timeout_seconds = timeout_seconds
         self._answered = 0
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        try:
-            body = json.loads(await request.read())
-            asked = _text_request(body)
-            sender = Sender.of(request.headers)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
+    async def chat(self, request: web.Request, asked: ChatRequest, *, usage: bool) -> web.StreamResponse:
+        _check_one_text(asked)
+        sender = _sender(request)
         try:
             reply = await self._gateway.chat(sender, asked, timeout=self._timeout_seconds)
-        except LLMError as error:
-            return error_answer(error)
         except InputError as error:  # of the response cache
-            return error_answer(ServerError(str(error)))
+            raise ServerError(str(error)) from error
         self._answered += 1
         if asked.stream:
-            return await self._streamed(request, asked, reply, usage=wants_usage(body) and not reply.estimated)
+            return await self._streamed(request, asked, reply, usage=usage and not reply.estimated)
         content = answer_body(reply, self._answered, usage=not reply.estimated)
         return web.Response(body=content, content_type="application/json")
 
@@ -106,30 +129,14 @@ class _Handlers:
             await response.write(events.end(reply, usage=usage))
         return response
 
-    async def embeddings(self, request: web.Request) -> web.Response:
-        try:
-            body = json.loads(await request.read())
-            asked = read_embedding(body)
-            sender = Sender.of(request.headers)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
-        try:
-            reply = await self._gateway.embed(sender, asked, timeout=self._timeout_seconds)
-        except LLMError as error:
-            return error_answer(error)
-        return embeddings_answer(reply, base64=wants_base64(body))
+    async def embed(self, request: web.Request, asked: EmbedRequest) -> EmbedReply:
+        return await self._gateway.embed(_sender(request), asked, timeout=self._timeout_seconds)
 
-    async def models(self, request: web.Request) -> web.Response:
-        try:
-            return models_answer(await self._gateway.models(), "flowevolve-gateway")
-        except LLMError as error:
-            return error_answer(error)
+    async def models(self) -> Sequence[str]:
+        return await self._gateway.models()
 
-    async def health(self, request: web.Request) -> web.Response:
-        return web.Response()
-
-    async def metrics(self, request: web.Request) -> web.Response:
-        return web.Response(text=metrics_text(self._gateway), content_type="text/plain")
+    async def metrics(self) -> str:
+        return metrics_text(self._gateway)
 
 
 def metrics_text(gateway: Gateway) -> str:
@@ -163,31 +170,19 @@ def metrics_text(gateway: Gateway) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _text_request(body: JSON) -> ChatRequest:
-    """The request in a body, if its answer is one text.
+def _sender(request: web.Request) -> Sender:
+    """Raises: RejectedError if a header is none of a sender's."""
+    try:
+        return Sender.of(request.headers)
+    except ValueError as error:
+        raise RejectedError(f"invalid request: {error}") from error
 
-    Raises:
-        ValueError, TypeError, KeyError: if it is none.
-    """
-    asked = read_request(body)
-    unread = next((name for message in _messages(body) for name in message if name not in ("role", "content")), None)
-    if unread is not None:
-        raise ValueError(f"the gateway passes on a role and a text of each message, and can't pass on {unread!r}")
+
+def _check_one_text(asked: ChatRequest) -> None:
+    """Raises: RejectedError if the answer to a request is more than one text."""
     beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
     if beyond is not None or asked.extra.get("n") not in (None, 1):
-        raise ValueError(
-            f"the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the server itself"
+        raise RejectedError(
+            f"invalid request: the gateway passes on one answer of text, and {beyond or 'n'!r} asks for more: ask the "
+            "server itself"
         )
-    return asked
-
-
-def _messages(body: JSON) -> Sequence[Mapping[str, JSON]]:
-    """The messages of a request that could be read, without the fields that have no value."""
-    assert isinstance(body, dict)
-    messages = body["messages"]
-    assert isinstance(messages, list)
-    return [
-        {name: value for name, value in message.items() if value is not None}
-        for message in messages
-        if isinstance(message, dict)
-    ]

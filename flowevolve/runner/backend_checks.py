@@ -12,7 +12,7 @@ from flowevolve.config.backends import BACKENDS, REAL_BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
-from flowevolve.runner.assemble import endpoints
+from flowevolve.runner.llm import endpoints
 
 LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 

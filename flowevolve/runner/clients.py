@@ -24,8 +24,9 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import Admission, LoadSummary, run_admission_control
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.admission import Fixed
-from flowevolve.runner.assemble import make_admission, make_order, make_traffic, open_probe
+from flowevolve.runner.assemble import make_admission, make_order
 from flowevolve.runner.attribution import Attribution
+from flowevolve.runner.llm import make_traffic, open_probe
 from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import OurServers, open_server
 from flowevolve.vllm.server import ServerListener

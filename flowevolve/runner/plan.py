@@ -16,9 +16,10 @@ from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
 from flowevolve.llm.client.accounting import Price
 from flowevolve.prompts.shipped import read_templates
-from flowevolve.runner.assemble import make_algorithm, make_roles, make_staleness, make_task, open_roles
+from flowevolve.runner.assemble import make_algorithm, make_staleness, make_task
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
 from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.llm import make_roles, open_roles
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
 

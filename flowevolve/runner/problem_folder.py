@@ -8,7 +8,8 @@ from pathlib import Path
 
 from flowevolve._util.cores import usable_cores
 from flowevolve._util.secrets import OPENAI_VARIABLE
-from flowevolve.config.run import Config, override, parse_config
+from flowevolve.config.run import Config, parse_config
+from flowevolve.config.table import override
 from flowevolve.problems.folders.catalog import folder_problem, system_of
 from flowevolve.problems.folders.settings import FolderSettings, LLMPart, read_settings
 from flowevolve.runner.registries import ALGORITHMS

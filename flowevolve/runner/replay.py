@@ -27,8 +27,9 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.journal.tables import WRITABLE
 from flowevolve.llm.client.accounting import Account, Price
-from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
+from flowevolve.runner.assemble import make_algorithm
 from flowevolve.runner.clients import SideTask
+from flowevolve.runner.llm import make_recorded_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan

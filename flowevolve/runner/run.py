@@ -32,9 +32,10 @@ from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
-from flowevolve.runner.assemble import make_allocation, make_stopping, open_response_cache
+from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.llm import open_response_cache
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best

@@ -33,7 +33,8 @@ class FunctionProcess:
         """Start it, and wait until it is ready.
 
         Raises:
-            InputError: if that fails.
+            OSError: if it can't be started.
+            InputError: if it ends at once.
         """
         self.usable = True
         with ExitStack() as failing:

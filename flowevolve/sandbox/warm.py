@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 
 from flowevolve._util import clock
+from flowevolve._util.errors import InputError
 
 
 class Process(Protocol):
@@ -53,9 +54,15 @@ class Warm(Generic[P]):
             await self._close(self._idle.pop())
 
     async def _start(self) -> P:
-        with anyio.CancelScope(shield=True):  # else a started process would be lost
-            process = await clock.in_thread(self._start_one, limiter=self._threads)
-        return process  # noqa: RET504 - inside the scope, mypy would miss a return after it
+        try:
+            with anyio.CancelScope(shield=True):  # else a started process would be lost
+                process = await clock.in_thread(self._start_one, limiter=self._threads)
+        except OSError as error:
+            raise InputError(
+                f"sandbox: a process that runs programs or functions can't be started here: {error}; end others, or "
+                "raise what this user may have (ulimit -u processes, ulimit -n open files)"
+            ) from error
+        return process
 
     async def _close(self, process: P) -> None:
         with anyio.CancelScope(shield=True):

@@ -38,7 +38,8 @@ class Worker:
         """Start it and wait until it is ready.
 
         Raises:
-            InputError: if that fails; the message has the output of bubblewrap or the interpreter.
+            OSError: if it can't be started.
+            InputError: if it ends at once; the message has the output of bubblewrap or the interpreter.
         """
         self.usable = True
         self._isolated = settings.isolation == "bubblewrap"

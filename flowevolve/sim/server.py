@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -10,21 +9,9 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from flowevolve._util.web_server import listening
-from flowevolve.core.model import ChatRequest, LLMError
-from flowevolve.llm.transports.server_side import (
-    UNREADABLE,
-    StreamEvents,
-    answer_body,
-    embeddings_answer,
-    error_answer,
-    models_answer,
-    read_embedding,
-    read_request,
-    unreadable_answer,
-    wants_base64,
-    wants_usage,
-)
+from flowevolve.core.model import ChatRequest, EmbedReply, EmbedRequest, LLMError
+from flowevolve.llm.transports.api_server import serve_api
+from flowevolve.llm.transports.server_side import StreamEvents, answer_body
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Fault, status_error
 from flowevolve.sim.http_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
@@ -44,41 +31,29 @@ async def serve(
     Raises:
         OSError: if the address can't be listened on.
     """
-    app = web.Application(client_max_size=64 * 2**20, middlewares=middlewares)
-    handlers = _Handlers(backend)
-    app.router.add_post("/v1/chat/completions", handlers.chat)
-    app.router.add_post("/v1/embeddings", handlers.embeddings)
-    app.router.add_get("/v1/models", handlers.models)
-    app.router.add_route("*", REDIRECT_LOOP, redirect_to_itself)
-    app.router.add_get("/health", handlers.health)
-    app.router.add_get("/metrics", handlers.metrics)
-    async with listening(app, host, port) as address:
-        yield f"{address}/v1"
+    lost = web.route("*", REDIRECT_LOOP, redirect_to_itself)
+    async with serve_api(_SimulatedAPI(backend), host, port, middlewares=middlewares, more_routes=[lost]) as url:
+        yield url
 
 
-class _Handlers:
+class _SimulatedAPI:
+    owner = "flowevolve-sim"
+
     def __init__(self, backend: SimBackend) -> None:
         self._backend = backend
         self._served = 0
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        try:
-            body = json.loads(await request.read())
-            asked = read_request(body)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
+    async def chat(self, request: web.Request, asked: ChatRequest, *, usage: bool) -> web.StreamResponse:
         self._served += 1
         fault = self._backend.next_fault(asked)
         try:
             if fault is not None:
                 return await self._faulty(fault, request, asked, self._served)
             if asked.stream:
-                return await self._streamed(request, asked, self._served, usage=wants_usage(body))
-            reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
-        except LLMError as error:
-            return error_answer(error)
+                return await self._streamed(request, asked, self._served, usage=usage)
         except ConnectionError:
             return web.Response()  # the client has disconnected, so nobody reads this
+        reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
         return web.Response(body=answer_body(reply, self._served), content_type="application/json")
 
     async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
@@ -126,25 +101,13 @@ class _Handlers:
             await response.write(events.end(reply, usage=usage))
         return response
 
-    async def embeddings(self, request: web.Request) -> web.Response:
-        try:
-            body = json.loads(await request.read())
-            asked = read_embedding(body)
-        except UNREADABLE as error:
-            return unreadable_answer(error)
-        try:
-            reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
-        except LLMError as error:
-            return error_answer(error)
-        return embeddings_answer(reply, base64=wants_base64(body))
+    async def embed(self, request: web.Request, asked: EmbedRequest) -> EmbedReply:
+        return await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
 
-    async def models(self, request: web.Request) -> web.Response:
-        return models_answer(self._backend.served, "flowevolve-sim")
+    async def models(self) -> Sequence[str]:
+        return self._backend.served
 
-    async def health(self, request: web.Request) -> web.Response:
-        return web.Response()
-
-    async def metrics(self, request: web.Request) -> web.Response:
+    async def metrics(self) -> str:
         stats, label = self._backend.service.stats, f'{{model_name="{self._backend.model}"}}'
         gauges = {"num_requests_running": stats.running, "num_requests_waiting": stats.waiting}
         counters = {
@@ -164,4 +127,4 @@ class _Handlers:
         if load is not None and load.cache_tokens:
             blocks = f'num_gpu_blocks="{load.cache_tokens // BLOCK_TOKENS}",block_size="{BLOCK_TOKENS}"'
             lines.append(f"# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{{{blocks}}} 1.0")
-        return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")
+        return "\n".join(lines) + "\n"

@@ -71,6 +71,21 @@ def test_a_key_in_an_address_is_not_repeated(tmp_path: Path) -> None:
     assert "a-secret" not in done.stdout + done.stderr
 
 
+def test_a_file_that_is_no_cache_is_told_by_its_option(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("something else, and longer than the header of a database would be")
+    done = flowevolve("gateway", "http://127.0.0.1:1/v1", "--cache", "cache", "--port", "0", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "can't be used as a response cache" in done.stderr
+    assert "name another file in --cache" in done.stderr
+    assert "llm.cache.path" not in done.stderr
+
+
+def test_less_room_than_the_longest_request_takes_is_refused(tmp_path: Path) -> None:
+    done = flowevolve("gateway", "http://127.0.0.1:1/v1", "--waiting-mb", "63", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--waiting-mb" in done.stderr
+
+
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -23,7 +23,7 @@ from flowevolve.core.model import (
     UnreachableError,
     Usage,
 )
-from flowevolve.gateway.gateway import MOST_WAITING, Gateway
+from flowevolve.gateway.gateway import MOST_WAITING, RETRY_SECONDS, Gateway
 from flowevolve.llm.client.cache import open_cache
 from flowevolve.llm.transports.sender import Sender
 
@@ -213,8 +213,9 @@ def test_too_many_waiting_requests_of_a_run_are_turned_away_and_no_others() -> N
             for _ in range(3):
                 tasks.start_soon(lambda: gateway.chat(ONE, ask("a"), timeout=60))
             await anyio.sleep(0.1)
-            with pytest.raises(OverloadedError, match="2 requests of this run wait already"):
+            with pytest.raises(OverloadedError, match="2 requests of this run wait already") as caught:
                 await gateway.chat(ONE, ask("a"), timeout=60)
+            assert caught.value.retry_after == RETRY_SECONDS
             await gateway.chat(TWO, ask("a"), timeout=60)
 
     virtually(go)

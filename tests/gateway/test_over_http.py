@@ -184,7 +184,7 @@ async def test_a_damaged_cache_is_told(tmp_path: Path) -> None:
 async def test_a_run_that_dies_leaves_its_places_to_the_others() -> None:
     server = Server()
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "dies"}]})
-    request = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Flowevolve-Run: dies\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    request = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nX-Flowevolve-Run: dies\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     async with (
         server.there() as upstream,
         gateway_to(upstream, 1) as (gateway, url),

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import anyio
@@ -28,7 +29,7 @@ from flowevolve.core.model import (
     UnreachableError,
     Usage,
 )
-from flowevolve.gateway.gateway import Gateway
+from flowevolve.gateway.gateway import RETRY_SECONDS, Gateway
 from flowevolve.gateway.server import serve
 from flowevolve.llm.scheduling.metrics_probe import parse_load
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
@@ -132,7 +133,6 @@ async def test_counts_that_the_server_left_out_are_not_made_up_for_the_run() -> 
         (UnreachableError("no connection"), UnreachableError),
         (ServerError("broken"), ServerError),
         (RejectedError("HTTP 400: too long", status=400), RejectedError),
-        (RefusedError("HTTP 401: wrong key", status=401), RefusedError),
         (RefusedError("HTTP 404: no such model", status=404), RefusedError),
     ],
 )
@@ -145,6 +145,66 @@ async def test_failures_mean_the_same_behind_the_gateway(
         assert caught.value.retry_after == failure.retry_after
         if failure.status is not None:
             assert caught.value.status == failure.status
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_key_that_the_server_refuses_is_the_gateways_and_not_the_runs(status: int) -> None:
+    failure = RefusedError(f"HTTP {status}: Incorrect API key", status=status)
+    async with served(Server(failure=failure)) as (_, url), asking(url) as transport:
+        for ask in (transport.models, partial(transport.chat, REQUEST, timeout=20)):
+            with pytest.raises(RefusedError, match="the server behind the gateway refuses the gateway's key") as caught:
+                await ask()
+            assert f"HTTP {status}: Incorrect API key" in str(caught.value)
+            assert "--api-key-env" in str(caught.value)
+            assert caught.value.status == 403  # with a 401 it would be the run's own
+
+
+async def test_what_would_take_too_much_memory_is_turned_away_until_there_is_room() -> None:
+    server = Server(hangs=True)
+    long = replace(REQUEST, messages=(Message("user", "a" * 3000),))
+    async with serve(Gateway(server, 1), most_bytes=5000) as url, asking(url) as transport:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(transport.chat, long, timeout=60))
+            await server.began.wait()
+            with pytest.raises(OverloadedError, match=r"requests of 0.0047\d* MB wait here already") as caught:
+                await transport.chat(long, timeout=60)
+            assert (caught.value.status, caught.value.retry_after) == (503, RETRY_SECONDS)
+            tasks.cancel_scope.cancel()
+        server.hangs = False
+        with anyio.fail_after(60):
+            await server.was_cancelled.wait()
+            assert await transport.chat(long, timeout=60) == REPLY
+
+
+async def test_a_body_of_unknown_length_counts_as_one_of_the_longest() -> None:
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield b"{}"
+
+    async with (
+        serve(Gateway(Server(), 1), most_bytes=5000) as url,
+        ClientSession() as session,
+        session.post(f"{url}/chat/completions", data=pieces()) as response,
+    ):
+        assert response.status == 503
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "status"),
+    [
+        ("127.0.0.1", "localhost", 200),
+        ("127.0.0.1", "127.0.0.1", 200),
+        ("127.0.0.1", "evil.example", 403),
+        ("0.0.0.0", "gpu-box.example", 200),
+    ],
+)
+async def test_on_loopback_it_is_asked_for_by_a_name_of_this_machine(host: str, name: str, status: int) -> None:
+    """So that no page can have a browser ask under a name of its own that leads here."""
+    async with serve(Gateway(Server(), 1), host=host) as url, ClientSession() as session:
+        port = url.rpartition(":")[2].removesuffix("/v1")
+        for path in ("metrics", "v1/models"):
+            headers = {"Host": f"{name}:{port}"}
+            async with session.get(f"http://127.0.0.1:{port}/{path}", headers=headers) as response:
+                assert response.status == status
 
 
 async def test_a_client_that_goes_away_takes_its_request_along() -> None:
@@ -193,7 +253,11 @@ async def test_vectors_come_as_openais_sdk_wants_them(form: Literal["float", "ba
         (b"[]", {}, "must be a JSON object"),
         (b'{"messages": [{"role": "user", "content": "a"}]}', {}, "model is missing"),
         (b'{"model": "m", "messages": [{"role": "tool", "content": "a"}]}', {}, "a message needs a role"),
-        (b'{"model": "m", "messages": [{"role": "user", "content": "a", "name": "b"}]}', {}, "can't pass on 'name'"),
+        (
+            b'{"model": "m", "messages": [{"role": "user", "content": "a", "name": "b"}]}',
+            {},
+            "its 'name' would be lost",
+        ),
         (b'{"model": "m", "messages": [{"role": "user", "content": "a"}], "n": 2}', {}, "'n' asks for more"),
         (b'{"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": [{}]}', {}, "'tools' asks for more"),
         (b'{"model": "m", "messages": [{"role": "user", "content": "a"}], "stop": 3}', {}, "stop must be"),

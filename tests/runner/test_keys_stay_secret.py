@@ -15,7 +15,7 @@ from flowevolve._util import secrets as keys
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest, EmbedRequest, LLMError, Message
-from flowevolve.runner.assemble import make_transport
+from flowevolve.runner.llm import make_transport
 from tests.llm.transports.test_transports import server
 from tests.support.command import flowevolve
 from tests.support.http_transports import KINDS, Kind

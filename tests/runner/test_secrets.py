@@ -17,7 +17,7 @@ from aiohttp import web
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest, RejectedError
-from flowevolve.runner.assemble import make_roles, open_roles
+from flowevolve.runner.llm import make_roles, open_roles
 
 SENTINEL = "sk-sentinel-0123456789abcdefXYZ"
 CONFIG = """

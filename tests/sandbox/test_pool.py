@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -17,7 +18,9 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import MOST_MB, MOST_PROCESSES
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
+from flowevolve.sandbox.opening import open_evaluators
 from tests.sandbox.conftest import left_over
+from tests.support.evaluators_conformance import trusted_functions
 
 pytestmark = pytest.mark.anyio
 
@@ -281,6 +284,27 @@ async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.Monk
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(InputError, match=r"can't be started here: No permissions to create new namespace"):
+        await Sandbox(ONE).__aenter__()
+
+
+async def test_where_no_process_can_be_started_it_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    call = trusted_functions(tmp_path)("add", 1, 2)
+    async with open_evaluators(ONE) as evaluators:
+        for name, value, says in (
+            ("sys.executable", "/nowhere/python", "'/nowhere/python'"),
+            ("subprocess.Popen", refuse, "temporarily unavailable"),
+        ):
+            with monkeypatch.context() as patched:
+                patched.setattr(name, value)
+                with pytest.raises(InputError, match=f"{says}.*ulimit"):
+                    await evaluators.run(call)
+        (outcome,) = await evaluators.run(call)
+        assert outcome.status == "ok"
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    with pytest.raises(InputError, match=r"temporarily unavailable.*ulimit"):
         await Sandbox(ONE).__aenter__()
 
 

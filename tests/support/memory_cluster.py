@@ -11,7 +11,7 @@ import anyio
 from flowevolve._util.errors import InputError
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.nodes import messages
-from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.messages import Answer, Reply
 from flowevolve.sandbox.nodes.work import NodeWork
 
@@ -102,6 +102,8 @@ class MemoryCluster:
         """Those that were opened, lost ones too."""
         self.present = {str(number + 1) for number in range(size)}
         self.replaces = True
+        self.hopeless = ""
+        """Why no node will come any more; empty: there may be some."""
         self.machines: dict[str, str] = {}
         """The classes of nodes that are of another one than most."""
         self._make = make
@@ -111,6 +113,8 @@ class MemoryCluster:
         self._last = size
 
     async def names(self) -> Sequence[str]:
+        if self.hopeless:
+            raise NoNodesError(self.hopeless)
         for name in sorted(self.present):
             if name in self.nodes and self.nodes[name].killed.is_set():
                 self.present.remove(name)

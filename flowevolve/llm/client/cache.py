@@ -31,6 +31,8 @@ from flowevolve.core.model import ChatReply, ChatRequest, Usage
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x666C6563
 """Marks a SQLite file as a response cache, in its header."""
+SETTING = "llm.cache.path"
+"""Where a run's own cache is named."""
 BUSY_SECONDS = 60.0
 """How long a write waits while another process writes."""
 
@@ -69,8 +71,9 @@ class ResponseCache:
         InputError: if the file is damaged, is something else, or can't be made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, setting: str = SETTING) -> None:
         self._path = path
+        self._setting = setting
         self._unwritten: dict[bytes, str] = {}
         self._flights: dict[bytes, _Flight] = {}
         self._gathering = _Batch()
@@ -171,19 +174,19 @@ class ResponseCache:
     def _unusable(self, error: Exception) -> InputError:
         return InputError(
             f"{self._path}: can't be used as a response cache: {error}; "
-            "name another file in llm.cache.path, or remove this one if nothing else needs it"
+            f"name another file in {self._setting}, or remove this one if nothing else needs it"
         )
 
 
 @asynccontextmanager
-async def open_cache(path: Path) -> AsyncGenerator[ResponseCache]:
-    """Open the cache in this file, which is created if it does not exist.
+async def open_cache(path: Path, setting: str = SETTING) -> AsyncGenerator[ResponseCache]:
+    """Open the cache in this file, which is created if it does not exist. Errors name the ``setting`` that it is from.
 
     Raises:
         InputError: if the file is damaged, is no response cache, or can't be created.
         StorageError: at the end, if something could not be written.
     """
-    cache = await in_thread(ResponseCache, path)
+    cache = await in_thread(ResponseCache, path, setting)
     try:
         yield cache
     finally:

@@ -33,6 +33,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
 
 _LARGEST = 2.0**64
 _ROLES = ("system", "user", "assistant")
+_OF_MESSAGES = ("role", "content")
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _READ = ("model", "messages", "temperature", *_LIMITS, "seed", "stop", "priority", "stream", "stream_options")
 
@@ -244,4 +245,7 @@ def _message(message: object) -> Message:
         or not isinstance(message.get("content"), str)
     ):
         raise ValueError(f"a message needs a role among {', '.join(_ROLES)} and a text content")
+    beyond = next((name for name, value in message.items() if name not in _OF_MESSAGES and value is not None), None)
+    if beyond is not None:
+        raise ValueError(f"a message may have a role and a text content here, and its {beyond!r} would be lost")
     return Message(message["role"], message["content"])

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from flowevolve._util.web_server import is_asked_locally
+
 COOKIE = "flowevolve_token"
 """What the cookie's name begins with; the port follows, as cookies are shared by all ports of a machine."""
 HOW_TO_STEER = "Open the page at the address that was printed, which ends with ?token= and the token."
-_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -27,14 +27,6 @@ _HEADERS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class Access:
     """What is asked of each request. ``token`` is None where the page is on loopback, and steers nothing.
 
@@ -42,7 +34,7 @@ class Access:
     """
 
     def __init__(self, host: str, token: str | None, *, free: bool) -> None:
-        self._names = _LOCAL_NAMES | {host}
+        self._host = host
         self._token = token
         self._free = free
 
@@ -53,7 +45,7 @@ class Access:
         A page that everybody may read is asked for by a name of this machine: so no other site can have a browser ask
         for it under a name of its own that leads here. Where it takes a token to read, any name will do.
         """
-        if self._free and _host_name(request.host) not in self._names:
+        if self._free and not is_asked_locally(request, self._host):
             raise web.HTTPForbidden(text="This page is for this machine; ask for it as http://127.0.0.1 with its port.")
         reads = request.method in ("GET", "HEAD")
         if not (_from_here(request) if reads else _from_this_page(request)):
@@ -96,10 +88,6 @@ def _cookie(request: web.Request) -> str:
     """The cookie's name, by the port that the browser asked: one machine may have several pages."""
     port = request.host.rpartition(":")[2]
     return f"{COOKIE}_{port if port.isdecimal() else 80}"
-
-
-def _host_name(host: str) -> str:
-    return urlsplit(f"//{host}").hostname or ""
 
 
 def _from_here(request: web.Request) -> bool:

@@ -14,12 +14,12 @@ from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config
 from flowevolve.core.task import Task
 from flowevolve.programs.task import ProgramTask
-from flowevolve.runner.assemble import open_roles
 from flowevolve.runner.forecast.doubts import EXPECTED, Estimate, doubted, estimate
 from flowevolve.runner.forecast.limits import Limit
 from flowevolve.runner.forecast.measure import read_lengths, run_seed
 from flowevolve.runner.forecast.probe import probe as probe_model
 from flowevolve.runner.forecast.simulate import Known, Simulated, simulate
+from flowevolve.runner.llm import open_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.sim.profiles import find_profile
 

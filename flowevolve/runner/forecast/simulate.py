@@ -23,10 +23,10 @@ from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.transports.router import make_router
 from flowevolve.programs.task import ProgramTask
-from flowevolve.runner.assemble import endpoints, make_models
 from flowevolve.runner.forecast.course import Course, CourseTaker
 from flowevolve.runner.forecast.doubts import Assumptions
 from flowevolve.runner.forecast.limits import Load
+from flowevolve.runner.llm import endpoints, make_models
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.vllm_server import OurServers, starts_vllm

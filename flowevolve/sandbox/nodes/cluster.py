@@ -17,6 +17,10 @@ class NodeLostError(BackendUnreachableError):
     """A node, or what ran programs there, is gone; what it was sent may have been run or not."""
 
 
+class NoNodesError(NodeLostError):
+    """All nodes are gone, and none will come; the message says why."""
+
+
 class Node(Protocol):
     """What runs programs on one machine. Messages are those of `flowevolve.sandbox.nodes.messages`."""
 
@@ -49,9 +53,11 @@ class Cluster(Protocol):
     """The machines that programs may run on. A context manager."""
 
     async def names(self) -> Sequence[str]:
-        """The names of the machines that are there now. One that has come back after it was gone has another name.
+        """The names of the machines that are there now. One that is back may have its name again; then what was opened
+        there before has ended.
 
         Raises:
+            NoNodesError: if there is none, and none will come.
             NodeLostError: if the cluster can't be asked.
         """
         ...

@@ -26,7 +26,7 @@ from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
 from flowevolve.sandbox.evaluators import Job, TrustedCall
 from flowevolve.sandbox.nodes import messages
-from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.messages import Key, Reply
 from flowevolve.sandbox.outcome import Outcome
 
@@ -301,11 +301,14 @@ class LeasedEvaluators:
             for node in list(self._nodes.values()):
                 if not node.asked and self._tasks is not None:
                     self._tasks.start_soon(self._ask, node)
+            hopeless = ""
             try:
                 await self._compare(await self._cluster.names())
+            except NoNodesError as error:
+                hopeless = str(error)
             except NodeLostError as error:
                 logger().warning("evaluators.cluster_silent", why=str(error))
-            self._mind_patience()
+            self._mind_patience(hopeless)
 
     async def _ask(self, node: _OpenNode) -> None:
         """Ask a node for a sign of life: to cancel nothing."""
@@ -360,8 +363,8 @@ class LeasedEvaluators:
         self._lease()
         return None
 
-    def _mind_patience(self) -> None:
-        """End the jobs that wait where there has been no node for them for too long."""
+    def _mind_patience(self, hopeless: str) -> None:
+        """End the jobs that waited for a node for too long, or in vain: ``hopeless`` says why there will be none."""
         waiting = [
             *([] if self._nodes else self._waiting),
             *([] if self._measuring() else self._measured),
@@ -370,12 +373,12 @@ class LeasedEvaluators:
             self._deserted = None
             return
         self._deserted = clock.now() if self._deserted is None else self._deserted
-        if clock.now() - self._deserted < PATIENCE_SECONDS:
+        if not hopeless and clock.now() - self._deserted < PATIENCE_SECONDS:
             return
         self._deserted = None
         for case in waiting:
             self._queue_of(case).remove(case)
-            case.error = BackendUnreachableError(self._missing(case))
+            case.error = BackendUnreachableError(hopeless or self._missing(case))
             case.ended.set()
 
     def _missing(self, case: _Case) -> str:

@@ -1,6 +1,7 @@
 """Jobs of Slurm as nodes: each connects to the run, and runs programs in the sandboxes of its machine.
 
-A job that waits in the queue is a node that has not joined yet.
+A job that waits in the queue is a node that has not joined yet. One that has ended has another submitted in its place,
+unless those of that place keep ending early by themselves.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import anyio
 import submitit
 from anyio.abc import SocketAttribute
 
+from flowevolve._util import clock
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.nodes import slurm_jobs
-from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.connection import JoinedNode, receive_node
 from flowevolve.sandbox.nodes.folders import fingerprint
 from flowevolve.sandbox.nodes.host import OPEN_SECONDS, checked_machine
@@ -34,6 +36,12 @@ LOOK_SECONDS = 2.0
 """The time between two looks at jobs, as long as none has joined."""
 LOOKS_IN_SILENCE = 10
 """After so many it is said what the run waits for."""
+EARLY_SECONDS = 60.0
+"""A job that ends by itself before it has been a node for so long has ended early."""
+MOST_EARLY_ENDS = 3
+"""So many jobs in a row may end early before no other is submitted in their place; as long as no job has ever been a
+node, one.
+"""
 MOST_STRANGERS = 64
 """How many that have not proved to be nodes may be connected, beside as many nodes as there should be."""
 
@@ -41,8 +49,10 @@ MOST_STRANGERS = 64
 @dataclass(slots=True)
 class _Submitted:
     job: submitit.Job[None]
-    opened: bool = False
-    """Whether it has become a node; then another is submitted in its place when it has ended."""
+    early_ends: int
+    """How many jobs before it, in its place, have ended early in a row."""
+    began: float | None = None
+    """When it became a node; None as long as it is none."""
 
 
 class SlurmCluster:
@@ -56,12 +66,14 @@ class SlurmCluster:
         """Where the files of the jobs are."""
         self._readable = ""
         """The fingerprint of what programs may read here."""
-        self._wanted = settings.slurm.nodes
-        """How many jobs there should be."""
+        self._vacant = [0] * settings.slurm.nodes
+        """Of each place that has no job and is to have one: how many jobs in a row have ended early there."""
         self._jobs: dict[str, _Submitted] = {}
         """Those that are queued or at work, by their ids."""
         self._joined: dict[str, JoinedNode] = {}
         self._arrived = anyio.Event()
+        self._has_had_node = False
+        self._is_ending = False
         self._last_said = ""
         self._stack = AsyncExitStack()
 
@@ -100,51 +112,70 @@ class SlurmCluster:
             yield
 
     def _note_joined(self, node: JoinedNode) -> None:
+        if before := self._joined.pop(node.name, None):  # the job was begun again, and its first end not heard of
+            before.kill()
+        if self._is_ending:
+            node.kill()
+            return
         self._joined[node.name] = node
         self._arrived.set()
 
     async def _wait_for_first(self) -> None:
+        looks = 0
         try:
             await self._renew()
+            while not self._joined:
+                with anyio.move_on_after(LOOK_SECONDS):
+                    await self._arrived.wait()
+                await self._renew()
+                looks += 1
+                if looks == LOOKS_IN_SILENCE:
+                    logger().warning("evaluators.slurm_jobs_are_queued", jobs=list(self._jobs), logs=str(self._folder))
         except NodeLostError as error:
             raise InputError(str(error)) from error
-        looks = 0
-        while not self._joined:
-            if not self._jobs:
-                raise InputError(
-                    f"sandbox.on: all jobs of Slurm have ended before they ran programs; their logs are in "
-                    f"{self._folder}, and the last one says: {self._last_said}"
-                )
-            with anyio.move_on_after(LOOK_SECONDS):
-                await self._arrived.wait()
-            await self._renew()
-            looks += 1
-            if looks == LOOKS_IN_SILENCE:
-                logger().warning("evaluators.slurm_jobs_are_queued", jobs=list(self._jobs), logs=str(self._folder))
 
     async def names(self) -> Sequence[str]:
         await self._renew()
         return list(self._joined)
 
     async def _renew(self) -> None:
-        """Forget jobs that have ended, and submit others in place of those that were nodes."""
+        """Forget jobs that have ended, and submit others in their places.
+
+        Raises:
+            NoNodesError: if no job is left, and none is submitted any more.
+            NodeLostError: if Slurm does not take a job.
+        """
         ended = await in_thread(lambda: [name for name, each in self._jobs.items() if each.job.done()])
         for name in [*ended, *(name for name, node in self._joined.items() if node.gone.is_set())]:
             if node := self._joined.pop(name, None):
                 node.kill()
             if submitted := self._jobs.pop(name, None):
                 await self._forget(submitted)
-        while len(self._jobs) < self._wanted:
+        while self._vacant:
             address = self._host, self._port
             job = await in_thread(slurm_jobs.submit, self._settings.slurm, self._folder, *address, self._secret)
-            self._jobs[job.job_id] = _Submitted(job)
+            self._jobs[job.job_id] = _Submitted(job, self._vacant.pop())
+        if not self._jobs and not self._joined:
+            raise NoNodesError(
+                f"sandbox.on: all jobs of Slurm have ended early, before they were nodes or within {EARLY_SECONDS:g} s "
+                f"from then; their logs are in {self._folder}, and the last one says: {self._last_said}"
+            )
 
     async def _forget(self, submitted: _Submitted) -> None:
+        """End a job for good. Its place is vacant again, unless too many in a row have ended early there."""
+        has_worked = submitted.began is not None and clock.now() - submitted.began >= EARLY_SECONDS
+        taken_away = await in_thread(slurm_jobs.was_taken_away, submitted.job)
         await self._end(submitted)
-        if not submitted.opened:
-            self._wanted -= 1
-            self._last_said = await in_thread(slurm_jobs.last_said, submitted.job)
-            logger().warning("evaluators.slurm_job_ended", job=submitted.job.job_id, why=self._last_said)
+        if has_worked or taken_away:
+            self._vacant.append(0)
+            return
+        early_ends = submitted.early_ends + 1
+        again = early_ends < (MOST_EARLY_ENDS if self._has_had_node else 1)
+        if again:
+            self._vacant.append(early_ends)
+        self._last_said = await in_thread(slurm_jobs.last_said, submitted.job)
+        said = {"why": self._last_said, "in_a_row": early_ends, "submitted_again": again}
+        logger().warning("evaluators.slurm_job_ended_early", job=submitted.job.job_id, **said)
 
     async def open(self, name: str) -> JoinedNode:
         node, called = self._joined[name], f"job {name}"
@@ -159,10 +190,12 @@ class SlurmCluster:
             node.kill()
             raise NodeLostError(f"{called}: it did not answer for {OPEN_SECONDS:g} s") from error
         if name in self._jobs:
-            self._jobs[name].opened = True
+            self._jobs[name].began = clock.now()
+        self._has_had_node = True
         return node
 
     async def _end_jobs(self) -> None:
+        self._is_ending = True
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 for node in self._joined.values():
@@ -172,7 +205,7 @@ class SlurmCluster:
                     tasks.start_soon(self._end, submitted)
 
     async def _end(self, submitted: _Submitted) -> None:
-        await in_thread(partial(slurm_jobs.end, submitted.job, by_itself=submitted.opened))
+        await in_thread(partial(slurm_jobs.end, submitted.job, by_itself=submitted.began is not None))
 
 
 def _address(settings: SandboxSettings) -> tuple[str, int]:

@@ -23,6 +23,8 @@ MINUTES = 60
 """The time limit of a job, if the settings have none."""
 GRACE_SECONDS = 2.0
 """The time that a job whose connection has ended has to end by itself."""
+_TAKEN_AWAY = ("PREEMPTED", "REQUEUED", "PENDING", "NODE_FAIL", "TIMEOUT")
+"""States of jobs that were well when Slurm ended them."""
 
 
 def make_folder(settings: SlurmSettings) -> Path:
@@ -71,6 +73,11 @@ def end(job: submitit.Job[None], *, by_itself: bool) -> None:
         job.cancel(check=False)
     if isinstance(job, submitit.LocalJob):  # a process of ours
         job.wait()
+
+
+def was_taken_away(job: submitit.Job[None]) -> bool:
+    """Whether Slurm has taken its node from a job that was well."""
+    return job.get_info(mode="force").get("State", "").upper() in _TAKEN_AWAY
 
 
 def last_said(job: submitit.Job[None]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flowevolve.core.model import Transport, Usage
+from flowevolve.core.model import ServerTransport, Transport, Usage
+from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
+from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.calibration.fitting import fit
 from flowevolve.sim.calibration.measuring import Measured, measure
 from flowevolve.sim.calibration.mix import Check, compare
@@ -36,18 +38,18 @@ async def calibrate(
     *,
     most: int = 64,
     seconds: float = 120.0,
-    cache_tokens: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
     """Measure a server for about so many seconds, with at most so many requests at a time.
 
-    ``cache_tokens`` is the size of its prefix cache, where that is known; ``tell`` hears what is done.
+    ``tell`` hears what is done.
 
     Raises:
         BackendRefusedError: if the server refuses the model or the key.
         BackendUnreachableError: if it does not answer.
         OverloadedError: if it refuses a single request as too much.
     """
+    cache_tokens = await _cache_tokens(transport)
     server = AskedServer(transport, model)
     measured = await measure(server, most=most, seconds=seconds * 0.8, tell=tell)
     fitted = fit(measured, cache_tokens)
@@ -55,3 +57,13 @@ async def calibrate(
     at_once = min(CHECKED_AT, measured.requests()[-1])
     check = await compare(server, fitted.profile, at_once)
     return Calibration(fitted.profile, measured, fitted.assumed, check, server.requests, server.usage)
+
+
+async def _cache_tokens(transport: Transport) -> int | None:
+    """The tokens that the server's prefix cache holds; None where it does not say."""
+    if isinstance(transport, ServerTransport):
+        async with MetricsProbe(lambda: transport.base_url) as probe:
+            load = await probe.load()
+    else:
+        load = await transport.load() if isinstance(transport, SimBackend) else None
+    return None if load is None else load.cache_tokens

@@ -27,8 +27,8 @@ from flowevolve.core.model import (
     Usage,
 )
 from flowevolve.llm.transports.litellm import LiteLLMTransport
-from flowevolve.runner.assemble import make_roles, open_roles
 from flowevolve.runner.backend_checks import check_backend
+from flowevolve.runner.llm import make_roles, open_roles
 from tests.llm.transports.test_transports import answer, server
 
 pytestmark = pytest.mark.anyio

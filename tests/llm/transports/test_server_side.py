@@ -27,6 +27,11 @@ from flowevolve.llm.transports.wire import chat_reply
 BODY: dict[str, JSON] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
+def test_fields_of_messages_without_a_value_say_nothing() -> None:
+    message: dict[str, JSON] = {"role": "assistant", "content": "hello", "tool_calls": None}
+    assert server_side.read_request({**BODY, "messages": [message]}).messages == (Message("assistant", "hello"),)
+
+
 def test_every_field_of_a_request_is_read() -> None:
     body: dict[str, JSON] = {
         **BODY,
@@ -62,6 +67,11 @@ def test_every_field_of_a_request_is_read() -> None:
     [
         ("messages", [], "messages must be a list with at least one"),
         ("messages", [{"role": "user", "content": 3}], "a message needs a role"),
+        (
+            "messages",
+            [{"role": "user", "content": "a", "name": "b"}],
+            "a message may have a role and a text content here",
+        ),
         ("temperature", "hot", "temperature must be a number"),
         ("temperature", True, "temperature must be a number"),
         ("temperature", float("nan"), "temperature must be a number"),

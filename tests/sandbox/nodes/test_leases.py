@@ -219,6 +219,21 @@ def test_where_no_node_is_left_jobs_wait_and_then_fail() -> None:
     clock.run(go, clock="virtual")
 
 
+def test_where_no_node_will_come_jobs_fail_at_once_and_say_why() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        async with scene.evaluators as evaluators:
+            scene.cluster.hopeless = "all jobs have ended"
+            scene.cluster.nodes["1"].kill()
+            began = clock.now()
+            with pytest.raises(BackendUnreachableError, match="all jobs have ended"):
+                await scene.run(1.0)
+            assert clock.now() - began < PATIENCE_SECONDS / 10
+            assert evaluators.capacity == 0
+
+    clock.run(go, clock="virtual")
+
+
 def test_jobs_of_a_node_that_comes_in_time_never_notice() -> None:
     async def go() -> None:
         scene = Scene(1)

@@ -4,16 +4,22 @@ processes of this machine.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import BackendUnreachableError, InputError
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings, SlurmSettings
+from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.sandbox.opening import open_evaluators
@@ -67,6 +73,42 @@ async def test_what_a_killed_job_had_runs_elsewhere_and_another_is_submitted_in_
     assert jobs(tmp_path) == []
 
 
+async def kill_its_only_job(evaluators: LeasedEvaluators, folder: Path) -> None:
+    """Kill the job once it is a node, and wait until that is noticed."""
+    await until(lambda: evaluators.capacity == 1)
+    os.kill(jobs(folder)[0], signal.SIGKILL)
+    await until(lambda: evaluators.capacity == 0)
+
+
+async def test_jobs_that_end_early_three_times_in_a_row_end_the_run_with_their_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowevolve.sandbox.nodes.slurm.EARLY_SECONDS", math.inf)
+    with capture_logs() as logs:
+        async with opened(on(tmp_path, slots=1)) as evaluators:
+            for _ in range(3):
+                await kill_its_only_job(evaluators, tmp_path)
+            with anyio.fail_after(120), pytest.raises(BackendUnreachableError) as raised:
+                await Sandbox(SETTINGS, evaluators).run("def f(): return [1]", call="f")
+            assert jobs(tmp_path) == []
+    assert "sandbox.on: all jobs of Slurm have ended early" in str(raised.value)
+    assert f"in {next((tmp_path / 'logs').iterdir())}" in str(raised.value)
+    ended = [log for log in logs if log["event"] == "evaluators.slurm_job_ended_early"]
+    assert [log["in_a_row"] for log in ended] == [1, 2, 3]
+    assert [log["submitted_again"] for log in ended] == [True, True, False]
+    assert ended[-1]["why"] in str(raised.value)
+
+
+async def test_jobs_that_have_worked_for_a_while_are_submitted_again_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowevolve.sandbox.nodes.slurm.EARLY_SECONDS", 0.0)
+    async with opened(on(tmp_path, slots=1)) as evaluators:
+        for _ in range(4):
+            await kill_its_only_job(evaluators, tmp_path)
+        await until(lambda: evaluators.capacity == 1)
+
+
 async def test_a_trusted_function_ends_with_the_job_that_called_it(tmp_path: Path) -> None:
     name, call = unique_name(), trusted_functions(tmp_path)
     async with opened(on(tmp_path, slots=1)) as evaluators, beside() as tasks:
@@ -105,7 +147,7 @@ async def test_where_all_jobs_end_at_once_the_last_words_of_one_are_told(
 ) -> None:
     (tmp_path / "anyio.py").write_text("raise ImportError('not on this node')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    await refused(on(tmp_path), r"all jobs of Slurm have ended .* says: ImportError: not on this node")
+    await refused(on(tmp_path), r"all jobs of Slurm have ended early.* says: ImportError: not on this node")
 
 
 async def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +193,10 @@ echo "Submitted batch job $!")
 echo "$1" >> FOLDER/cancelled
 kill -KILL "-$1"
 """,
-    "sacct": "echo 'JobID|State|NodeList'",
+    "sacct": """
+echo 'JobID|State|NodeList'
+[ ! -e FOLDER/preempted ] || sed 's/$/|PREEMPTED|node/' FOLDER/preempted
+""",
     "srun": "",
 }
 """In place of Slurm's. Jobs have the numbers of their processes; all but the first wait until there is ``room``."""
@@ -198,3 +243,56 @@ async def test_jobs_that_still_wait_are_cancelled_at_the_end(tmp_path: Path, com
 async def test_why_slurm_does_not_take_a_job_is_told(tmp_path: Path, commands: Path) -> None:
     (commands / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: cpu' >&2\nexit 1\n")
     await refused(asked(tmp_path), r"sandbox.slurm: Slurm does not take the job: .*invalid partition specified: cpu")
+
+
+def one_job(folder: Path) -> SandboxSettings:
+    return asked(folder).model_copy(update={"slurm": asked(folder).slurm.model_copy(update={"nodes": 1})})
+
+
+async def test_preempted_jobs_are_submitted_again_for_ever(
+    tmp_path: Path, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowevolve.sandbox.nodes.slurm.EARLY_SECONDS", math.inf)
+    (commands / "room").touch()
+    async with opened(one_job(tmp_path)) as evaluators:
+        for _ in range(4):
+            await until(lambda: evaluators.capacity == 1)
+            with (commands / "preempted").open("a") as preempted:
+                preempted.writelines(f"{environment_of(job)['SLURM_JOB_ID']}\n" for job in jobs(tmp_path))
+            await kill_its_only_job(evaluators, tmp_path)
+        await until(lambda: evaluators.capacity == 1)
+
+
+async def test_a_requeued_job_takes_its_own_place_though_its_first_connection_never_ended(
+    tmp_path: Path, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Slurm begins a job elsewhere because its node has fallen silent."""
+    monkeypatch.setattr("flowevolve.sandbox.nodes.leases.SILENT_SECONDS", math.inf)
+    async with opened(one_job(tmp_path)) as evaluators:
+        (first,) = jobs(tmp_path)
+        os.kill(first, signal.SIGSTOP)
+        with ExitStack() as started:
+            started.callback(os.kill, first, signal.SIGKILL)
+            started.enter_context(begun_again(first))
+            await until(lambda: evaluators.counts.lost_nodes == 1)
+            await until(lambda: evaluators.capacity == 1)
+            outcome = await Sandbox(SETTINGS, evaluators).run("def f(): return [1]", call="f")
+            assert outcome.result == [1]
+
+
+def lines_of(process: int, file: str) -> list[str]:
+    return Path(f"/proc/{process}/{file}").read_text().split("\0")[:-1]
+
+
+def environment_of(job: int) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in lines_of(job, "environ"))
+
+
+@contextmanager
+def begun_again(job: int) -> Iterator[None]:
+    """The same command once more, under the same number of a job."""
+    with subprocess.Popen(lines_of(job, "cmdline"), env=environment_of(job), stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.kill()

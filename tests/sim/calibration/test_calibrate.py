@@ -34,10 +34,7 @@ class Chronicler:
 
 def found(profile: Profile, *, most: int = 64, model: str = "simulated", seconds: float = 120.0) -> Calibration:
     backend = SimBackend(Chronicler(), profile)
-    cache = profile.cache_blocks * 16 if isinstance(profile, BatchingProfile) else None
-    return clock.run(
-        partial(calibrate, backend, model, most=most, seconds=seconds, cache_tokens=cache), clock="virtual"
-    )
+    return clock.run(partial(calibrate, backend, model, most=most, seconds=seconds), clock="virtual")
 
 
 def off(calibration: Calibration, *, signed: bool = False) -> float:

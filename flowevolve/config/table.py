@@ -1,0 +1,54 @@
+"""A configuration as the table that its TOML file holds, before it is checked."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+
+
+def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, object]:
+    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+
+    Raises:
+        InputError: if the file can't be read, or an override has not this form.
+    """
+    try:
+        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such config file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    for each in overrides:
+        override(table, each)
+    return table
+
+
+def override(table: dict[str, object], said: str) -> None:
+    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text. ``null`` takes the key out.
+
+    Raises:
+        InputError: if it has not this form, or a value stands where a section is meant.
+    """
+    key, equals, text = said.partition("=")
+    path = key.strip().split(".")
+    if not equals or not all(path):
+        raise InputError(f"--set {said}: write it as --set key.of.setting=value")
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    inner = table
+    for name in path[:-1]:
+        following = inner.setdefault(name, {})
+        if not isinstance(following, dict):
+            raise InputError(f"--set {said}: {name!r} is a value, not a section")
+        inner = following
+    if text.strip() == "null":
+        inner.pop(path[-1], None)
+    else:
+        inner[path[-1]] = value
