@@ -24,6 +24,7 @@ from pydantic import Field
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.settings import Settings
+from flowevolve._util.values import value
 from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
@@ -88,7 +89,7 @@ class Budget(Settings):
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Cost:
     """An amount of each thing a budget counts."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 
+from flowevolve._util.values import value
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
@@ -13,7 +14,7 @@ HELD_OUT = "held_out"
 """What the calls that score the test split, once a run has ended, have in place of a stage's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallScope:
     """The work that an LLM call belongs to.
 
@@ -35,7 +36,7 @@ class CallScope:
         return WorkPart.read(self.item)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallRecord:
     """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.values import value
 from flowevolve.core import server_event_kinds  # noqa: F401 - `read_body` knows the kinds that were imported
 from flowevolve.core.event_body import EventBody, read_body
 from flowevolve.core.event_kinds import ItemSent
@@ -20,7 +21,7 @@ from flowevolve.core.item_ids import ItemId, WorkPart
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """One fact. ``time`` is seconds since the run began; ``kind`` is ``subject.verb``; see docs/reference/events.md."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from flowevolve._util.values import value
 from flowevolve.core.model import Usage
 
 
@@ -27,7 +28,7 @@ class Price:
         return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / 1e6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Totals:
     """Sums over finished calls.
 
