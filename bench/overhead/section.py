@@ -19,7 +19,7 @@ HISTORY = """\
 An earlier version took 0.63 ms for engine and client at 512 in flight and 0.34 ms for the client alone. These are
 medians of five and four runs, under heavier load than the table's; runs in between of the code after the first
 improvement took 0.59 and 0.31 ms. A third of the engine's CPU time went into Python's search for garbage in cycles, and
-hundreds of open calls are not garbage. During a run it now searches only after every 50,000 new objects
+hundreds of open calls are not garbage. During a run it now searches only after every 250,000 new objects
 (`flowevolve/_util/garbage.py`).
 """
 GROWTH = """\
