@@ -21,6 +21,7 @@ from typing import Literal
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
@@ -132,7 +133,7 @@ class Journal:
         payload = None if event.attachment is None else self._dump(event.attachment)
         payload_sum = None if payload is None else payload_checksum(payload)
         time = event.time + 0.0
-        columns = (event.seq, time, event.kind, _json(event.data), self._last_call, payload_sum)
+        columns = (event.seq, time, event.kind, json_text(event.data), self._last_call, payload_sum)
         self._writer.put(_Event(event.seq, columns))
         if isinstance(body, FlowClosed):
             self._writer.put((_FLOW_CLOSED, (body.flow,)))
@@ -193,7 +194,7 @@ class Journal:
                 "be gone on with; report and export read it; to go on, start a new run"
             )
         if schema is None:
-            make_tables(database, new_run(), _json(list(given)))
+            make_tables(database, new_run(), json_text(list(given)))
         else:
             bring_up_to_date(database)
             for (data,) in database.execute(_PROPOSALS):
@@ -282,7 +283,7 @@ class Journal:
         if isinstance(request, ChatRequest):
             warmth = None if request.temperature is None else request.temperature + 0.0
             sampling = (warmth, request.max_tokens, request.seed)
-        asked = (_json(messages), *sampling)
+        asked = (json_text(messages), *sampling)
         times = (record.queued - origin + 0.0, record.started - origin + 0.0, record.finished - origin + 0.0)
         rest = (record.attempts, *times, int(record.cached))
         template = _template(request)
@@ -318,6 +319,3 @@ def _template(request: ChatRequest | EmbedRequest) -> str | None:
 
 def _storable(value: object) -> object:
     return pack(value) if isinstance(value, str) and not is_unicode(value) else value
-
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -18,6 +18,7 @@ from aiohttp import (
 )
 from yarl import URL
 
+from flowevolve._util.json_text import strict_json
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
@@ -107,7 +108,7 @@ class AioHTTPTransport(ServerTransport):
             await session.close()
 
     def _post(self, path: str, model: str, body: Mapping[str, JSON]) -> AbstractAsyncContextManager[ClientResponse]:
-        content = wire.encode(body)
+        content = strict_json(body)
         data = BytesIO(content) if len(content) > _LARGE else content
         return self._request("POST", self._address.path(path, model), data)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -13,6 +12,7 @@ import aiohttp
 import anyio
 
 from flowevolve._util.clock import now
+from flowevolve._util.json_text import read_json
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.model import (
@@ -57,12 +57,11 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
     """
     bound.check_values(content)
     try:
-        decoded: JSON = json.loads(content)
+        return read_json(content)
     except RecursionError as error:
         raise ServerError(f"the answer is nested too deeply to be read: {start_of(content)!r}") from error
     except ValueError as error:
         raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
-    return decoded
 
 
 class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
