@@ -233,7 +233,7 @@ class EngineServices:
 
         The call has been charged by then, so nothing is lost if the wait for the disk is cancelled.
         """
-        with self.open_calls.one_more():
+        with self.open_calls:
             try:
                 reply = await call
             except LLMError:

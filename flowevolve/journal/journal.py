@@ -242,24 +242,24 @@ class Journal:
                 "paid; if it was moved, resume the run where it is now"
             )
 
-    def _write(self, database: sqlite3.Connection, row: _Row | _Event | _Call) -> None:
-        match row:
-            case _Event(seq=seq, columns=columns):
-                self._write_checked(INSERT_EVENT, columns)
-                self._written = (seq, self._written[1])
-            case _Call(number=number):
-                self._write_checked(INSERT_CALL, self._columns(row))
-                self._written = (self._written[0], number)
-            case (statement, values):
-                database.execute(statement, values)
+    def _write(self, database: sqlite3.Connection, rows: Sequence[_Row | _Event | _Call]) -> None:
+        events = [row for row in rows if isinstance(row, _Event)]
+        calls = [row for row in rows if isinstance(row, _Call)]
+        database.executemany(INSERT_EVENT, [self._checked(event.columns) for event in events])
+        database.executemany(INSERT_CALL, [self._checked(self._columns(call)) for call in calls])
+        for row in rows:
+            if isinstance(row, tuple):
+                database.execute(*row)
+        last_event, last_call = self._written
+        self._written = (events[-1].seq if events else last_event, calls[-1].number if calls else last_call)
 
-    def _write_checked(self, statement: str, columns: Sequence[object]) -> None:
+    def _checked(self, columns: Sequence[object]) -> tuple[object, ...]:
+        """A row with its checksum."""
         try:
-            row_sum = checksum(self._seed, columns)
+            return (*columns, checksum(self._seed, columns))
         except UnicodeEncodeError:
-            columns = [_storable(value) for value in columns]
-            row_sum = checksum(self._seed, columns)
-        self._database.execute(statement, (*columns, row_sum))
+            storable = [_storable(value) for value in columns]
+            return (*storable, checksum(self._seed, storable))
 
     def _committed(self, rows: Sequence[_Row | _Event | _Call]) -> None:
         if rows and self._writer.failure is None:
