@@ -39,12 +39,10 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
 
 def _check_call(value: object, name: str) -> None:
     call = _expect(value, Call, name)
-    if not isinstance(call.component, str) or not isinstance(call.output, str):
-        _expect(call.component, str, f"{name}.component")
-        _expect(call.output, str, f"{name}.output")
+    _expect(call.component, str, f"{name}.component")
+    _expect(call.output, str, f"{name}.output")
     for key, text in call.inputs.items():
-        if not isinstance(text, str):
-            _expect(text, str, f"{name}.inputs[{key!r}]")
+        _expect(text, str, f"{name}.inputs[{key!r}]")
 
 
 def _expect(value: object, kind: type[T], name: str) -> T:

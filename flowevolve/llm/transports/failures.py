@@ -10,6 +10,7 @@ from types import TracebackType
 
 import aiohttp
 import anyio
+from aiohttp.http import HttpProcessingError
 
 from flowevolve._util.clock import now
 from flowevolve._util.json_text import read_json
@@ -44,7 +45,7 @@ _UNANSWERED = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
     aiohttp.TooManyRedirects,
-    TimeoutError,
+    OSError,
 )
 
 
@@ -101,6 +102,8 @@ def _failure(error: BaseException) -> LLMError | None:
         case aiohttp.ClientHttpProxyError():  # its text has the proxy's address, with the password
             return UnreachableError(f"no connection: the proxy answers {error.status} {error.message}")
         case aiohttp.ClientResponseError():  # its text has the URL, and the beginning of what can't be read
+            return ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}")
+        case HttpProcessingError():
             return ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}")
         case aiohttp.ClientError():
             return ServerError(f"the answer is not HTTP: {error}")
