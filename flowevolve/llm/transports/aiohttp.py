@@ -71,30 +71,29 @@ class AioHTTPTransport(ServerTransport):
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
 
         async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
-            with failures.limited(seconds):
-                async with await self._post(CHAT, request.model, body) as response:
-                    if request.stream and response.status == 200:
-                        pieces = self._pieces(response)
-                        return await sse.read_reply(pieces, request, response.headers, bound=self._bound)
-                    content = await self._content(response)
+            async with failures.limited(seconds), await self._post(CHAT, request.model, body) as response:
+                if request.stream and response.status == 200:
+                    pieces = self._pieces(response)
+                    return await sse.read_reply(pieces, request, response.headers, bound=self._bound)
+                content = await self._content(response)
             return wire.chat_reply(content, request.model, response.headers, bound=self._bound)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
-        with failures.limited(timeout):
-            async with await self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
-                content = await self._content(response)
+        body = wire.embed_body(request)
+        async with failures.limited(timeout), await self._post(EMBEDDINGS, request.model, body) as response:
+            content = await self._content(response)
         return wire.embed_reply(content, request, response.headers, bound=self._bound)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
 
         async def get(path: str) -> bytes:
-            with failures.limited(wire.MODELS_SECONDS):
-                async with self._open_session().get(self._address.url(path)) as response:
-                    content = await self._content(response)
+            session, url = self._open_session(), self._address.url(path)
+            async with failures.limited(wire.MODELS_SECONDS), session.get(url) as response:
+                content = await self._content(response)
             self._bound.check_values(content)
             return content
 

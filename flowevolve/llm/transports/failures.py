@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -9,10 +10,8 @@ from math import isfinite
 from types import TracebackType
 
 import aiohttp
-import anyio
 from aiohttp.http import HttpProcessingError
 
-from flowevolve._util.clock import now
 from flowevolve._util.json_text import read_json
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
@@ -66,7 +65,7 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
 
 
 class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
-    """A context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
+    """An async context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
 
     Raises:
         UnreachableError: if ``seconds`` pass, or there was no answer.
@@ -74,20 +73,21 @@ class limited:  # noqa: N801 - reads as a function; a class, as a generator cost
         RejectedError: if the request can't be sent, for example as it can't be encoded.
     """
 
-    __slots__ = ("_scope", "_seconds")
+    __slots__ = ("_seconds", "_timeout")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._scope = anyio.CancelScope(deadline=now() + seconds)
+        self._timeout = asyncio.timeout(seconds)
 
-    def __enter__(self) -> None:
-        self._scope.__enter__()
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._scope.__exit__(kind, error, trace)
-        if self._scope.cancelled_caught:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError:
             raise UnreachableError(f"no complete answer within {self._seconds:g} s") from error
         failure = None if error is None else _failure(error)
         if failure is not None:
