@@ -6,7 +6,6 @@ import math
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 
 from bench._lib.environment import environment
@@ -64,13 +63,12 @@ class Costs:
 def costs(url: str, repeats: int, share: int) -> dict[str, Costs]:
     """The costs of each way at each level, by the name ``WAY, N in flight``."""
     found: dict[str, Costs] = {}
-    ways = {name: partial(calls.on_loop, way, uvloop=False) for name, way in WAYS.items()}
-    ways |= {name: partial(calls.on_loop, way, uvloop=True) for name, way in ON_UVLOOP.items()}
+    ways = {name: (way, name in ON_UVLOOP) for name, way in (WAYS | ON_UVLOOP).items()}
     for in_flight, number in LEVELS.items():
         measured: dict[str, list[calls.Cost]] = {name: [] for name in ways}
         for _ in range(repeats):
-            for name, way in ways.items():
-                measured[name].append(way(url, number // share, in_flight))
+            for name, (way, uvloop) in ways.items():
+                measured[name].append(calls.on_loop(way, url, number // share, in_flight, uvloop=uvloop))
         for name, each in measured.items():
             cost = Costs(spread([one.cpu_ms for one in each]), spread([one.calls_per_second for one in each]))
             found[f"{name}, {in_flight} in flight"] = cost

@@ -60,7 +60,8 @@ class _Answer:
         return None if length is None else int(length)
 
     async def read(self) -> bytes:
-        return await self.content.read()
+        content = self.content
+        return content.read_nowait() if content.is_eof() else await content.read()
 
 
 class Posts:
