@@ -17,39 +17,44 @@ T = TypeVar("T")
 async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Run all jobs side by side and return their results in order.
 
-    The first exception cancels the other jobs and is raised as it is: jobs are alike, so the others would only fail in
-    the same way. A single job is awaited where it stands.
+    The first exception cancels the other jobs and is raised as it is, not wrapped in a group: jobs are alike, so the
+    others would only fail in the same way. A single job is awaited where it stands.
     """
     if len(jobs) == 1:
         return [await jobs[0]()]
-    async with aclosing(as_completed(jobs)) as ended:
-        results = {index: result async for index, result in ended}
+    failure: Exception | None = None
+    results: dict[int, T] = {}
+    async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, jobs)) as ended:
+        try:
+            results = {index: result async for index, result in ended}
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+            failure = error
+    if failure is not None:
+        raise failure
     return [results[index] for index in range(len(jobs))]
 
 
-async def as_completed(jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
-    """Run all jobs side by side, and yield (index, result) as they end; for use under ``contextlib.aclosing``.
+async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
+    """Run all jobs side by side in a task group of the caller, and yield (index, result) as they end.
 
     A job's exception is raised here as it is. Leaving early, for whatever reason, cancels the jobs that have not ended,
-    and waits for them. Unlike a generator with a task group, this one may be suspended at a ``yield``.
-
-    There is a job for every LLM call, and a task of a task group takes more CPU time than many of the calls' other
-    steps. So these are tasks of asyncio, each in a cancel scope of its own, as what is cancelled may be shielded.
+    and the task group waits for them. Unlike a generator with a task group of its own, this one may be suspended at a
+    ``yield``.
     """
     ended: deque[tuple[int, T]] = deque()
     failed: list[Exception] = []
     changed = Pulse()
 
-    async def run(index: int, scope: anyio.CancelScope) -> None:
-        with scope:
-            try:
-                ended.append((index, await jobs[index]()))
-            except Exception as error:  # noqa: BLE001 - raised again below, as it is
-                failed.append(error)
+    async def run(index: int) -> None:
+        try:
+            ended.append((index, await jobs[index]()))
+        except Exception as error:  # noqa: BLE001 - raised again below, as it is
+            failed.append(error)
         changed.fire()
 
-    scopes = [anyio.CancelScope() for _ in jobs]
-    tasks = [asyncio.create_task(run(index, scope)) for index, scope in enumerate(scopes)]  # noqa: TID251 - see above
+    # Jobs are cancelled one by one, in order. A common scope would go through a set of tasks, so that the order in
+    # which they give back what they hold would differ from run to run.
+    handles = [tasks.start_soon(run, index) for index in range(len(jobs))]
     try:
         for _ in jobs:
             while not ended and not failed:
@@ -58,16 +63,8 @@ async def as_completed(jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGener
                 raise failed[0]
             yield ended.popleft()
     finally:
-        await _end([(task, scope) for task, scope in zip(tasks, scopes, strict=True) if not task.done()])
-
-
-async def _end(running: Sequence[tuple[asyncio.Task[None], anyio.CancelScope]]) -> None:
-    """Cancel tasks one by one, in order, and wait for them."""
-    for _, scope in running:
-        scope.cancel()
-    with anyio.CancelScope(shield=True):
-        for task, _ in running:
-            await task
+        for handle in handles:
+            handle.cancel()
 
 
 @asynccontextmanager
