@@ -15,7 +15,6 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +24,7 @@ from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
+from flowevolve._util.values import value
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
@@ -64,7 +64,7 @@ _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Event:
     """The columns of an event on its way to the writer's thread, which adds the checksum."""
 
@@ -72,7 +72,7 @@ class _Event:
     columns: tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Call:
     """A call on its way to the writer's thread, which makes its row: in the event loop that would take too long."""
 

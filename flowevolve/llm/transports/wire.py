@@ -47,14 +47,16 @@ def request_body(request: ChatRequest) -> dict[str, JSON]:
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
     }
-    optional: dict[str, JSON] = {
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
-        "seed": request.seed,
-        "stop": list(request.stop) or None,
-        "priority": request.priority,
-    }
-    body |= {name: value for name, value in optional.items() if value is not None}
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.priority is not None:
+        body["priority"] = request.priority
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
