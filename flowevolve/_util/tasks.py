@@ -18,10 +18,8 @@ async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Run all jobs side by side and return their results in order.
 
     The first exception cancels the other jobs and is raised as it is, not wrapped in a group: jobs are alike, so the
-    others would only fail in the same way. A single job is awaited where it stands.
+    others would only fail in the same way.
     """
-    if len(jobs) == 1:
-        return [await jobs[0]()]
     failure: Exception | None = None
     results: dict[int, T] = {}
     async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, jobs)) as ended:
