@@ -6,8 +6,10 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-YOUNG_OBJECTS = 50_000
-"""New objects between two collections. Python's default of 700 is reached within a few LLM calls."""
+YOUNG_OBJECTS = 250_000
+"""New objects between two collections. Python's default of 700 is reached within a few LLM calls, and 50,000 with every
+larger validation, as each of its calls in flight takes some 150 objects.
+"""
 
 
 @contextmanager

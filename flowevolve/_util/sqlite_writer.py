@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-import anyio
-
 from flowevolve._util.errors import EngineError
 
 T = TypeVar("T")
@@ -32,22 +30,22 @@ class _Mark:
     """Put in the queue behind the steps that somebody waits for."""
 
     loop: asyncio.AbstractEventLoop
-    passed: anyio.Event = field(default_factory=anyio.Event)
+    passed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Writer(Generic[T]):
     """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``; `close` it before that.
 
-    ``write`` writes one row, in the thread. ``check`` is called there before each transaction, and ``done`` with its
-    rows, once it is committed or given up. After the first failure of the former two
-    all further steps are given up.
+    ``write`` writes the rows of a transaction, in the thread. ``check`` is called there before each, and ``done`` with
+    its rows, once it is committed or given up. After the first failure of the former two all further steps are given
+    up.
     """
 
     def __init__(
         self,
         database: sqlite3.Connection,
         name: str,
-        write: Callable[[sqlite3.Connection, T], object],
+        write: Callable[[sqlite3.Connection, Sequence[T]], object],
         done: Callable[[Sequence[T]], None] = lambda rows: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -155,8 +153,7 @@ class Writer(Generic[T]):
             try:
                 self._check()
                 with self._database:
-                    for row in rows:
-                        self._write(self._database, row)
+                    self._write(self._database, rows)
             except Exception as error:  # noqa: BLE001  kept for the loop: a dead thread would keep it waiting for ever
                 self.failure = error
         self._done(rows)

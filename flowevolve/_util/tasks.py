@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -97,7 +98,7 @@ class Pulse:
     """Wakes everybody who waits for a change. What has changed they look up themselves."""
 
     def __init__(self) -> None:
-        self._fired: anyio.Event | None = None
+        self._fired: asyncio.Event | None = None
         """What is set by the next `fire`; None as long as nobody waits for that."""
 
     def fire(self) -> None:
@@ -107,5 +108,5 @@ class Pulse:
 
     async def wait(self) -> None:
         if self._fired is None:
-            self._fired = anyio.Event()
+            self._fired = asyncio.Event()
         await self._fired.wait()

@@ -24,6 +24,7 @@ from pydantic import Field
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.settings import Settings
+from flowevolve._util.values import value
 from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
@@ -88,7 +89,7 @@ class Budget(Settings):
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Cost:
     """An amount of each thing a budget counts."""
 
@@ -110,11 +111,11 @@ class Cost:
     def less(self, other: Cost) -> Cost:
         """This minus ``other``, with 0 in place of what would be negative."""
         return Cost(
-            max(0, self.rollouts - other.rollouts),
-            max(0, self.proposals - other.proposals),
-            max(0, self.tokens - other.tokens),
-            max(0.0, self.dollars - other.dollars),
-            max(0, self.evaluations - other.evaluations),
+            self.rollouts - other.rollouts if self.rollouts > other.rollouts else 0,
+            self.proposals - other.proposals if self.proposals > other.proposals else 0,
+            self.tokens - other.tokens if self.tokens > other.tokens else 0,
+            self.dollars - other.dollars if self.dollars > other.dollars else 0.0,
+            self.evaluations - other.evaluations if self.evaluations > other.evaluations else 0,
         )
 
     def least(self, other: Cost) -> Cost:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from flowevolve._util.values import value
 from flowevolve.core.item_ids import WorkPart
-from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+from flowevolve.core.model import NO_USAGE, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 HELD_OUT = "held_out"
 """What the calls that score the test split, once a run has ended, have in place of a stage's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallScope:
     """The work that an LLM call belongs to.
 
@@ -35,7 +35,7 @@ class CallScope:
         return WorkPart.read(self.item)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallRecord:
     """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
 
@@ -53,7 +53,7 @@ class CallRecord:
     started: float
     """When the last attempt was sent."""
     finished: float
-    failed_usage: Usage = field(default_factory=Usage)
+    failed_usage: Usage = NO_USAGE
     """Tokens billed for the attempts of a failed call. Those of a call with a reply are in ``reply.usage``."""
 
     @property

@@ -6,21 +6,20 @@ Events are numbered from 0 without gaps and carry the loop's time since the run 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
+from flowevolve._util.values import value
 from flowevolve.core import server_event_kinds  # noqa: F401 - `read_body` knows the kinds that were imported
 from flowevolve.core.event_body import EventBody, read_body
 from flowevolve.core.event_kinds import ItemSent
 from flowevolve.core.item_ids import ItemId, WorkPart
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
-
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """One fact. ``time`` is seconds since the run began; ``kind`` is ``subject.verb``; see docs/reference/events.md."""
 
@@ -64,7 +63,7 @@ class Event:
 
     def to_json(self) -> str:
         """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
-        return _encode({"seq": self.seq, "t": round(self.time, 6), "kind": self.kind, **self.data})
+        return json_text({"seq": self.seq, "t": round(self.time, 6), "kind": self.kind, **self.data})
 
 
 Sink = Callable[[Event], None]

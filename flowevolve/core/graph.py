@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, Protocol
 from typing_extensions import TypeVar
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.values import value
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.item import Item
 from flowevolve.core.policies import BatchSize, Departure
@@ -21,7 +22,7 @@ from flowevolve.core.pool import Update
 ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=True, default=StageContext)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Emit:
     """A payload for the next stage.
 

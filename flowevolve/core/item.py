@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from typing_extensions import TypeIs
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.values import value
 from flowevolve.core.event_kinds import Outcome
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.payload_kinds import payload
@@ -24,7 +25,7 @@ INJECTION = "inject"
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Item(Generic[P_co]):
     """A payload on its way.
 

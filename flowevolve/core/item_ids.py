@@ -43,7 +43,7 @@ def flow_of(item: str) -> int:
     Raises:
         ValueError: if this is not the id of an item.
     """
-    return int(WorkPart.read(item).item.partition(".")[0])
+    return int(item.partition("/")[0].partition(".")[0])
 
 
 def candidate_name(item: ItemId) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
+from flowevolve._util.values import value
 from flowevolve.core.payload_kinds import payload
 
 CHARS_PER_TOKEN = 4
@@ -23,7 +24,7 @@ Speaker = Literal["system", "user", "assistant"]
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """One message of a chat."""
 
@@ -31,7 +32,7 @@ class Message:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChatRequest:
     """One chat completion to make. Times are in seconds, lengths in tokens."""
 
@@ -52,7 +53,7 @@ class ChatRequest:
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """Tokens of one call, or the sum over several. ``cached_tokens`` are prompt tokens from a cache."""
 
@@ -72,8 +73,11 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
+NO_USAGE = Usage()
+
+
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class ChatReply:
     """A finished chat completion."""
 
@@ -102,7 +106,7 @@ class ChatReply:
         return Usage() if self.cached else self.usage
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EmbedRequest:
     """A request to turn one or more texts into vectors."""
 
@@ -113,7 +117,7 @@ class EmbedRequest:
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class EmbedReply:
     """One vector for each text, in the order of the texts and all of the same length. Usage has only prompt tokens."""
 
@@ -168,7 +172,7 @@ class LLMError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         headers: Mapping[str, str] | None = None,
-        usage: Usage = Usage(),
+        usage: Usage = NO_USAGE,
         model: str = "",
     ) -> None:
         super().__init__(redacted(message))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.values import value
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader
 from flowevolve.core.item import Item
@@ -151,7 +152,7 @@ class ValidationAcceptance(Protocol):
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Race:
     """The facts of an evaluation under way."""
 

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.values import value
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.events import Log
 from flowevolve.core.model import Message
@@ -42,7 +43,7 @@ class Example:
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Score:
     """The score of one output, with feedback in words that a reflection model can use.
 
@@ -68,7 +69,7 @@ class Score:
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Call:
     """One LLM call of a rollout: the component whose text it used, its inputs by name, and its output."""
 
@@ -78,7 +79,7 @@ class Call:
 
 
 @payload
-@dataclass(frozen=True, slots=True)
+@value
 class Rollout:
     """The result of running one example with one artifact."""
 

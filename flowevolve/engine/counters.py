@@ -7,10 +7,10 @@ sizes and times of batches, and what was spent since items last left a stage tog
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import TracebackType
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
@@ -51,7 +51,7 @@ ALONE = 0.25
 
 
 class Gauge:
-    """A number that goes up and down, and its mean over time."""
+    """A number that goes up and down, and its mean over time. As long as a ``with`` on it lasts it is one higher."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -63,14 +63,13 @@ class Gauge:
         self._account()
         self.value += by
 
-    @contextmanager
-    def one_more(self) -> Generator[None]:
-        """The number is one higher as long as the ``with`` lasts."""
+    def __enter__(self) -> None:
         self.add(1)
-        try:
-            yield
-        finally:
-            self.add(-1)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.add(-1)
 
     def take_mean(self) -> float:
         """The mean over the time since the last call of this method."""

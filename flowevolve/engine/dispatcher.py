@@ -249,7 +249,6 @@ class Dispatcher:
             with self.in_work(len(items)):
                 async with anyio.create_task_group() as tasks:
                     outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
-                    tasks.cancel_scope.cancel()
         finally:
             STAGE.reset(in_stage)
             ITEM.reset(on_item)

@@ -188,9 +188,10 @@ class EngineServices:
 
         The reply is on disk when this returns.
         """
-        known = await self._known(scope, self.recorded_replies.reply(scope, messages))
-        if known is not None:
-            return known
+        if self.recorded_replies:
+            known = await self._known(scope, self.recorded_replies.reply(scope, messages))
+            if known is not None:
+                return known
         payer = _ItemPays(self, self._ledger, scope)
         return await self._settle(
             self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, payer=payer)
@@ -211,9 +212,10 @@ class EngineServices:
         return EmbedReply.joined(await run_all(calls))
 
     async def _embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        known = await self._known(scope, self.recorded_replies.embedded(scope, texts))
-        if known is not None:
-            return known
+        if self.recorded_replies:
+            known = await self._known(scope, self.recorded_replies.embedded(scope, texts))
+            if known is not None:
+                return known
         payer = _ItemPays(self, self._ledger, scope)
         return await self._settle(self._llm.embed(role, texts, scope=scope, payer=payer))
 
@@ -233,7 +235,7 @@ class EngineServices:
 
         The call has been charged by then, so nothing is lost if the wait for the disk is cancelled.
         """
-        with self.open_calls.one_more():
+        with self.open_calls:
             try:
                 reply = await call
             except LLMError:

@@ -171,7 +171,7 @@ class Stream:
                 if self._dispatcher.pause.items:
                     with self._dispatcher.in_work(len(taken)):  # which they count as until the pause is over
                         await self._dispatcher.pause.wait_for_items()
-                with worker_pool.busy.one_more():
+                with worker_pool.busy:
                     ready = await self._check_staleness(stage, taken)
                     if ready:
                         await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))

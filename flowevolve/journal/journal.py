@@ -15,15 +15,16 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
+from flowevolve._util.values import value
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
@@ -63,7 +64,7 @@ _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Event:
     """The columns of an event on its way to the writer's thread, which adds the checksum."""
 
@@ -71,7 +72,7 @@ class _Event:
     columns: tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Call:
     """A call on its way to the writer's thread, which makes its row: in the event loop that would take too long."""
 
@@ -132,7 +133,7 @@ class Journal:
         payload = None if event.attachment is None else self._dump(event.attachment)
         payload_sum = None if payload is None else payload_checksum(payload)
         time = event.time + 0.0
-        columns = (event.seq, time, event.kind, _json(event.data), self._last_call, payload_sum)
+        columns = (event.seq, time, event.kind, json_text(event.data), self._last_call, payload_sum)
         self._writer.put(_Event(event.seq, columns))
         if isinstance(body, FlowClosed):
             self._writer.put((_FLOW_CLOSED, (body.flow,)))
@@ -193,7 +194,7 @@ class Journal:
                 "be gone on with; report and export read it; to go on, start a new run"
             )
         if schema is None:
-            make_tables(database, new_run(), _json(list(given)))
+            make_tables(database, new_run(), json_text(list(given)))
         else:
             bring_up_to_date(database)
             for (data,) in database.execute(_PROPOSALS):
@@ -241,24 +242,24 @@ class Journal:
                 "paid; if it was moved, resume the run where it is now"
             )
 
-    def _write(self, database: sqlite3.Connection, row: _Row | _Event | _Call) -> None:
-        match row:
-            case _Event(seq=seq, columns=columns):
-                self._write_checked(INSERT_EVENT, columns)
-                self._written = (seq, self._written[1])
-            case _Call(number=number):
-                self._write_checked(INSERT_CALL, self._columns(row))
-                self._written = (self._written[0], number)
-            case (statement, values):
-                database.execute(statement, values)
+    def _write(self, database: sqlite3.Connection, rows: Sequence[_Row | _Event | _Call]) -> None:
+        events = [row for row in rows if isinstance(row, _Event)]
+        calls = [row for row in rows if isinstance(row, _Call)]
+        database.executemany(INSERT_EVENT, [self._checked(event.columns) for event in events])
+        database.executemany(INSERT_CALL, [self._checked(self._columns(call)) for call in calls])
+        for row in rows:
+            if isinstance(row, tuple):
+                database.execute(*row)
+        last_event, last_call = self._written
+        self._written = (events[-1].seq if events else last_event, calls[-1].number if calls else last_call)
 
-    def _write_checked(self, statement: str, columns: Sequence[object]) -> None:
+    def _checked(self, columns: Sequence[object]) -> tuple[object, ...]:
+        """A row with its checksum."""
         try:
-            row_sum = checksum(self._seed, columns)
+            return (*columns, checksum(self._seed, columns))
         except UnicodeEncodeError:
-            columns = [_storable(value) for value in columns]
-            row_sum = checksum(self._seed, columns)
-        self._database.execute(statement, (*columns, row_sum))
+            storable = [_storable(value) for value in columns]
+            return (*storable, checksum(self._seed, storable))
 
     def _committed(self, rows: Sequence[_Row | _Event | _Call]) -> None:
         if rows and self._writer.failure is None:
@@ -282,7 +283,7 @@ class Journal:
         if isinstance(request, ChatRequest):
             warmth = None if request.temperature is None else request.temperature + 0.0
             sampling = (warmth, request.max_tokens, request.seed)
-        asked = (_json(messages), *sampling)
+        asked = (json_text(messages), *sampling)
         times = (record.queued - origin + 0.0, record.started - origin + 0.0, record.finished - origin + 0.0)
         rest = (record.attempts, *times, int(record.cached))
         template = _template(request)
@@ -318,6 +319,3 @@ def _template(request: ChatRequest | EmbedRequest) -> str | None:
 
 def _storable(value: object) -> object:
     return pack(value) if isinstance(value, str) and not is_unicode(value) else value
-
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -28,17 +28,21 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
             f"task {task.name!r}: example {example.id!r} has the score {score.value:g}; scores are from 0 to 1, so "
             "divide it by the highest that there can be"
         )
-    texts: dict[str, object] = {"the rollout's output": found.output, "the score's feedback": score.feedback}
+    _expect(found.output, str, "the rollout's output")
+    _expect(score.feedback, str, "the score's feedback")
     for number, call in enumerate(found.calls):
-        name = f"the rollout's calls[{number}]"
-        _expect(call, Call, name)
-        texts |= {f"{name}.component": call.component, f"{name}.output": call.output}
-        texts |= {f"{name}.inputs[{key!r}]": text for key, text in call.inputs.items()}
-    for name, text in texts.items():
-        _expect(text, str, name)
+        _check_call(call, f"the rollout's calls[{number}]")
     if found.example_id != example.id:
         raise ValueError(f"the rollout is of example {found.example_id!r}, but was asked of {example.id!r}")
     return found
+
+
+def _check_call(value: object, name: str) -> None:
+    call = _expect(value, Call, name)
+    _expect(call.component, str, f"{name}.component")
+    _expect(call.output, str, f"{name}.output")
+    for key, text in call.inputs.items():
+        _expect(text, str, f"{name}.inputs[{key!r}]")
 
 
 def _expect(value: object, kind: type[T], name: str) -> T:

@@ -27,8 +27,8 @@ def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def insert(database: sqlite3.Connection, value: object) -> None:
-    database.execute("INSERT INTO rows VALUES (?)", (value,))
+def insert(database: sqlite3.Connection, rows: Sequence[object]) -> None:
+    database.executemany("INSERT INTO rows VALUES (?)", [(value,) for value in rows])
 
 
 class Held:
@@ -37,9 +37,9 @@ class Held:
     def __init__(self) -> None:
         self.gate = threading.Event()
 
-    def __call__(self, database: sqlite3.Connection, value: object) -> None:
+    def __call__(self, database: sqlite3.Connection, rows: Sequence[object]) -> None:
         self.gate.wait()
-        insert(database, value)
+        insert(database, rows)
 
 
 def values(database: sqlite3.Connection) -> list[object]:

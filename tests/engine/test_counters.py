@@ -254,7 +254,7 @@ def test_a_gauge_has_the_mean_over_the_time_since_it_was_last_asked() -> None:
     gauge = Gauge(lambda: now)
     gauge.add(3)
     assert gauge.take_mean() == 3.0, "no time has gone by"
-    with gauge.one_more():
+    with gauge:
         now = 12.0
         assert gauge.value == 4
     now = 14.0

@@ -122,7 +122,7 @@ async def test_its_load_is_what_happened_since_it_was_last_asked() -> None:
 def test_how_many_are_busy_is_a_mean_over_time() -> None:
     async def measured() -> float:
         workers = pool(2, (1, 3))
-        with workers.busy.one_more():
+        with workers.busy:
             await anyio.sleep(3)
         await anyio.sleep(1)
         return workers.load(StageCounts(), QueueStats(0, 0, 0, 0, 0.0, 0.0, 0.0), "later", 4.0).busy

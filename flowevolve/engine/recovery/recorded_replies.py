@@ -66,6 +66,10 @@ class RecordedReplies:
         calls = [] if work is None else work.calls
         return [call.paid for call in calls]
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._by_work)
+
     @property
     def paid(self) -> list[tuple[str, Usage]]:
         """The model and the tokens of each that was not asked for yet."""

@@ -6,10 +6,11 @@ Only sums are kept: memory grows with the number of role, model and stage combin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from flowevolve.core.model import Usage
+from flowevolve._util.values import value
+from flowevolve.core.model import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Price:
         return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / 1e6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Totals:
     """Sums over finished calls.
 
@@ -42,7 +43,7 @@ class Totals:
     requests: int = 0
     failed: int = 0
     retries: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     latency_seconds: float = 0.0
     dollars: float | None = 0.0
     cached_calls: int = 0

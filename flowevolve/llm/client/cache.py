@@ -242,8 +242,8 @@ def _check(database: sqlite3.Connection) -> None:
     database.execute("SELECT key, reply FROM replies LIMIT 1").fetchone()
 
 
-def _write(database: sqlite3.Connection, row: tuple[bytes, str]) -> None:
-    database.execute(_KEEP, row)
+def _write(database: sqlite3.Connection, rows: Sequence[tuple[bytes, str]]) -> None:
+    database.executemany(_KEEP, rows)
 
 
 def _encode(reply: ChatReply) -> str:

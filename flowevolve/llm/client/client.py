@@ -22,6 +22,7 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
+    NO_USAGE,
     ChatReply,
     ChatRequest,
     CutWhileThinkingError,
@@ -35,7 +36,6 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     UnreachableError,
-    Usage,
 )
 from flowevolve.core.server_event_kinds import UsageEstimated
 from flowevolve.llm.client.accounting import Account, Totals
@@ -355,7 +355,7 @@ class LLMClient:
                 call.queued,
                 call.started,
                 finished,
-                Usage() if error is None else call.failed_usage,
+                NO_USAGE if error is None else call.failed_usage,
             )
         )
 

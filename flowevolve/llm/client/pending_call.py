@@ -9,6 +9,7 @@ from typing import Generic, Protocol, runtime_checkable
 from flowevolve._util.clock import now
 from flowevolve.core.calls import NOBODY, CallScope, Payer
 from flowevolve.core.model import (
+    NO_USAGE,
     ChatReply,
     ChatRequest,
     CutWhileThinkingError,
@@ -85,7 +86,7 @@ class PendingCall(Generic[R]):
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
-    failed_usage: Usage = field(default_factory=Usage)
+    failed_usage: Usage = NO_USAGE
     """Tokens billed for failed attempts, as far as the server reported them."""
     call_kind: CallKind = field(init=False)
 

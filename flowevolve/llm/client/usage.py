@@ -22,7 +22,8 @@ def usage_in(usage: JSON) -> Usage:
     """
     if not isinstance(usage, dict):
         return Usage()
-    prompt, completion, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    total = _count(usage.get("total_tokens"))
     if not prompt and completion:
         prompt = max(0, total - completion)
     elif prompt:

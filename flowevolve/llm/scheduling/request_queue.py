@@ -6,17 +6,17 @@ computed again only for groups that changed, so joining, taking and leaving the 
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
-import anyio
+from flowevolve._util.values import value
 
 Key = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QueuedRequest:
     """What the order of requests depends on."""
 
@@ -114,7 +114,7 @@ class Waiter:
         self.request = request
         self.arrival = arrival
         self.group = group
-        self.admitted = anyio.Event()
+        self.admitted = asyncio.Event()
         self.waits = True
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
-from io import BytesIO
 
 from aiohttp import (
     ClientHandlerType,
@@ -18,17 +17,16 @@ from aiohttp import (
 )
 from yarl import URL
 
+from flowevolve._util.json_text import strict_json
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
 from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address
 from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, ReplyBound, bounded, start_of_body
 from flowevolve.llm.transports.listing import list_models
+from flowevolve.llm.transports.posting import Answer, Posts
 from flowevolve.llm.transports.proxies import proxy_for
 from flowevolve.llm.transports.request_form import RequestForms
-
-# Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
-_LARGE = 2**20
 
 
 class AioHTTPTransport(ServerTransport):
@@ -66,35 +64,36 @@ class AioHTTPTransport(ServerTransport):
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
+        self._posts: dict[str, Posts] = {}
+        """By their URLs."""
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
 
         async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
-            with failures.limited(seconds):
-                async with self._post(CHAT, request.model, body) as response:
-                    if request.stream and response.status == 200:
-                        pieces = self._pieces(response)
-                        return await sse.read_reply(pieces, request, response.headers, bound=self._bound)
-                    content = await self._content(response)
+            async with failures.limited(seconds), await self._post(CHAT, request.model, body) as response:
+                if request.stream and response.status == 200:
+                    pieces = self._pieces(response)
+                    return await sse.read_reply(pieces, request, response.headers, bound=self._bound)
+                content = await self._content(response)
             return wire.chat_reply(content, request.model, response.headers, bound=self._bound)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
-        with failures.limited(timeout):
-            async with self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
-                content = await self._content(response)
+        body = wire.embed_body(request)
+        async with failures.limited(timeout), await self._post(EMBEDDINGS, request.model, body) as response:
+            content = await self._content(response)
         return wire.embed_reply(content, request, response.headers, bound=self._bound)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
 
         async def get(path: str) -> bytes:
-            with failures.limited(wire.MODELS_SECONDS):
-                async with self._request("GET", path, None) as response:
-                    content = await self._content(response)
+            session, url = self._open_session(), self._address.url(path)
+            async with failures.limited(wire.MODELS_SECONDS), session.get(url) as response:
+                content = await self._content(response)
             self._bound.check_values(content)
             return content
 
@@ -103,24 +102,24 @@ class AioHTTPTransport(ServerTransport):
     async def aclose(self) -> None:
         """Close all connections."""
         session, self._session = self._session, None
+        self._posts.clear()
         if session is not None:
             await session.close()
 
-    def _post(self, path: str, model: str, body: Mapping[str, JSON]) -> AbstractAsyncContextManager[ClientResponse]:
-        content = wire.encode(body)
-        data = BytesIO(content) if len(content) > _LARGE else content
-        return self._request("POST", self._address.path(path, model), data)
+    async def _post(self, path: str, model: str, body: Mapping[str, JSON]) -> AbstractAsyncContextManager[Answer]:
+        content, session = strict_json(body), self._open_session()
+        url = self._address.url(self._address.path(path, model))
+        if self._proxy is not None:
+            return session.post(url, data=content)
+        posts = self._posts.get(url)
+        if posts is None:
+            posts = self._posts[url] = await Posts.to(session, url)
+        return posts.send(content)
 
-    def _request(
-        self, method: str, path: str, data: bytes | BytesIO | None
-    ) -> AbstractAsyncContextManager[ClientResponse]:
-        session = self._session or self._open()
-        return session.request(method, self._address.url(path), data=data)
-
-    def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
+    def _pieces(self, response: Answer) -> AsyncIterator[bytes]:
         return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._bound)
 
-    async def _content(self, response: ClientResponse) -> bytes:
+    async def _content(self, response: Answer) -> bytes:
         encoding = response.headers.get("Content-Encoding", "")
         if 200 <= response.status < 300:
             length = response.content_length
@@ -130,7 +129,9 @@ class AioHTTPTransport(ServerTransport):
         start = b"".join([piece async for piece in start_of_body(response.content.iter_any(), encoding)])
         raise failures.status_error(response.status, response.reason or "", response.headers, start)
 
-    def _open(self) -> ClientSession:
+    def _open_session(self) -> ClientSession:
+        if self._session is not None:
+            return self._session
         self._session = ClientSession(
             connector=TCPConnector(limit=self._max_connections, keepalive_timeout=wire.KEEPALIVE_SECONDS),
             headers=self._headers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -10,9 +10,9 @@ from math import isfinite
 from types import TracebackType
 
 import aiohttp
-import anyio
+from aiohttp.http import HttpProcessingError
 
-from flowevolve._util.clock import now
+from flowevolve._util.json_text import read_json
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.model import (
@@ -44,7 +44,7 @@ _UNANSWERED = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
     aiohttp.TooManyRedirects,
-    TimeoutError,
+    OSError,
 )
 
 
@@ -57,16 +57,15 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
     """
     bound.check_values(content)
     try:
-        decoded: JSON = json.loads(content)
+        return read_json(content)
     except RecursionError as error:
         raise ServerError(f"the answer is nested too deeply to be read: {start_of(content)!r}") from error
     except ValueError as error:
         raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
-    return decoded
 
 
 class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
-    """A context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
+    """An async context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
 
     Raises:
         UnreachableError: if ``seconds`` pass, or there was no answer.
@@ -74,20 +73,21 @@ class limited:  # noqa: N801 - reads as a function; a class, as a generator cost
         RejectedError: if the request can't be sent, for example as it can't be encoded.
     """
 
-    __slots__ = ("_scope", "_seconds")
+    __slots__ = ("_seconds", "_timeout")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._scope = anyio.CancelScope(deadline=now() + seconds)
+        self._timeout = asyncio.timeout(seconds)
 
-    def __enter__(self) -> None:
-        self._scope.__enter__()
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._scope.__exit__(kind, error, trace)
-        if self._scope.cancelled_caught:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError:
             raise UnreachableError(f"no complete answer within {self._seconds:g} s") from error
         failure = None if error is None else _failure(error)
         if failure is not None:
@@ -102,6 +102,8 @@ def _failure(error: BaseException) -> LLMError | None:
         case aiohttp.ClientHttpProxyError():  # its text has the proxy's address, with the password
             return UnreachableError(f"no connection: the proxy answers {error.status} {error.message}")
         case aiohttp.ClientResponseError():  # its text has the URL, and the beginning of what can't be read
+            return ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}")
+        case HttpProcessingError():
             return ServerError(f"the answer is not HTTP: {error.message.partition(': b')[0]}")
         case aiohttp.ClientError():
             return ServerError(f"the answer is not HTTP: {error}")

@@ -79,7 +79,7 @@ class LiteLLMTransport:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
         body = wire.request_body(replace(request, stream=False, priority=None))
         ours: dict[str, JSON] = {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
-        with failures.limited(timeout):
+        async with failures.limited(timeout):
             try:
                 answer = await self._litellm.acompletion(**{**self._given, **ours, **body})
             except APIError as error:

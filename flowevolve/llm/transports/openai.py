@@ -7,8 +7,8 @@ Needs ``openai``, ``httpx2`` and ``aiohttp``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 
 from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, Limits, Request, Response
@@ -90,7 +90,7 @@ class OpenAITransport(ServerTransport):
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
 
         async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
-            with _failures(seconds):
+            async with _failures(seconds):
                 if request.stream:
                     return await self._streamed(request, body)
                 path = self._address.path(CHAT, request.model)
@@ -101,7 +101,7 @@ class OpenAITransport(ServerTransport):
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
-        with _failures(timeout):
+        async with _failures(timeout):
             path = self._address.path(EMBEDDINGS, request.model)
             answer = await self._client.post(
                 path, cast_to=Response, options={"headers": self._headers}, body=wire.embed_body(request)
@@ -112,7 +112,7 @@ class OpenAITransport(ServerTransport):
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
 
         async def get(path: str) -> bytes:
-            with _failures(wire.MODELS_SECONDS):
+            async with _failures(wire.MODELS_SECONDS):
                 answer = await self._client.get(path, cast_to=Response, options={"headers": self._headers})
             self._bound.check_values(answer.content)
             return answer.content
@@ -166,11 +166,11 @@ class _Body(AsyncByteStream):
         await self._stream.aclose()
 
 
-@contextmanager
-def _failures(seconds: float) -> Generator[None]:
+@asynccontextmanager
+async def _failures(seconds: float) -> AsyncGenerator[None]:
     """As `flowevolve.llm.transports.failures.limited`, for calls over the SDK."""
     try:
-        with failures.limited(seconds):
+        async with failures.limited(seconds):
             yield
     except APIStatusError as error:
         failed = error.response

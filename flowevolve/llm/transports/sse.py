@@ -56,9 +56,10 @@ async def read_reply(
     if patience.cancelled_caught:
         raise UnreachableError(f"the answer broke off: nothing more came for {request.idle_seconds:g} s")
     if answer.done:
-        with suppress(LLMError), failures.limited(REST_SECONDS):
-            async for _ in pieces:
-                pass
+        with suppress(LLMError):
+            async with failures.limited(REST_SECONDS):
+                async for _ in pieces:
+                    pass
     return answer.reply(request.model, headers)
 
 

@@ -6,7 +6,6 @@ different servers offer this API: a reply must have a text.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -41,9 +40,6 @@ _STATUS = re.compile(r"[0-9]{3}")
 _MOST_MODELS, _LONGEST_NAME = 10_000, 300
 _LARGEST = sys.float_info.max
 
-# Made once, as `json.dumps` with these options would make an encoder for every call.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
 
 def request_body(request: ChatRequest) -> dict[str, JSON]:
     """The body of a request, without fields that are not set. Fields of ``extra`` override others."""
@@ -51,28 +47,21 @@ def request_body(request: ChatRequest) -> dict[str, JSON]:
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
     }
-    optional: dict[str, JSON] = {
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
-        "seed": request.seed,
-        "stop": list(request.stop) or None,
-        "priority": request.priority,
-    }
-    body |= {name: value for name, value in optional.items() if value is not None}
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.priority is not None:
+        body["priority"] = request.priority
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
-
-
-def encode(body: Mapping[str, JSON]) -> bytes:
-    """A body as JSON in UTF-8.
-
-    Raises:
-        ValueError: if a text has lone surrogates, or a number is infinite or NaN.
-    """
-    return _ENCODER.encode(body).encode()
 
 
 def embed_body(request: EmbedRequest) -> dict[str, JSON]:

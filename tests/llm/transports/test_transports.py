@@ -469,6 +469,19 @@ async def test_an_answer_that_is_not_http(make) -> None:
         await fails(ServerError, transport.chat(REQUEST, timeout=60))
 
 
+async def test_what_a_server_says_before_it_answers_is_not_its_answer(make) -> None:
+    body = json.dumps(answer("hi")).encode()
+
+    async def hint(stream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+            await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async with raw_server(make, hint) as transport:
+        assert (await transport.chat(REQUEST, timeout=60)).text == "hi"
+
+
 @pytest.mark.parametrize("length", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n9\r\n{", None])
 async def test_a_connection_cut_before_or_within_the_answer(make, length) -> None:
     async def cut(stream) -> None:

@@ -20,7 +20,6 @@ from flowevolve.llm.transports.failures import retry_after_seconds, status_error
 from flowevolve.llm.transports.wire import (
     chat_reply,
     embed_reply,
-    encode,
     model_names,
     request_body,
 )
@@ -53,18 +52,6 @@ def test_extra_overrides_what_the_request_says() -> None:
         "seed": None,
         "top_k": 3,
     }
-
-
-def test_a_body_is_compact_and_text_stays_as_it_is() -> None:
-    assert encode(request_body(ChatRequest("m", (Message("user", "☃"),)))) == (
-        '{"model":"m","messages":[{"role":"user","content":"☃"}]}'.encode()
-    )
-
-
-@pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": float("inf")}, {"x": "\ud800"}])
-def test_what_json_in_utf8_cannot_say_is_a_value_error(extra) -> None:
-    with pytest.raises(ValueError, match=r"not JSON compliant|surrogates not allowed"):
-        encode(request_body(ChatRequest("m", (), extra=extra)))
 
 
 # Replies
