@@ -13,7 +13,6 @@ from typing import Protocol, runtime_checkable
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve._util.values import value
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.events import Log
 from flowevolve.core.model import Message
@@ -43,7 +42,7 @@ class Example:
 
 
 @payload
-@value
+@dataclass(frozen=True, slots=True)
 class Score:
     """The score of one output, with feedback in words that a reflection model can use.
 
@@ -69,7 +68,7 @@ class Score:
 
 
 @payload
-@value
+@dataclass(frozen=True, slots=True)
 class Call:
     """One LLM call of a rollout: the component whose text it used, its inputs by name, and its output."""
 
@@ -79,7 +78,7 @@ class Call:
 
 
 @payload
-@value
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """The result of running one example with one artifact."""
 
