@@ -13,10 +13,11 @@ _strict = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def json_text(value: object) -> str:
-    """A value as JSON without spaces. Lone surrogates stand for themselves, infinities and NaN as in JavaScript.
+    """A value of JSON as text, without spaces. Lone surrogates stay as they are, infinities and NaN as in JavaScript.
 
     Raises:
-        TypeError: if it holds something that JSON does not have.
+        TypeError: if it holds something that neither writer knows. Sets, dates and the like are known, and become
+            lists and texts.
     """
     try:
         return to_json(value, inf_nan_mode="constants").decode()
@@ -25,11 +26,11 @@ def json_text(value: object) -> str:
 
 
 def strict_json(value: object) -> bytes:
-    """A value as JSON in UTF-8, without spaces.
+    """A value of JSON as text in UTF-8, without spaces.
 
     Raises:
         ValueError: if a text has lone surrogates, or a number is infinite or NaN.
-        TypeError: if it holds something that JSON does not have.
+        TypeError: as `json_text`.
     """
     try:
         content = to_json(value, inf_nan_mode="constants")

@@ -172,6 +172,7 @@ class EngineServices:
         attachment: object | None = None,
     ) -> Mapping[str, JSON]:
         data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
+        json.dumps(said)  # fails for what would come back from the journal as something else, such as a set
         self._events.emit(read_body(kind, data), attachment)
         return data
 

@@ -174,3 +174,15 @@ def test_a_stage_learns_that_a_call_failed_once_that_is_on_disk() -> None:
     budget = fe.Budget(tokens=400)  # one call of four attempts
     interruption.evolve(Learning(), roles=useless, budget=budget, max_in_flight=1, settled=settled)
     assert order[:2] == ["on disk", "known to the stage"]
+
+
+@pytest.mark.parametrize("said", [{1, 2}, b"bytes", Path("a"), (number for number in range(3))])
+def test_what_would_come_back_from_the_journal_as_something_else_is_refused(said: object) -> None:
+    class Logging(Asking):
+        async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            await context.chat("task", [Message("user", "hello")])
+            context.log("seen", said=said)  # type: ignore[arg-type]  # what a plug-in without type checks may do
+            yield Emit(item.payload)
+
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        interruption.evolve(Logging(), roles=interruption.echo, budget=fe.Budget(tokens=400), max_in_flight=1)

@@ -6,6 +6,7 @@ too; what a request looks like is asked of the session once for each URL, and wh
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import NoReturn, Protocol
@@ -27,6 +28,7 @@ from yarl import URL
 _AS_BEFORE, _WITHOUT_BODY = (307, 308), (301, 302, 303)
 """The statuses of redirects, after which the request goes on as it was or, as browsers have it, as one for a page."""
 _NO_LIMIT = ClientTimeout(total=None)
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Answer(Protocol):
@@ -76,9 +78,9 @@ class Posts:
         self.session, self.connector = session, session.connector
         self.request = request
         lines = [f"POST {request.url.raw_path_qs} HTTP/1.1"]
-        lines += [f"{name}: {text}" for name, text in request.headers.items() if name != "Content-Length"]
-        if any(mark in line for line in lines for mark in "\r\n\0"):
-            raise ValueError("there is a line break in a header")
+        lines += [f"{name}: {text}" for name, text in request.headers.items() if name.lower() != "content-length"]
+        if any(map(_FORBIDDEN.search, lines)):
+            raise ValueError("there is a line break, or another control character, in a header")
         self.head = "\r\n".join([*lines, "Content-Length: "]).encode()
 
     @classmethod
@@ -116,12 +118,12 @@ class _Exchange:
         try:
             answer = await self._exchange(connection)
         except BaseException:
-            connection.close()
+            _close(connection)
             raise
         location = answer.headers.get("Location") or answer.headers.get("URI")
         if answer.status not in _AS_BEFORE + _WITHOUT_BODY or not location:
             return answer
-        connection.close()
+        _close(connection)
         self._redirected = self._follow(location, with_body=answer.status in _AS_BEFORE)
         return await self._redirected.__aenter__()
 
@@ -150,7 +152,21 @@ class _Exchange:
         if self._redirected is not None:
             await self._redirected.__aexit__(kind, error, traceback)
         elif self._connection is not None:
-            self._connection.release()  # which closes it if something of the answer was not read
+            if _has_unsent(self._connection):
+                _close(self._connection)
+            else:
+                self._connection.release()  # which closes it if something of the answer was not read
+
+
+def _has_unsent(connection: Connection) -> bool:
+    """Whether the server has not taken all of the request, so that the rest of it would stand before the next one."""
+    return connection.transport is not None and connection.transport.get_write_buffer_size() > 0
+
+
+def _close(connection: Connection) -> None:
+    if connection.transport is not None and _has_unsent(connection):
+        connection.transport.abort()  # else it would stay open until the server has taken the rest
+    connection.close()
 
 
 class _SeenError(Exception):

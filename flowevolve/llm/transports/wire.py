@@ -27,8 +27,8 @@ from flowevolve.llm.client.usage import usage_in
 from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound
 from flowevolve.llm.transports.failures import decode, start_of, status_error
 
-MODELS_SECONDS = 30.0
-"""How long a transport waits for the list of models."""
+MODELS_SECONDS = 25.0
+"""How long a transport waits for the list of models: less than whoever asks for it to check a server."""
 
 # Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
 KEEPALIVE_SECONDS = 4.0

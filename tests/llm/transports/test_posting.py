@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import anyio
+import anyio.abc
 import pytest
 from aiohttp import web
 
 from flowevolve.core.model import ChatRequest, Message, RejectedError
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from tests.llm.transports.test_transports import answer, server
+from tests.llm.transports.test_transports import answer, raw_server, server
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +58,7 @@ async def test_a_header_with_a_line_break_is_not_sent() -> None:
     async with server(listener.handle) as url:
         transport = AioHTTPTransport(url, None, max_connections=1, headers={"X-Run": "a\r\nX-Other: b"})
         for _ in range(2):
-            with pytest.raises(RejectedError, match="a line break in a header"):
+            with pytest.raises(RejectedError, match="a line break, or another control character, in a header"):
                 await transport.chat(REQUEST, timeout=60)
         await transport.aclose()
     assert listener.heads == []
@@ -76,3 +80,23 @@ async def test_a_request_is_sent_on_within_the_server_with_its_body_or_for_a_pag
                 assert (await transport.chat(REQUEST, timeout=60)).text == "hi"
             await transport.aclose()
     assert len(listener.heads) == 4
+
+
+async def test_a_connection_whose_server_did_not_take_the_whole_request_is_not_used_again() -> None:
+    body = json.dumps(answer("hi")).encode()
+    done = anyio.Event()
+
+    async def refuse_the_large(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            start = await stream.receive()
+            if b"Content-Length: 8" not in start:
+                await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+                return
+            await stream.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+            await done.wait()
+
+    async with raw_server(AioHTTPTransport, refuse_the_large) as transport:
+        with pytest.raises(RejectedError, match="413"):
+            await transport.chat(ChatRequest("m", (Message("user", "x" * 8_000_000),)), timeout=60)
+        assert (await transport.chat(REQUEST, timeout=10)).text == "hi"
+        done.set()
