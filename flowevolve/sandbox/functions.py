@@ -14,6 +14,7 @@ from dataclasses import asdict
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.processes import wait_for_group
 from flowevolve.sandbox.evaluators import TrustedCall
 from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.outcome import Outcome, Status, read_json
@@ -22,8 +23,10 @@ START_SECONDS = 60.0
 """The time for a process to start, and then for a function to be imported."""
 MOST_BYTES = 2**28
 """Of a message."""
-_END_SECONDS = 1.0
-"""How long it is waited for what a killed process has started; it has been killed, too."""
+_END_SECONDS = 60.0
+"""How long it is waited for each process that a killed one has started; it has been killed, too, but what is in a
+system call that can't be interrupted does not end before that does.
+"""
 
 
 class FunctionProcess:
@@ -99,8 +102,4 @@ class FunctionProcess:
         self.kill()
         self._process.wait()
         self._control.close()
-        deadline = time.monotonic() + _END_SECONDS
-        with suppress(ProcessLookupError):
-            while time.monotonic() < deadline:
-                os.killpg(self._process.pid, 0)
-                time.sleep(0.005)
+        wait_for_group(self._process.pid, _END_SECONDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import replace
 from typing import IO
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.processes import wait_for_end
 from flowevolve._util.work_folders import work_folder
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
@@ -93,9 +93,7 @@ class Worker:
         """Kill it and wait until all its processes are gone. To be called once."""
         self.kill()
         if self._init is not None:
-            ended = select.poll()  # unlike select, it takes descriptors above 1023
-            ended.register(self._init, select.POLLIN)
-            ended.poll()  # until all processes of the namespace are gone
+            wait_for_end(self._init)  # which is when all processes of the namespace are gone
             os.close(self._init)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)

@@ -12,15 +12,19 @@ from flowevolve.sandbox.outcome import Outcome
 
 MOST_CHARACTERS = 2**28
 """How many characters of texts a node keeps."""
+MOST_CANCELLED = 10_000
+"""How many cancelled jobs a node keeps in mind."""
 
 
 class NodeWork:
-    """The work of one node, for one engine."""
+    """The work of one node, for one engine. A batch may come in late or several times."""
 
     def __init__(self, evaluators: Evaluators, most_characters: int = MOST_CHARACTERS) -> None:
         self._texts = Texts(evaluators.capacity, most_characters)
         self._evaluators = evaluators
-        self._under_way: dict[Key, _Work] = {}
+        self._under_way: set[_Work] = set()
+        self._cancelled: dict[Key, None] = {}
+        """Those cancelled last, the oldest first: nobody would cancel them again if their batch came in only now."""
 
     async def run(self, message: bytes) -> bytes:
         """Run a batch of jobs one after the other; returns a packed `Reply`."""
@@ -28,7 +32,7 @@ class NodeWork:
             jobs = [_Work(key, job) for key, job in self._texts.read_batch(message)]
         except MissingTextsError as error:
             return messages.pack_reply(Reply(missing=error.hashes))
-        self._under_way.update({work.key: work for work in jobs})
+        self._under_way.update(jobs)
         answers: list[Answer] = []
         try:
             for work in jobs:
@@ -40,12 +44,16 @@ class NodeWork:
         finally:
             for work in jobs:
                 work.ended.set()
-                self._under_way.pop(work.key, None)
+            self._under_way.difference_update(jobs)
         return messages.pack_reply(Reply(answers))
 
     async def cancel(self, message: bytes) -> None:
         """Kill jobs, or don't begin them; returns when nothing of them is left."""
-        found = [self._under_way[key] for key in messages.read_keys(message) if key in self._under_way]
+        keys = messages.read_keys(message)
+        self._cancelled.update(dict.fromkeys(keys))
+        while len(self._cancelled) > MOST_CANCELLED:
+            del self._cancelled[next(iter(self._cancelled))]
+        found = [work for work in self._under_way if work.key in keys]
         for work in found:
             work.scope.cancel()
         for work in found:
@@ -54,6 +62,8 @@ class NodeWork:
 
     async def _run(self, work: _Work) -> list[Outcome] | None:
         """The outcomes; None if it was cancelled."""
+        if work.key in self._cancelled:
+            return None
         outcomes: list[Outcome] | None = None
         with work.scope:
             work.begun = True

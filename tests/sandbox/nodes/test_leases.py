@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self, get_args
+from typing import get_args
 
 import anyio
 import pytest
@@ -15,51 +14,16 @@ from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError
 from flowevolve._util.logger import CASE, ITEM, RUN, STAGE
 from flowevolve.core.event_body import EventBody
-from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
 from flowevolve.sandbox import Sandbox
-from flowevolve.sandbox.evaluators import Job, TrustedCall
 from flowevolve.sandbox.nodes.leases import LOOK_SECONDS, MOST_LOSSES, PATIENCE_SECONDS, Counts, LeasedEvaluators
-from flowevolve.sandbox.nodes.messages import Key, pack_batch, read_reply
-from flowevolve.sandbox.nodes.work import NodeWork
 from flowevolve.sandbox.outcome import Outcome
 from tests.support.depth import examples
 from tests.support.memory_cluster import DELAY_SECONDS, PROCESSOR, Fault, MemoryCluster
+from tests.support.rehearsal import Rehearsal
 
 SETTINGS = SandboxSettings(concurrency=2)
-
-
-class Rehearsal:
-    """Evaluators that run nothing: a job takes as many seconds as its argument says, and gives that back."""
-
-    def __init__(self) -> None:
-        self.capacity = 2
-        self.ran: list[float] = []
-        self.killed: list[float] = []
-        self.measured_on = "not asked of a node"
-
-    def log_nodes(self, log: Log) -> None: ...
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    async def run(self, job: Job | TrustedCall) -> list[Outcome]:
-        assert isinstance(job, Job)
-        assert isinstance(job.request.arguments, list)
-        (seconds,) = job.request.arguments
-        assert isinstance(seconds, float)
-        try:
-            await anyio.sleep(seconds)
-        except anyio.get_cancelled_exc_class():
-            self.killed.append(seconds)
-            raise
-        self.ran.append(seconds)
-        return [Outcome("ok", seconds, 0.0, 0.0, "", "", seconds)]
 
 
 class Scene:
@@ -268,6 +232,19 @@ def test_a_cancelled_job_is_killed_where_it_runs_and_others_of_its_batch_go_on()
     clock.run(go, clock="virtual")
 
 
+def test_a_cancelled_job_is_not_run_where_its_batch_comes_in_again() -> None:
+    async def go() -> None:
+        scene = Scene(1, ["repeat"])
+        async with scene.evaluators:
+            with anyio.move_on_after(1):
+                await scene.run(50.0)
+            assert (await scene.run(2.0)).result == 2.0
+            await anyio.sleep(100)
+        assert scene.ran == [2.0]
+
+    clock.run(go, clock="virtual")
+
+
 def test_a_node_that_does_not_kill_a_cancelled_job_is_killed_itself() -> None:
     async def go() -> None:
         scene = Scene(1, ["delay"])
@@ -291,20 +268,6 @@ def test_a_text_is_sent_to_a_node_once() -> None:
         for node in scene.cluster.nodes.values():
             assert len(node.sent) > 1
             assert [source.encode() in message for message in node.sent].count(True) == 1
-
-    clock.run(go, clock="virtual")
-
-
-def test_a_text_that_a_node_no_longer_has_is_sent_again() -> None:
-    async def go() -> None:
-        work = NodeWork(Rehearsal(), most_characters=0)
-        request = Sandbox(SETTINGS, Rehearsal()).request("source", None, [1.0])
-        jobs = [(Key("", "", "", "", 1, 1), Job(SETTINGS, request))]
-        whole, names = pack_batch(jobs, known=())
-        short, _ = pack_batch(jobs, known=names)
-        assert len(short) < len(whole)
-        assert [answer.outcomes[0].result for answer in read_reply(await work.run(whole)).answers] == [1.0]
-        assert set(read_reply(await work.run(short)).missing) == names
 
     clock.run(go, clock="virtual")
 
