@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.sim.calibration.calibrate import Calibration, calibrate
 
@@ -13,3 +15,8 @@ async def calibrated(url: str, model: str) -> Calibration:
         return await calibrate(transport, model, most=64, tell=print)
     finally:
         await transport.aclose()
+
+
+def check_of(found: Calibration) -> dict[str, float] | None:
+    """How far the profile is off on requests that nothing was fitted to, for a result; None if that was refused."""
+    return None if found.check is None else {**asdict(found.check), "error": found.check.error}

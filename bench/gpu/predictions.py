@@ -21,10 +21,10 @@ from bench._lib.methods.runs import execute, serving
 from bench._lib.methods.virtual import evolve
 from bench._lib.methods.workloads import WORKLOADS
 from bench.gpu.runs import PROFILE
+from bench.prediction.measurements import QUANTITIES
 from flowevolve._util.errors import InputError
 from flowevolve.sim.profiles import BatchingProfile
 
-QUANTITIES = ("proposals_per_min", "output_tokens_per_s", "mean_in_flight")
 SEEDS = range(2000, 2005)
 """Of the predicted runs: none of those that were measured."""
 SLOWED = 1 / 4

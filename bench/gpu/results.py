@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict, replace
 from statistics import median
 
+from bench._lib.calibrated import check_of
 from bench._lib.environment import environment
 from bench._lib.methods.ratios import as_json, ratios, row
 from bench.gpu.engine import Wanted
@@ -49,9 +50,8 @@ def _server(found: Calibration | None, wanted: Wanted) -> dict[str, object]:
     """What was measured of the server alone, and how far that is off on requests that nothing was fitted to."""
     if found is None:
         return {"profile": None, "check": None}
-    check = None if found.check is None else {**asdict(found.check), "error": found.check.error}
     profile = found.profile if wanted.model is not None else in_counted_tokens(found)
-    return {"profile": asdict(profile), "check": check}
+    return {"profile": asdict(profile), "check": check_of(found)}
 
 
 def in_counted_tokens(found: Calibration) -> Profile:

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 import bench.prediction
+from bench._lib.calibrated import check_of
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
 from bench._lib.real_server import NAME, served_model, smollm2
@@ -50,7 +51,7 @@ def compare(url: str, model: str, plan: Plan) -> dict[str, object]:
     return {
         "model": model,
         "profile": asdict(calibration.profile),
-        "check": None if calibration.check is None else {**asdict(calibration.check), "error": calibration.check.error},
+        "check": check_of(calibration),
         "exchanges": sum(exchange.answer is not None for exchange in known.exchanges),
         "plan": asdict(plan),
         "runs": [as_json(each) for each in compared],

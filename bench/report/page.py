@@ -62,7 +62,7 @@ def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
     contents = {bench.name: content for bench, content in found if content is not None}
     reality = REALITY if {"throughput", "throughput_vllm_cpu"} <= contents.keys() else ""
     predicted = contents.get("prediction")
-    gpu = GPU.format(**off(contents["gpu"])) if "predicted" in contents.get("gpu", {}) else ""
+    gpu = GPU.format(off=off(contents["gpu"], "measured")) if "predicted" in contents.get("gpu", {}) else ""
     prediction = "" if predicted is None else PREDICTION.format(errors=errors(predicted), gpu=gpu)
     lines = table(HEADER, (tuple(_cells(*each)) for each in found))
     return "\n".join([INTRO.format(reality=reality, prediction=prediction), f"{lines}\n", NOTE])

@@ -95,7 +95,7 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     assert "| hover, stream | proposals/min | 20.0 | 22.0 | +10% | 22.0 |" in made
     assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 | +10% | 900.0 |" in made
     assert "| hover, gepa_sync | proposals/min" not in made
-    assert gpu.off(content)["off"] == "10 % in the median and 120 % at worst"
+    assert gpu.off(content, "measured") == "10 % in the median and 120 % at worst"
 
 
 def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
