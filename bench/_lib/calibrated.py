@@ -1,4 +1,4 @@
-"""Measuring a server as ``flowevolve calibrate`` does."""
+"""Measuring a server as ``flowevolve calibrate`` does, and what runs predicted from that are compared by."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import asdict
 
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.sim.calibration.calibrate import Calibration, calibrate
+
+QUANTITIES = ("proposals_per_min", "output_tokens_per_s", "mean_in_flight")
+"""The figures of a run by which a prediction with the measured profile is compared."""
 
 
 async def calibrated(url: str, model: str) -> Calibration:

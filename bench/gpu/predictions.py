@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from bench._lib.calibrated import QUANTITIES
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.presets import PRESETS
 from bench._lib.methods.process import CEILING, Job
@@ -21,7 +22,6 @@ from bench._lib.methods.runs import execute, serving
 from bench._lib.methods.virtual import evolve
 from bench._lib.methods.workloads import WORKLOADS
 from bench.gpu.runs import PROFILE
-from bench.prediction.measurements import QUANTITIES
 from flowevolve._util.errors import InputError
 from flowevolve.sim.profiles import BatchingProfile
 

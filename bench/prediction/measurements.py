@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from bench._lib.calibrated import calibrated
+from bench._lib.calibrated import QUANTITIES, calibrated
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.presets import PRESETS
 from bench._lib.methods.process import Job
@@ -29,7 +29,6 @@ RECORDED_AT = 12
 """Requests in flight in them: none of the numbers that are predicted."""
 MOST_TOKENS = 48
 """The most tokens of an answer: the model is small, and two cores are slow."""
-QUANTITIES = ("proposals_per_min", "output_tokens_per_s", "mean_in_flight")
 GOAL = {"median": 0.15, "worst": 0.3}
 """How far off predictions may be, as a part of what was measured: in the median, and at worst."""
 RECORDING_SEED, PREDICTED_SEED, MEASURED_SEED = 1000, 2000, 0
