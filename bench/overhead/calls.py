@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import ClassVar, TypeVar, TypeVarTuple
+from typing import ClassVar
 
 import aiohttp
 import anyio
@@ -18,7 +18,6 @@ from httpx2 import Limits
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from bench.overhead.instant_server import MODEL
-from flowevolve._util.garbage import seldom
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, CallScope
@@ -32,9 +31,6 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.policies.ordering import LaterFirst
 from flowevolve.runner.run import run
-
-T = TypeVar("T")
-Args = TypeVarTuple("Args")
 
 SYSTEM, ASKED = "Answer well.", "What is the answer to question {}?"
 """The messages of every call here; the engine's calls have other instructions."""
@@ -63,12 +59,6 @@ class Stopwatch:
 
     def cost(self, calls: int) -> Cost:
         return Cost(calls, 1000 * self.cpu_seconds() / calls, calls / (time.perf_counter() - self._wall))
-
-
-def on_loop(function: Callable[[*Args], Awaitable[T]], *args: *Args, uvloop: bool) -> T:
-    """As `flowevolve.clock.run` does it, but on the loop that is asked for."""
-    with seldom():
-        return anyio.run(function, *args, backend="asyncio", backend_options={"use_uvloop": uvloop})
 
 
 Measure = Callable[[str, int, int], Awaitable[Cost]]

@@ -14,6 +14,7 @@ from bench.overhead import calls
 from bench.overhead.engine import evolve
 from bench.overhead.growth import PARTS
 from bench.overhead.instant_server import instant_server
+from flowevolve._util import clock
 from flowevolve._util.garbage import seldom
 
 GOAL, RAW, SDK = "engine and client over aiohttp", "aiohttp alone", "the SDK alone"
@@ -68,7 +69,7 @@ def costs(url: str, repeats: int, share: int) -> dict[str, Costs]:
         measured: dict[str, list[calls.Cost]] = {name: [] for name in ways}
         for _ in range(repeats):
             for name, (way, uvloop) in ways.items():
-                measured[name].append(calls.on_loop(way, url, number // share, in_flight, uvloop=uvloop))
+                measured[name].append(clock.run(way, url, number // share, in_flight, uvloop=uvloop))
         for name, each in measured.items():
             cost = Costs(spread([one.cpu_ms for one in each]), spread([one.calls_per_second for one in each]))
             found[f"{name}, {in_flight} in flight"] = cost
@@ -132,7 +133,7 @@ def _in_child(url: str, in_flight: int) -> tuple[float, float]:
 
 
 def _measure_memory(pipe: Connection, url: str, in_flight: int) -> None:
-    pipe.send(calls.on_loop(calls.memory, url, in_flight, uvloop=False))
+    pipe.send(clock.run(calls.memory, url, in_flight, uvloop=False))
 
 
 def measure(quick: bool) -> dict[str, object]:

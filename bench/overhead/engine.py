@@ -7,8 +7,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar
 
-from bench.overhead.calls import SYSTEM, Stopwatch, examples, on_loop
+from bench.overhead.calls import SYSTEM, Stopwatch, examples
 from bench.overhead.instant_server import MODEL
+from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
@@ -51,7 +52,7 @@ def evolve(url: str, candidates: int) -> float:
 
 def evolve_into(out: Path, url: str, candidates: int) -> float:
     """The same, with a run directory that stays."""
-    return on_loop(_evolve, url, candidates, out, uvloop=False)
+    return clock.run(_evolve, url, candidates, out, uvloop=False)
 
 
 async def _evolve(url: str, candidates: int, out: Path) -> float:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+from flowevolve._util.clock import running_loop
 from flowevolve._util.errors import EngineError
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ class Writer(Generic[T]):
         """
         if not self._is_behind():
             return
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         if self._mark is None or self._mark.loop is not loop:
             self._mark = _Mark(loop)
             loop.call_soon(self.hand_over)

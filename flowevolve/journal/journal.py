@@ -9,7 +9,6 @@ closed, it is one plain file. Every row has a checksum, and a mark beside the fi
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sqlite3
@@ -18,7 +17,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Literal
 
-from flowevolve._util.clock import VirtualClockLoop
+from flowevolve._util.clock import VirtualClockLoop, running_loop
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
@@ -151,7 +150,7 @@ class Journal:
         Raises:
             StorageError: if something could not be written; what was written before that stays.
         """
-        if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+        if isinstance(running_loop(), VirtualClockLoop):
             self._writer.hand_over()
         else:
             await self._writer.settled()

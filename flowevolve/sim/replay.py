@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 
 import anyio
 
+from flowevolve._util.clock import running_loop
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError
 from flowevolve.llm.scheduling.admission import ServerLoad
 from flowevolve.sim.load_model import Span, integrate, learn_slowing, peak
@@ -223,7 +224,7 @@ class _CallsInFlight:
             self._timer = None
         if self._queue:
             left = max(0.0, self._queue[0][0] - self._count) * (1 + self._slowing * self.running)
-            self._timer = asyncio.get_running_loop().call_at(self._counted + left, self._end)
+            self._timer = running_loop().call_at(self._counted + left, self._end)
 
     def _end(self) -> None:
         self._advance()

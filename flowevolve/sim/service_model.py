@@ -197,7 +197,7 @@ class BatchingService:
             # A bare timer, not a task: it only touches this object, and can't fail or outlive its use.
             left = self._seconds_for(max(0.0, self._batch[0][0] - self._steps))
             when = self._updated + self._stall_seconds + left
-            self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
+            self._timer = clock.running_loop().call_at(when, self._on_timer)
 
     def _start(self, request: _Request) -> None:
         self.stats.waiting -= 1

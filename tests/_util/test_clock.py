@@ -169,6 +169,27 @@ def test_without_uvloop_it_is_that_of_asyncio(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(clock.run(running_loop), asyncio.BaseEventLoop)
 
 
+def test_real_time_is_that_of_the_loop_that_is_asked_for() -> None:
+    pytest.importorskip("uvloop")
+    assert isinstance(clock.run(running_loop, uvloop=False), asyncio.BaseEventLoop)
+
+
+async def is_that_of_asyncio() -> bool:
+    return clock.running_loop() is asyncio.get_running_loop()
+
+
+def test_the_running_loop_is_that_of_this_thread_within_a_run_and_after_it() -> None:
+    async def go() -> bool:
+        elsewhere = await clock.in_thread(partial(asyncio.run, is_that_of_asyncio()))
+        return elsewhere and await is_that_of_asyncio()
+
+    for kind in ("virtual", "real"):
+        assert clock.run(go, clock=kind)
+        assert asyncio.run(is_that_of_asyncio())
+    with pytest.raises(RuntimeError):
+        clock.running_loop()
+
+
 def test_programs_are_run_in_real_time() -> None:
     async def go() -> bytes:
         with anyio.fail_after(60):
