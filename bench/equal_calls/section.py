@@ -41,11 +41,33 @@ on other seeds of such worlds.
 
 Over all worlds the difference in score is {_signed(lead)}. The goal, that this interval is not below 0, is
 {verdict(lead.low >= 0)}. Ours takes {_number(time)} of gepa's time. The goal, a median of at most {MOST_TIME:g}, is
-{verdict(time.value <= MOST_TIME)}. {_calls(over)}"""
+{verdict(time.value <= MOST_TIME)}. {_calls(over)}
+{_fewer(content)}"""
+
+
+def _fewer(content: Content) -> str:
+    """The same with fewer metric calls, where that was measured."""
+    if not content.get("fewer"):
+        return ""
+    rows = []
+    for calls, pairs in content["fewer"].items():
+        groups = _grouped(pairs, content)
+        below = [group[0]["world"] for group in groups if _lead([group]).high < 0]
+        rows.append((calls, _signed(_lead(groups)), _number(_time(groups)), ", ".join(below) or "none"))
+    return f"""
+The same with fewer metric calls, over all worlds:
+
+{table(("metric calls", "ours less gepa's", "our time over gepa's (median)", "worlds where ours is below"), rows)}
+
+*Below* are the worlds of whose difference the whole interval is below 0."""
 
 
 def _by_world(content: Content) -> list[list[Any]]:
-    return [[pair for pair in content["pairs"] if pair["world"] == world] for world in content["worlds"]]
+    return _grouped(content["pairs"], content)
+
+
+def _grouped(pairs: Sequence[Any], content: Content) -> list[list[Any]]:
+    return [[pair for pair in pairs if pair["world"] == world] for world in content["worlds"]]
 
 
 def _calls(over: int) -> str:

@@ -53,3 +53,15 @@ def test_the_section_says_whether_the_goals_are_met() -> None:
     assert "Ours never went over the limit" in said(0.6, 4.0, 900)
     assert said(0.4, 6.0, 904).replace("\n", " ").count("is missed.") == 2
     assert "went over the limit by up to 4 calls" in said(0.4, 6.0, 904)
+
+
+def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -> None:
+    def pairs(*, ours: float) -> list[object]:
+        outcomes = Outcome(0.5, 10.0, 160, 4), Outcome(ours, 4.0, 150, 4)
+        return [Pair("plain", seed, *outcomes).as_json() for seed in range(2)]
+
+    content = {"pairs": pairs(ours=0.5), "settings": {"seeds": 2, "calls": 900}, "worlds": {"plain": "some"}}
+    few = section({**content, "fewer": {"150": pairs(ours=0.4), "300": pairs(ours=0.6)}})
+    assert "| 150 | -0.100 (-0.100 to -0.100) | 0.40 (0.40–0.40) | plain |" in few
+    assert "| 300 | +0.100 (+0.100 to +0.100) | 0.40 (0.40–0.40) | none |" in few
+    assert "fewer" not in section(content)
