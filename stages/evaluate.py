@@ -59,7 +59,7 @@ class Evaluate:
                 standing = self.standing()
                 if standing is None or len(scores) == len(order):
                     continue
-                if not released and all(name in scores for name in prefix):
+                if not released and len(scores) >= len(prefix) and all(name in scores for name in prefix):
                     released = True
                     if beats(scores, standing.incumbent, prefix):
                         yield Emit(Released(candidate.scored({name: scores[name] for name in prefix})))
