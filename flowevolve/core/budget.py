@@ -228,8 +228,9 @@ class Ledger:
         return {dimension: cost.amount(dimension) for dimension in self._limits}
 
     def _reserved(self, dimension: Dimension) -> float:
-        flows = sum(self._held(flow, dimension) for flow in self._open.values())
-        return flows + sum(begun.left[dimension] for begun in self._begun.values())
+        flows, foreseen = self._open.values(), dimension not in self._ended
+        held = [flow.left[dimension] if foreseen else self._held(flow, dimension) for flow in flows]
+        return sum(held) + sum([begun.left[dimension] for begun in self._begun.values()])
 
     def _held(self, flow: _Open, dimension: Dimension) -> float:
         left, ended = flow.left[dimension], self._ended.get(dimension)
