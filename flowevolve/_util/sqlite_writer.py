@@ -97,6 +97,7 @@ class Writer(Generic[T]):
             return
         loop = running_loop()
         if self._mark is None or self._mark.loop is not loop:
+            self._check_alive()
             self._mark = _Mark(loop)
             loop.call_soon(self.hand_over)
         await self._mark.passed.wait()
@@ -105,6 +106,7 @@ class Writer(Generic[T]):
         """As `settled`, where nothing else needs the event loop meanwhile: this blocks it."""
         if not self._is_behind():
             return
+        self._check_alive()
         self.hand_over()
         passed = threading.Event()
         self._line.put(passed)
@@ -112,12 +114,13 @@ class Writer(Generic[T]):
         passed.wait()
 
     def _is_behind(self) -> bool:
-        """Whether something that was put is not written yet, and will be."""
-        if not self._step and self._ended == self._handed_over:
-            return False
+        """Whether something that was put is not written yet."""
+        return bool(self._step) or self._ended != self._handed_over
+
+    def _check_alive(self) -> None:
+        """Asking the thread takes a while, so this is done once for all who begin to wait in one turn of the loop."""
         if not self._thread.is_alive():
             raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
-        return True
 
     def close(self) -> None:
         """Return when everything is written or given up. Calling this twice does no harm."""

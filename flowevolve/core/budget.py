@@ -132,14 +132,16 @@ class Cost:
 
 
 _NOTHING = Cost()
+_Amounts = dict[Dimension, float]
+"""An amount of each thing that is limited, which changes from call to call."""
 
 
 @dataclass(slots=True)
 class _Open:
     """An open flow: what is left of its estimate, and what it has spent. ``usual`` is as in `Ledger.reserve`."""
 
-    left: Cost
-    spent: Cost
+    left: _Amounts
+    spent: _Amounts
     usual: bool
 
 
@@ -147,8 +149,8 @@ class _Open:
 class _Begun:
     """What is set aside for the work on an item: how much in all, and what of it is left to be spent."""
 
-    whole: Cost = _NOTHING
-    left: Cost = _NOTHING
+    whole: _Amounts
+    left: _Amounts
 
 
 class _Ended:
@@ -212,7 +214,8 @@ class Ledger:
         If no other flow is open, only its estimate counts, and not what flows took before. Otherwise the last part of a
         budget, which is too little for a usual flow, would never be spent.
         """
-        new, kept = _Open(estimate, Cost(), usual=bool(self._open)), kept + self.kept_for_end
+        new = _Open(self._limited(estimate), self._limited(_NOTHING), usual=bool(self._open))
+        kept += self.kept_for_end
         for dimension, limit in self._limits.items():
             held = self._reserved(dimension) + self._held(new, dimension)
             spent = (self.spent + self.owed).amount(dimension)
@@ -220,26 +223,31 @@ class Ledger:
                 return dimension
         return None
 
+    def _limited(self, cost: Cost) -> _Amounts:
+        """What a cost has of each thing that is limited."""
+        return {dimension: cost.amount(dimension) for dimension in self._limits}
+
     def _reserved(self, dimension: Dimension) -> float:
-        flows = sum(self._held(flow, dimension) for flow in self._open.values())
-        return flows + sum(begun.left.amount(dimension) for begun in self._begun.values())
+        flows, foreseen = self._open.values(), dimension not in self._ended
+        held = [flow.left[dimension] if foreseen else self._held(flow, dimension) for flow in flows]
+        return sum(held) + sum([begun.left[dimension] for begun in self._begun.values()])
 
     def _held(self, flow: _Open, dimension: Dimension) -> float:
-        left, ended = flow.left.amount(dimension), self._ended.get(dimension)
-        return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent.amount(dimension)))
+        left, ended = flow.left[dimension], self._ended.get(dimension)
+        return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent[dimension]))
 
     def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = _NOTHING) -> None:
         """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
 
         ``usual`` says whether what this flow takes and what other flows took tell something of each other.
         """
-        self._open[flow] = _Open(estimate.less(spent), spent, usual)
+        self._open[flow] = _Open(self._limited(estimate.less(spent)), self._limited(spent), usual)
 
     def restore(self, spent: Cost, ended: Iterable[Cost]) -> None:
         """Take over from an interrupted run what it had spent, and what each of the flows that ended last had taken."""
         self.spent = spent
         for flow in ended:
-            self._note_ended(flow)
+            self._note_ended(self._limited(flow))
 
     def begin(self, flow: int, item: str, cost: Cost) -> None:
         """Set aside what work on an item of a flow is about to spend; it comes out of what the flow has reserved.
@@ -247,38 +255,44 @@ class Ledger:
         Raises:
             OverBudgetError: if there is no room for what the flow has not reserved.
         """
-        held = self._open.get(flow)
-        beyond = cost if held is None else cost.less(held.left)
+        held, needs = self._open.get(flow), self._limited(cost)
         for dimension in _COUNTED:
-            more, limit = beyond.amount(dimension), self._limits.get(dimension)
-            if limit is None or not more:
+            limit = self._limits.get(dimension)
+            if limit is None:
+                continue
+            more = needs[dimension] if held is None else max(needs[dimension] - held.left[dimension], 0)
+            if not more:
                 continue
             needed = self.spent.amount(dimension) + self._reserved(dimension) + more
             kept = self.kept_for_end.amount(dimension)
             if needed + kept > limit:
                 alone = needed == more + self._own(flow, item, dimension)
                 raise OverBudgetError(dimension, needed + kept, alone=alone)
-        if held is not None:
-            held.left = held.left.less(cost)
-        begun = self._begun.setdefault(item, _Begun())
-        begun.whole += cost
-        begun.left += cost
+        begun = self._begun.setdefault(item, _Begun(self._limited(_NOTHING), self._limited(_NOTHING)))
+        for dimension, amount in needs.items():
+            if held is not None:
+                _take(held.left, dimension, amount)
+            begun.whole[dimension] += amount
+            begun.left[dimension] += amount
 
     def _own(self, flow: int, item: str, dimension: Dimension) -> float:
         """What a flow has reserved, and what is set aside for this item of it."""
         held, begun = self._open.get(flow), self._begun.get(item)
         reserved = 0.0 if held is None else self._held(held, dimension)
-        return reserved + (0.0 if begun is None else begun.left.amount(dimension))
+        return reserved + (0.0 if begun is None else begun.left[dimension])
 
     def end(self, item: str, cost: Cost) -> None:
         """Release what is left of so much that was set aside for an item, and nothing of what else is set aside for
         it: that may be under way.
         """
-        begun = self._begun.get(item, _Begun())
-        begun.whole = begun.whole.less(cost)
-        begun.left = begun.left.least(begun.whole)
-        if begun.whole == _NOTHING:
-            self._begun.pop(item, None)
+        begun = self._begun.get(item)
+        if begun is None:
+            return
+        for dimension, amount in self._limited(cost).items():
+            _take(begun.whole, dimension, amount)
+            begun.left[dimension] = min(begun.left[dimension], begun.whole[dimension])
+        if not any(begun.whole.values()):
+            del self._begun[item]
 
     def check_unforeseen(self) -> None:
         """Raises:
@@ -298,13 +312,15 @@ class Ledger:
         the flow's reservation, as far as these go.
         """
         self.spent += cost
-        beyond, begun = cost, self._begun.get(item)
-        if begun is not None:
-            beyond, begun.left = cost.less(begun.left), begun.left.less(cost)
-        held = self._open.get(flow)
-        if held is not None:
-            held.left = held.left.less(beyond)
-            held.spent += cost
+        held, begun = self._open.get(flow), self._begun.get(item)
+        for dimension in self._limits:
+            amount = cost.amount(dimension)
+            if not amount:
+                continue
+            beyond = amount if begun is None else _take(begun.left, dimension, amount)
+            if held is not None:
+                _take(held.left, dimension, beyond)
+                held.spent[dimension] += amount
 
     def close(self, flow: int) -> None:
         """Release what is left of a flow's reservation."""
@@ -312,9 +328,9 @@ class Ledger:
         if held is not None and held.usual:
             self._note_ended(held.spent)
 
-    def _note_ended(self, spent: Cost) -> None:
+    def _note_ended(self, spent: _Amounts) -> None:
         for dimension, ended in self._ended.items():
-            ended.add(spent.amount(dimension))
+            ended.add(spent[dimension])
 
     def share(self, more: Cost) -> float:
         """The share of the nearest limit that is spent after spending this much more; 0 if nothing is limited."""
@@ -337,3 +353,10 @@ class Ledger:
         """By how much each limit that was passed was passed."""
         over = {name: self.spent.amount(name) - limit for name, limit in self._limits.items()}
         return {name: amount for name, amount in over.items() if amount > 0}
+
+
+def _take(left: _Amounts, dimension: Dimension, amount: float) -> float:
+    """Take an amount out of what is left, as far as that goes; returns what goes beyond it."""
+    taken = min(amount, left[dimension])
+    left[dimension] -= taken
+    return amount - taken

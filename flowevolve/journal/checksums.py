@@ -22,12 +22,10 @@ def checksum(seed: int, values: Sequence[object]) -> int:
     Raises:
         UnicodeEncodeError: if a text holds a lone surrogate, which no column can hold as text either.
     """
-    if bytes not in map(type, values):
-        return crc32("\0".join(map(str, values)).encode(), seed)
-    plain = [str(len(value) if isinstance(value, bytes) else value) for value in values]
+    plain = [value if type(value) is str else str(len(value) if type(value) is bytes else value) for value in values]
     found = crc32("\0".join(plain).encode(), seed)
     for value in values:
-        if isinstance(value, bytes):
+        if type(value) is bytes:
             found = crc32(value, found)
     return found
 

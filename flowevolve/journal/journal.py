@@ -137,7 +137,8 @@ class Journal:
         if isinstance(body, FlowClosed):
             self._writer.put((_FLOW_CLOSED, (body.flow,)))
         if payload is not None:
-            self._writer.put((INSERT_PAYLOAD, (event.attached_to, flow_of(event.attached_to), payload)))
+            name = event.attached_to
+            self._writer.put((INSERT_PAYLOAD, (name, flow_of(name), payload)))
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.client.LLMClient` observer."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from functools import lru_cache
 from hashlib import blake2b
 
 SHORT = 1000
 """Bytes up to which a text is stored as it is."""
 REMEMBERED = 8192
 """How many texts a writer remembers the numbers of; those of others it looks up."""
+RECENT = 256
+"""How many texts a writer keeps with their keys, as a call's messages are mostly those of calls shortly before it."""
 
 _FIND = "SELECT id FROM texts WHERE hash = ?"
 _ADD = "INSERT INTO texts (hash, data) VALUES (?, ?)"
@@ -41,9 +44,10 @@ class Texts:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._numbers: dict[bytes, int] = {}
+        self._key = lru_cache(RECENT)(text_key)
 
     def number(self, text: str) -> int:
-        key = text_key(text)
+        key = self._key(text)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._find_or_add(key, text)
