@@ -118,10 +118,6 @@ class Cost:
             self.evaluations - other.evaluations if self.evaluations > other.evaluations else 0,
         )
 
-    def least(self, other: Cost) -> Cost:
-        """The smaller of both amounts of each thing."""
-        return self.less(self.less(other))
-
     def to_json(self) -> dict[str, JSON]:
         """The amounts that are not 0, by name."""
         return {name: amount for name in DIMENSIONS if (amount := getattr(self, name))}
@@ -131,7 +127,7 @@ class Cost:
         return amount
 
 
-_NOTHING = Cost()
+NOTHING = Cost()
 _Amounts = dict[Dimension, float]
 """An amount of each thing that is limited, which changes from call to call."""
 
@@ -208,13 +204,13 @@ class Ledger:
         if self.target_score is not None:
             self.target_score = max(self.target_score, limits.get("target_score", self.target_score))
 
-    def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
+    def refusal(self, estimate: Cost, kept: Cost = NOTHING) -> Dimension | None:
         """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain, too.
 
         If no other flow is open, only its estimate counts, and not what flows took before. Otherwise the last part of a
         budget, which is too little for a usual flow, would never be spent.
         """
-        new = _Open(self._limited(estimate), self._limited(_NOTHING), usual=bool(self._open))
+        new = _Open(self._limited(estimate), self._limited(NOTHING), usual=bool(self._open))
         kept += self.kept_for_end
         for dimension, limit in self._limits.items():
             held = self._reserved(dimension) + self._held(new, dimension)
@@ -236,7 +232,7 @@ class Ledger:
         left, ended = flow.left[dimension], self._ended.get(dimension)
         return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent[dimension]))
 
-    def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = _NOTHING) -> None:
+    def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = NOTHING) -> None:
         """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
 
         ``usual`` says whether what this flow takes and what other flows took tell something of each other.
@@ -268,7 +264,7 @@ class Ledger:
             if needed + kept > limit:
                 alone = needed == more + self._own(flow, item, dimension)
                 raise OverBudgetError(dimension, needed + kept, alone=alone)
-        begun = self._begun.setdefault(item, _Begun(self._limited(_NOTHING), self._limited(_NOTHING)))
+        begun = self._begun.setdefault(item, _Begun(self._limited(NOTHING), self._limited(NOTHING)))
         for dimension, amount in needs.items():
             if held is not None:
                 _take(held.left, dimension, amount)

@@ -21,7 +21,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.acts import Comment
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.budget import NOTHING, Cost, Ledger
 from flowevolve.core.calls import CallScope, Payer
 from flowevolve.core.event_body import read_body
 from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
@@ -280,7 +280,7 @@ class EngineServices:
 
     def cost(self, item_id: ItemId) -> Cost:
         """What the work on an item has cost so far."""
-        return self._costs.get(item_id, Cost())
+        return self._costs.get(item_id, NOTHING)
 
     def share(self, more: Cost) -> float:
         return self._ledger.share(more)
