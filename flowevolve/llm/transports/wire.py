@@ -138,22 +138,28 @@ def reply_in(
     request would only give, and cost, the same again.
     """
     usage = usage_in(answer.get("usage"))
-    match answer:
-        case {"choices": [dict(choice), *_]} if isinstance(message := choice.get("message"), dict):
-            content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
-            text, thinking = text_in(content_field), thinking_in(message)
-            was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
-            if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
-                text = ""
-            if text is not None:
-                text, thinking = redacted(text, SURELY_A_KEY), redacted(thinking.strip(), SURELY_A_KEY)
-                name, logprobs = _name(answer.get("model"), model), choice.get("logprobs")
-                reply = ChatReply(
-                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking
-                )
-                bound.check_reply(reply)
-                return reply
+    choice = _first_choice(answer)
+    message = choice.get("message")
+    if isinstance(message, dict):
+        content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
+        text, thinking = text_in(content_field), thinking_in(message)
+        was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
+        if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
+            text = ""
+        if text is not None:
+            text, thinking = redacted(text, SURELY_A_KEY), redacted(thinking.strip(), SURELY_A_KEY)
+            name, logprobs = _name(answer.get("model"), model), choice.get("logprobs")
+            reply = ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking)
+            bound.check_reply(reply)
+            return reply
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
+
+
+def _first_choice(answer: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The first choice of an answer; an empty one if there is none."""
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else {}
 
 
 def text_in(content: JSON) -> str | None:
