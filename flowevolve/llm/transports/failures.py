@@ -88,7 +88,7 @@ class limited:  # noqa: N801 - reads as a function; a class, as a generator cost
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._timer = loop.call_later(self._seconds, self._end)
+        self._timer = loop.call_at(loop.time() + self._seconds, self._end)
 
     def _end(self) -> None:
         self._is_over = True
