@@ -105,13 +105,12 @@ def running_loop() -> asyncio.AbstractEventLoop:
     """The running loop. Under `run` this costs a tenth of what asyncio's own function does up to Python 3.11, which
     asks the operating system each time whether this process was forked.
     """
-    loop = _thread.loop
-    return asyncio.get_running_loop() if loop is None else loop
+    return _thread.loop or asyncio.get_running_loop()
 
 
 def now() -> float:
     """The time of the running loop, in seconds."""
-    return running_loop().time()
+    return (_thread.loop or asyncio.get_running_loop()).time()  # not by `running_loop`: this is called all the time
 
 
 def is_running() -> bool:

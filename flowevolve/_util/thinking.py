@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from flowevolve._util.values import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Thinking:
     """A reply in two parts: what the model thought, and what it answered."""
 

@@ -57,6 +57,6 @@ def _estimate(texts: Iterable[str]) -> int:
 
 def _count(value: JSON) -> int:
     """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
-        return 0
-    return int(value) if value == int(value) else 0
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0  # by its type, as True is an int, too

@@ -242,8 +242,6 @@ class ModelRates:
     def _take(self, kind: LimitKind, amount: float) -> None:
         """Take an amount from all buckets of a kind; a negative one is given back."""
         self._taken[kind] += amount
-        if self.free:
-            return
         for buckets in (self.configured, self.learnt):
             if kind in buckets:
                 buckets[kind].take(amount)

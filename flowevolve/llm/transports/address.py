@@ -42,8 +42,13 @@ class Address:
 
     def url(self, path: str) -> str:
         """The whole URL of a path."""
+        return f"{self.root}{path}{self._end}"
+
+    @cached_property
+    def _end(self) -> str:
+        """The ``?`` of every URL and what stands behind it."""
         query = "&".join(f"{name}={value}" for name, value in self.query.items())
-        return f"{self.root}{path}?{query}" if query else f"{self.root}{path}"
+        return f"?{query}" if query else ""
 
     @property
     def headers(self) -> dict[str, str]:

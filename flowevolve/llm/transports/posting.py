@@ -25,8 +25,10 @@ from aiohttp.http import RawResponseMessage
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-_AS_BEFORE, _WITHOUT_BODY = (307, 308), (301, 302, 303)
-"""The statuses of redirects, after which the request goes on as it was or, as browsers have it, as one for a page."""
+_AS_BEFORE, _REDIRECTS = (307, 308), (301, 302, 303, 307, 308)
+"""The statuses of redirects. After the first two the request goes on as it was, after the others, as browsers have it,
+as one for a page.
+"""
 _NO_LIMIT = ClientTimeout(total=None)
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -120,8 +122,10 @@ class _Exchange:
         except BaseException:
             _close(connection)
             raise
+        if answer.status not in _REDIRECTS:
+            return answer
         location = answer.headers.get("Location") or answer.headers.get("URI")
-        if answer.status not in _AS_BEFORE + _WITHOUT_BODY or not location:
+        if not location:
             return answer
         _close(connection)
         self._redirected = self._follow(location, with_body=answer.status in _AS_BEFORE)
@@ -160,7 +164,8 @@ class _Exchange:
 
 def _has_unsent(connection: Connection) -> bool:
     """Whether the server has not taken all of the request, so that the rest of it would stand before the next one."""
-    return connection.transport is not None and connection.transport.get_write_buffer_size() > 0
+    transport = connection.transport
+    return transport is not None and transport.get_write_buffer_size() > 0
 
 
 def _close(connection: Connection) -> None:

@@ -53,8 +53,10 @@ class RequestForm:
 
     def applied(self, body: Body) -> dict[str, JSON]:
         """The body in this form."""
-        keeps_all = self.unless_effort is not None and body.get("reasoning_effort") == self.unless_effort
-        changed = {name: value for name, value in body.items() if keeps_all or name not in self.left_out}
+        changed = dict(body)
+        if self.unless_effort is None or body.get("reasoning_effort") != self.unless_effort:
+            for name in self.left_out:
+                changed.pop(name, None)
         for other in _LIMITS:
             if other in changed and other != self.limits[0]:
                 changed.setdefault(self.limits[0], changed.pop(other))

@@ -119,7 +119,7 @@ class StreamedAnswer:
         message: dict[str, JSON] = {"content": text, "reasoning": "".join(self._thoughts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
         begun = self._texts is not None or any(self._thoughts) or self._finish_reason is not None
-        answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
+        answer: dict[str, JSON] = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
         return wire.reply_in(answer, model, self._last, headers, bound=self._bound)
 
     def _end_line(self) -> None:

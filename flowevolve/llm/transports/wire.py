@@ -21,7 +21,6 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     ServerError,
-    Usage,
 )
 from flowevolve.llm.client.usage import usage_in
 from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound
@@ -83,13 +82,13 @@ def embed_reply(
         RejectedError: if the answer is too much for the bound.
         LLMError: if the body reports an error.
     """
-    answer = _decode_answer(content, bound)
-    usage = replace(_usage_in(answer), completion_tokens=0)
+    answer = _answer_in(content, bound)
+    usage = replace(usage_in(answer.get("usage")), completion_tokens=0)
     match answer:
-        case {"data": list(entries), **rest}:
+        case {"data": list(entries)}:
             vectors = _vectors(entries, len(request.texts))
             if vectors is not None:
-                return EmbedReply(vectors, usage, _name(rest.get("model"), request.model), headers=headers)
+                return EmbedReply(vectors, usage, _name(answer.get("model"), request.model), headers=headers)
     raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}", usage=usage)
 
 
@@ -122,11 +121,11 @@ def chat_reply(
         RejectedError: if the answer is too much for the bound.
         LLMError: if the body reports an error.
     """
-    return reply_in(_decode_answer(content, bound), model, content, headers, bound=bound)
+    return reply_in(_answer_in(content, bound), model, content, headers, bound=bound)
 
 
 def reply_in(
-    answer: JSON,
+    answer: Mapping[str, JSON],
     model: str,
     content: bytes,
     headers: Mapping[str, str] | None = None,
@@ -138,27 +137,29 @@ def reply_in(
     A missing text counts as an empty reply if the server used tokens for it, or tells what was thought: the same
     request would only give, and cost, the same again.
     """
-    usage = _usage_in(answer)
-    match answer:
-        case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
-            content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
-            text, thinking = text_in(content_field), thinking_in(message)
-            was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
-            if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
-                text = ""
-            if text is not None:
-                text, thinking = redacted(text, SURELY_A_KEY), redacted(thinking.strip(), SURELY_A_KEY)
-                name, logprobs = _name(rest.get("model"), model), choice.get("logprobs")
-                reply = ChatReply(
-                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking
-                )
-                bound.check_reply(reply)
-                return reply
+    usage = usage_in(answer.get("usage"))
+    choice = _first_choice(answer)
+    message = choice.get("message")
+    if isinstance(message, dict):
+        content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
+        text, thinking = text_in(content_field), thinking_in(message)
+        was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
+        if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
+            text = ""
+        if text is not None:
+            text, thinking = redacted(text, SURELY_A_KEY), redacted(thinking.strip(), SURELY_A_KEY)
+            name, logprobs = _name(answer.get("model"), model), choice.get("logprobs")
+            reply = ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking)
+            bound.check_reply(reply)
+            return reply
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
 
 
-def _usage_in(answer: JSON) -> Usage:
-    return usage_in(answer.get("usage")) if isinstance(answer, dict) else Usage()
+def _first_choice(answer: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The first choice of an answer; an empty one if there is none."""
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else {}
 
 
 def text_in(content: JSON) -> str | None:
@@ -189,9 +190,12 @@ def thinking_in(message: Mapping[str, JSON]) -> str:
     return "".join(text_in(thought) or "" for thought in thoughts)
 
 
-def _decode_answer(content: bytes, bound: ReplyBound) -> JSON:
+def _answer_in(content: bytes, bound: ReplyBound) -> dict[str, JSON]:
+    """The object in the body of an answer; an empty one if the body is something else."""
     answer = decode(content, bound)
-    error = error_in_body(answer, content) if isinstance(answer, dict) else None
+    if not isinstance(answer, dict):
+        return {}
+    error = error_in_body(answer, content)
     if error is not None:
         raise error
     return answer
@@ -211,7 +215,7 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
             status = 0
     if 400 <= status < 600:
         return status_error(status, "", {}, content)
-    return ServerError(f"the server broke off the answer: {start_of(content)}", usage=_usage_in(dict(body)))
+    return ServerError(f"the server broke off the answer: {start_of(content)}", usage=usage_in(body.get("usage")))
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
