@@ -45,7 +45,7 @@ def answer(content: Content) -> str:
         more = [] if proposals is None else [times(proposals, "the proposals")]
         return "; ".join([_soon(timed, score_name(rows)), *more, *beside])
     told = timed.runs >= LEAST_TIMED
-    soon = _soon(timed, score_name(rows)) if told else "how soon it has that score can't be told"
+    soon = _soon(timed, score_name(rows)) if told else "how soon it has gepa's last score can't be told"
     return "; ".join([_on_each(content, rows, proposals), *beside, soon])
 
 

@@ -68,15 +68,16 @@ def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -
 
 
 def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_without_the_one_that_gains_most() -> None:
-    leads = {"high": 0.3, "low": -0.1, "same": 0.0}
-    outcomes = {
-        world: (Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)) for world, lead in leads.items()
-    }
-    pairs = [Pair(world, seed, *outcomes[world]).as_json() for world in leads for seed in range(2)]
+    leads = {"high": (0.3, 0.3), "low": (-0.1, -0.1), "either": (0.4, -0.2)}
+    pairs = [
+        Pair(world, seed, Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+        for world, each in leads.items()
+        for seed, lead in enumerate(each)
+    ]
     content = {"pairs": pairs, "settings": {"seeds": 2, "calls": 900}, "worlds": dict.fromkeys(leads, "")}
     page = section(content).replace("\n", " ")
     assert "Of 3 worlds ours is clearly above gepa in 1 (high) and clearly below it in 1 (low)" in page
-    assert "Without *high*, which gains most, the mean difference is -0.050 (-0.050 to -0.050)." in page
+    assert "Without *high*, which gains most, the mean difference is +0.000 (-0.150 to +0.150)." in page
     assert "clearly above in 1 and below in 1 of 3 worlds" in answer(content)
     alone = section({**content, "pairs": pairs[:2], "worlds": {"high": ""}})
     assert "Without" not in alone

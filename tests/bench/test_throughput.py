@@ -242,8 +242,8 @@ def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
     place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
     few = answer(result(place, gepa_sync=2, stream=8, ceiling=0))
     assert few == (
-        "4.0 (`aime`) times the proposals, 2 runs of each, with too few proposals to rely on; how soon it has that "
-        "score can't be told"
+        "4.0 (`aime`) times the proposals, 2 runs of each, with too few proposals to rely on; how soon it has "
+        "gepa's last score can't be told"
     )
     assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
     batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
