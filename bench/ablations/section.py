@@ -43,9 +43,17 @@ little smaller than `fifo` does. Over three seeds the difference in score is noi
 
 
 def answer(content: Content) -> str:
-    runs = {name: run["held out"] for name, run in content["tables"]["staleness"]["runs"].items()}
-    said = ", ".join(f"{ranged(runs[name])} with `{name.split()[0]}`" for name in runs if name.endswith("16x8"))
-    return f"held-out score after {content['settings']['minutes']:.0f} minutes: {said}"
+    by_workers: dict[str, dict[str, float]] = {}
+    for name, run in content["tables"]["staleness"]["runs"].items():
+        policy, workers = name.split()
+        by_workers.setdefault(workers, {})[policy] = run["held out"]["median"]
+    policies = ", ".join(f"`{policy}`" for policy in next(iter(by_workers.values())))
+    scores = "; ".join(
+        f"{', '.join(f'{score:.2f}' for score in found.values())} with {workers} workers"
+        for workers, found in by_workers.items()
+    )
+    minutes = content["settings"]["minutes"]
+    return f"held-out score after {minutes:.0f} minutes with {policies}: {scores} (medians)"
 
 
 def headlines(content: Content) -> str:

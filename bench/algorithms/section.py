@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 
-from bench._lib.text import Content, table, with_interval
+from bench._lib.text import Content, direction, table, with_interval
 
 WHAT = """\
 {seeds} seeds. **Every run of a group may use the same number of tokens**, counting prompts and replies of all roles. A
@@ -65,12 +65,53 @@ WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
 
 def answer(content: Content) -> str:
-    """How much faster the streams are than lockstep, from the algorithm that gains least to the one that gains most."""
-    found: Mapping[str, float] = content["stream_vs_sync"]
-    (least, low), *_, (most, high) = sorted(found.items(), key=lambda each: each[1])
+    """How much faster the streams are than lockstep, from the algorithm that gains least to the one that gains most,
+    and what that does to the scores.
+    """
+    found = sorted(content["stream_vs_sync"].items(), key=lambda each: float(each[1]))
+    if not content["simulated"]:
+        ratios = ", ".join(f"{ratio:.1f} (`{name}`)" for name, ratio in found)
+        runs = content["settings"]["seeds"]
+        return (
+            f"by tokens a second, {ratios} times as fast;{_unread(content)} {runs} run{'s' if runs > 1 else ''} of each"
+        )
+    (least, low), *_, (most, high) = found
+    lower, higher = _apart(content)
+    named = f" ({', '.join(_difference(each) for each in lower)})" if lower else ""
     return (
-        f"{median(found.values()):.1f} times as fast in the median; from {low:.1f} (`{least}`) to {high:.1f} (`{most}`)"
+        f"{median(ratio for _, ratio in found):.1f} times as fast in the median, from {low:.1f} (`{least}`) to "
+        f"{high:.1f} (`{most}`); at these tokens streams score lower in {len(lower)} of {len(content['figures'])} "
+        f"comparisons{named} and higher in {len(higher)}"
     )
+
+
+def _unread(content: Content) -> str:
+    """That nothing but the seed was evaluated, where that is so."""
+    evaluated = max(each[mode]["evaluations"] for each in content["figures"] for mode in MODES)
+    return " no reply had a program in it;" if evaluated <= 1 else ""
+
+
+def _apart(content: Content) -> tuple[list[Content], list[Content]]:
+    """The comparisons of which the whole interval says that the stream's score is lower, and those where it is
+    higher.
+    """
+    said = [(direction(each["stream_less_sync"]), each) for each in content["figures"]]
+    return [each for word, each in said if word == "harms"], [each for word, each in said if word == "helps"]
+
+
+def _difference(each: Content) -> str:
+    return f"`{each['algorithm']}` {each['stream_less_sync']['value']:+.3f}"
+
+
+def _scores_apart(content: Content) -> str:
+    lower, higher = (
+        ", ".join(f"{_difference(each)} on `{each['problem']}`" for each in found) or "none"
+        for found in _apart(content)
+    )
+    return f"""\
+With as many tokens the stream's best score is clearly lower than lockstep's (the whole interval is below 0) here:
+{lower}; and clearly higher here: {higher}. Of {len(content["figures"])} intervals, one in twenty leaves out 0
+by chance."""
 
 
 def section(content: Content) -> str:
@@ -87,6 +128,7 @@ def _simulated(content: Content) -> str:
         *(part for name in WORDS if name in settings["groups"] for part in _group(name, content)),
         "## The stream compared with lockstep",
         RATIO,
+        _scores_apart(content),
         table(("algorithm", "ratio"), [(name, f"{x:.2f}") for name, x in content["stream_vs_sync"].items()]),
     ]
     return "\n\n".join(parts)

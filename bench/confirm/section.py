@@ -14,7 +14,11 @@ from bench.confirm.rows import ROW_SETS
 def answer(content: Content) -> str:
     if content["rehearsal"]:
         made = max(len(rows["repeats"]) for rows in content["rows"].values())
-        return f"it ran: {made} repeat{'' if made == 1 else 's'}, {_paid(content['paid'])}; a rehearsal judges no claim"
+        counted = f"counted as {_paid(content['paid'])}"
+        return (
+            f"it ran: {made} repeat{'' if made == 1 else 's'}, {counted}; nothing was paid, and a rehearsal judges no "
+            "claim"
+        )
     said = [each.verdict for answered in _answers(content).values() for each in answered[1:]]
     counts = ", ".join(f"{said.count(verdict)} {verdict}" for verdict in ("confirmed", "refuted", "can't tell"))
     return f"of {len(said)} claims {counts}, by `{content['settings']['sampling']['model']}`"
@@ -46,7 +50,7 @@ where gepa's own loop does not improve the seed prompt: whoever finds nothing th
 
 {_repeats(content)}
 
-Paid in all, with what planned it: {_paid(content["paid"])}."""
+{"Counted" if content["rehearsal"] else "Paid"} in all, with what planned it: {_paid(content["paid"])}."""
 
 
 def _command(content: Content) -> str:

@@ -25,7 +25,8 @@ def answer(content: Content) -> str:
     details, lost = content["kill_details"], content["lost_candidates"]
     return (
         f"{content['lost_responses']} of {details['replies_resumed']:,} recorded replies and {lost} candidates in "
-        f"{content['kills']} kills; at most {details['most_repeated_payments']} answers at a kill were paid for twice"
+        f"{content['kills']} kills; {details['repeated_payments']} answers that had not come in were paid for twice, "
+        f"at most {details['most_repeated_payments']} at one kill"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench._lib.text import Content, direction, table, with_interval
+from bench.families.figures import BASELINE
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations a run, in lockstep. One
@@ -42,7 +43,18 @@ def answer(content: Content) -> str:
     said = [
         f"{each['one']} {with_interval(each['difference'], signed=True, digits=1)}" for each in content["over_baseline"]
     ]
-    return f"in points of the score: {', '.join(said)}"
+    less, most = _tokens_over_baseline(content)
+    spent = f"{less:.1f}" if less == most else f"{less:.1f} to {most:.1f}"
+    return f"in points: {', '.join(said)}, with {spent} times its tokens; it can't leave its family here"
+
+
+def _tokens_over_baseline(content: Content) -> tuple[float, float]:
+    """The tokens of the whole algorithms over those of (1+λ): of the one that spends least, and of the one that spends
+    most.
+    """
+    tokens = {row["variant"]: float(row["tokens"]) for row in content["rows"]}
+    over = [tokens[each["one"]] / tokens[BASELINE] for each in content["over_baseline"]]
+    return min(over), max(over)
 
 
 def section(content: Content) -> str:

@@ -16,7 +16,7 @@ ROWS = {
 
 def answer(content: Content) -> str:
     ratio = content["spread"]["proposals_ratio"]
-    return f"{ranged(ratio)} times as many; FlashEvolve reports {content['goal']} times"
+    return f"{ranged(ratio)} times as many, with widths tuned for this; FlashEvolve reports {content['goal']} times"
 
 
 def section(content: Content) -> str:

@@ -6,10 +6,10 @@ from bench._lib.text import Content, percent, ranged, table, verdict
 
 
 def answer(content: Content) -> str:
-    parts = [
+    shares = (
         f"{ranged(row['of_the_pool']['ray'])} for programs of {row['milliseconds']:g} ms" for row in content["rows"]
-    ]
-    return f"with Ray {', '.join(parts)}"
+    )
+    return f"of what a pool does, with Ray on the same machine and without a network: {', '.join(shares)}"
 
 
 def section(content: Content) -> str:

@@ -32,9 +32,12 @@ It now keeps one candidate of each front, the only one that may have to stay.
 
 
 def answer(content: Content) -> str:
-    most = max(LEVELS)
-    cpu = content["costs"][f"engine and client over aiohttp, {most} in flight"]["cpu_ms"]
-    return f"{ranged(cpu)} ms of CPU time for each call, with {most} calls in flight"
+    least, most = (content["costs"][f"{GOAL}, {level} in flight"]["cpu_ms"] for level in (min(LEVELS), max(LEVELS)))
+    times = _median(content, GOAL) / _median(content, RAW)
+    return (
+        f"{ranged(most)} ms of CPU time for each call with {max(LEVELS)} calls in flight, {times:.1f} times aiohttp "
+        f"alone (goal of at most {MOST_TIMES:g}: {verdict(times <= MOST_TIMES)}); {ranged(least)} ms with {min(LEVELS)}"
+    )
 
 
 def section(content: Content) -> str:

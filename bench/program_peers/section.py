@@ -65,20 +65,25 @@ rule of the problem, of those that were evaluated."""
 
 
 def answer(content: Content) -> str:
+    if not content["settings"]["alone"]:
+        problems, seeds = _drawn(content)
+        return (
+            f"a trial run of {_counted(len(problems), 'problem')} and {_counted(len(seeds), 'seed')}, while others "
+            "used the machine; no rate is to be believed yet"
+        )
     ours, *others = (
         f"{name} {ranged(_spread(rows, 'evaluations_per_minute'), 0)}" for name, rows in _by_system(content)
     )
-    trial = "" if content["settings"]["alone"] else "(a trial run, while others used the machine) "
-    return f"{trial}evaluations a minute: {ours}; {', '.join(others)}"
+    return f"evaluations a minute: {ours}; {', '.join(others)}"
 
 
 def section(content: Content) -> str:
     settings = content["settings"]
-    usual = _usual(content)
+    problems, seeds = _drawn(content)
     said = {
         **settings,
-        "problems": ", ".join(f"`{name}`" for name in sorted({trial["problem"] for trial in usual})),
-        "seeds": len({trial["seed"] for trial in usual}),
+        "problems": ", ".join(f"`{name}`" for name in sorted(problems)),
+        "seeds": len(seeds),
         "problem": settings["problem_with_trouble"],
         "kill_at": settings["calls"] // 2,
     }
@@ -110,6 +115,16 @@ def section(content: Content) -> str:
 
 def _usual(content: Content) -> list[Content]:
     return [trial for trial in content["trials"] if not trial["kill_at"] and not trial["endless_at"]]
+
+
+def _drawn(content: Content) -> tuple[set[str], set[int]]:
+    """The problems and the seeds of the runs without trouble."""
+    usual = _usual(content)
+    return {trial["problem"] for trial in usual}, {trial["seed"] for trial in usual}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _by_system(content: Content) -> Iterator[tuple[str, list[Content]]]:

@@ -10,20 +10,35 @@ from bench.quality.section import NOT_REACHED, number, signed
 
 OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
+AT_THE_END = "winner by validation alone"
+"""The part that does its work when a run ends, so that without it nothing differs before."""
+EARLY = "10"
+"""The minutes of lockstep by whose tokens it is said who is ahead early."""
 
 
 def others_answer(content: Content) -> str:
-    return f"sooner than each of them, in the median, in {_sooner(content)} of the comparisons by world"
+    clear = _clearly_sooner(content)
+    combee = [name for name in _by_method(content) if name.startswith("combee")]
+    none = ", none with Combee" if combee and not clear.keys() & {*combee} else ""
+    ahead = [f"*{name}*" for name in _ahead_early(content)]
+    early = f"; at the tokens of the first {EARLY} minutes {', '.join(ahead)} is ahead in every world" if ahead else ""
+    return (
+        f"sooner, in the median, in {_sooner(content)} comparisons ({len(content['settings']['seeds'])} seeds; clearly "
+        f"in {sum(map(len, clear.values()))}{none}){early}"
+    )
 
 
 def without_answer(content: Content) -> str:
     last = _last_moment(content)
-    losses = {name: fmean(_loss(pair, last) for pair in pairs) for name, pairs in _by_method(content).items()}
-    most = max(losses, key=lambda name: losses[name])
-    return (
-        f"between {min(losses.values()):+.3f} and {losses[most]:+.3f} of held-out score at equal tokens; the most is "
-        f"that of *{most}*"
-    )
+    parts = {name: pairs for name, pairs in _by_method(content).items() if name != AT_THE_END}
+    losses = {name: fmean(_loss(pair, last) for pair in pairs) for name, pairs in parts.items()}
+    clear = [name for name, pairs in parts.items() if _clearly_lost(pairs, last)]
+    rest = [loss for name, loss in losses.items() if name not in clear]
+    said = ", ".join(f"{losses[name]:.3f} with *{name}*" for name in clear) or "nothing clearly"
+    seeds = len(content["settings"]["seeds"])
+    if rest:
+        said += f"; with the others {min(rest):.3f} to {max(rest):.3f}, which {seeds} seeds can't tell from chance"
+    return f"of held-out score at equal tokens {said}"
 
 
 def others_section(content: Content) -> str:
@@ -115,7 +130,60 @@ def _sooner(content: Content) -> str:
     return f"{sum(_time(default) < _time(other) for other, default in pairs)} of {len(pairs)}"
 
 
+def _apart(lower: Content, higher: Content) -> bool:
+    """Whether one interval lies below another."""
+    return float(lower["ci95"][1]) < float(higher["ci95"][0])
+
+
+def _clearly_sooner(content: Content) -> Mapping[str, Sequence[str]]:
+    """For each method that the default is clearly sooner than somewhere: the worlds where the intervals are apart."""
+    key = "time_to_sync_held_out"
+    worlds = {
+        method: [other["world"] for other, default in pairs if _apart(default[key], other[key])]
+        for method, pairs in _by_method(content).items()
+    }
+    return {method: found for method, found in worlds.items() if found}
+
+
+def _ahead_early(content: Content) -> list[str]:
+    """The methods whose held-out score at the tokens of lockstep's first minutes is above the default's in every
+    world.
+    """
+    if EARLY not in content["rows"][0]["by_minutes_of_sync"]:
+        return []
+    return [method for method, pairs in _by_method(content).items() if all(_loss(pair, EARLY) < 0 for pair in pairs)]
+
+
+def _clearly_lost(pairs: Sequence[tuple[Content, Content]], moment: str) -> list[str]:
+    """The worlds in which the interval of the score without the part lies below the default's."""
+    return [
+        other["world"]
+        for other, default in pairs
+        if _apart(*(row["by_minutes_of_sync"][moment]["held_out"] for row in (other, default)))
+    ]
+
+
 def _not_sooner(content: Content) -> str:
+    return f"{_medians(content)}\n\n{_how_clearly(content)}"
+
+
+def _how_clearly(content: Content) -> str:
+    """What so few seeds can tell, and who is ahead early."""
+    clearly = "; ".join(f"*{method}* ({', '.join(worlds)})" for method, worlds in _clearly_sooner(content).items())
+    seeds, early = len(content["settings"]["seeds"]), _ahead_early(content)
+    said = (
+        f"With {seeds} seeds most of these times can't be told apart. The interval of the default's time lies below "
+        f"that of {clearly or 'none'}; with all others the intervals overlap."
+    )
+    if not early:
+        return said
+    return (
+        f"{said}\n\nAt the tokens that lockstep spends in its first {EARLY} minutes these have a higher held-out score "
+        f"than the default in every world: {', '.join(f'*{name}*' for name in early)}."
+    )
+
+
+def _medians(content: Content) -> str:
     lines = [
         f"- `{other['world']}`: {_time(other):.2f} for *{method}*, {_time(default):.2f} for the default."
         for method, pairs in _by_method(content).items()
@@ -146,6 +214,7 @@ def _losses(content: Content) -> str:
             method,
             f"{fmean(_time(other) for other, _ in pairs):.2f} ({fmean(_time(default) for _, default in pairs):.2f})",
             *(f"{fmean(_loss(pair, moment) for pair in pairs):+.3f}" for moment in moments),
+            f"{len(_clearly_lost(pairs, moments[-1]))} of {len(pairs)}",
         )
         for method, pairs in _by_method(content).items()
     )
@@ -153,8 +222,11 @@ def _losses(content: Content) -> str:
         "switched off",
         "time to lockstep's held-out score (with it)",
         *(f"lost at {moment} min" for moment in moments),
+        f"clearly at {moments[-1]} min",
     )
     return (
         "Over all these worlds, what is lost of the held-out score at equal tokens when a part is switched off (means "
-        "of the table above; below zero the default would be better without it):\n\n" + table(header, rows)
+        "of the table above; below zero the default would be better without it). *Clearly* are the worlds in which "
+        "the interval without the part lies below the default's; where there is none, so few seeds can't tell the loss "
+        f"from chance:\n\n{table(header, rows)}"
     )

@@ -282,7 +282,7 @@ BENCHES: Sequence[Bench] = (
         "How well do a few problems that LEVI chooses rank prompts?",
         levi_proxy.answer,
         levi_proxy.section,
-        NONE,
+        "none; scores are made up",
         measures=("flowevolve/algorithms/levi/proxy.py", "bench/levi_proxy/methods.py", "bench/levi_proxy/rankings.py"),
     ),
     Bench(

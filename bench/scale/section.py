@@ -6,15 +6,18 @@ from bench._lib.text import Content, ranged, table, verdict
 
 
 def answer(content: Content) -> str:
-    row = _at_goal(content)
-    return f"{row['replicas']} simulated replicas write {ranged(row['share'])} of {row['replicas']} times one's tokens"
+    row, preset = _at_goal(content), content["settings"]["preset"]
+    return (
+        f"on the virtual clock {row['replicas']} replicas write {ranged(row['share'])} of {row['replicas']} times "
+        f"one's tokens with preset `{preset}`, and {_with_defaults(content):.2f} times one's with the defaults; by CPU "
+        f"time a core is full with some {_calls_per_second(content):,.0f} calls a second"
+    )
 
 
 def section(content: Content) -> str:
     settings, goal, outage = content["settings"], content["goal"], content["outage"]
     most, defaults = content["replicas"][-1], content["defaults"]
-    busiest = next(row for row in content["real"] if row["in_flight"] == 512)
-    per_second = 1000 / busiest["cpu_ms"]["median"]
+    per_second = _calls_per_second(content)
     of_a_replica = content["calls_per_second_of_a_replica"]
     met = verdict(_at_goal(content)["share"]["median"] >= goal["share"])
     least = 1 - 1 / goal["replicas"]
@@ -25,8 +28,8 @@ def section(content: Content) -> str:
 
 All of a run but its programs is in one process, and does its work on one core. This page says when that is too little.
 
-**With calls as long as these it is not soon.** The engine takes {ranged(busiest["cpu_ms"])} ms of CPU time for a call
-with 512 in flight, so one core makes about {per_second:,.0f} calls a second. A simulated H100
+**With calls as long as these it is not soon.** The engine takes {ranged(_busiest(content)["cpu_ms"])} ms of CPU time
+for a call with 512 in flight, so one core makes about {per_second:,.0f} calls a second. A simulated H100
 answers {of_a_replica:.0f} calls a second of the workload `{settings["workload"]}` with {settings["in_flight"]} in
 flight, so one core is full with about {per_second / of_a_replica:.0f} such servers. That number is computed from both
 figures, and was not tried: no more than {most["replicas"]} replicas were.
@@ -47,7 +50,8 @@ Workers have to be given to **all** stages, repair too: with the four that it ha
 
 The defaults don't fill many servers. They open as many flows as a validation costs, because with more of them edits
 are made from versions that are out of date: {ranged(defaults["1"], 0)} tokens per second with one replica, and
-{ranged(defaults[str(goal["replicas"])], 0)} with {goal["replicas"]}. To use more servers for one task, run it several
+{ranged(defaults[str(goal["replicas"])], 0)} with {goal["replicas"]}, which is {_with_defaults(content):.2f} times
+as many. To use more servers for one task, run it several
 times with other seeds and begin a last run from the best (`flowevolve run CONFIG --from DIR`), or use preset
 `{settings["preset"]}`.
 
@@ -87,6 +91,21 @@ share servers, and one may begin from another's pool. Programs run on
 
 def _at_goal(content: Content) -> Content:
     return next(row for row in content["replicas"] if row["replicas"] == content["goal"]["replicas"])
+
+
+def _with_defaults(content: Content) -> float:
+    """The tokens that the defaults write with the replicas of the goal, over those with one."""
+    defaults, replicas = content["defaults"], str(content["goal"]["replicas"])
+    return float(defaults[replicas]["median"] / defaults["1"]["median"])
+
+
+def _busiest(content: Content) -> Content:
+    """The row in real time by which it is said when a core is full."""
+    return next(row for row in content["real"] if row["in_flight"] == 512)
+
+
+def _calls_per_second(content: Content) -> float:
+    return float(1000 / _busiest(content)["cpu_ms"]["median"])
 
 
 def _replicas(content: Content) -> str:

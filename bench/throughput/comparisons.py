@@ -52,9 +52,7 @@ def as_interval(found: Ratio | None, decimals: int = 2) -> str:
     return ranged({"median": found.mean, "low": found.low, "high": found.high}, decimals)
 
 
-def spread_of(found: Ratio | None) -> str:
-    """The mean, and the smallest and the largest that a workload has."""
-    if found is None:
-        return "–"
+def times(found: Ratio, what: str) -> str:
+    """The mean of how many times so much it is, and the smallest and the largest that a workload has."""
     each = found.by_workload.values()
-    return f"{found.mean:.1f} ({min(each):.1f} to {max(each):.1f})"
+    return f"{found.mean:.1f} times {what} (workloads: {min(each):.1f} to {max(each):.1f})"

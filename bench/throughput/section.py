@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import tomli_w
 
+from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, percent, table
-from bench.throughput.comparisons import COMPARISONS, as_interval, spread_of
-from bench.throughput.goals import goals, median_share, places
+from bench.throughput.comparisons import COMPARISONS, as_interval, times
+from bench.throughput.goals import goals, median_share, places, score_name
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import notes
-from bench.throughput.rows import BASE, TimeToScore, over_estimated_pxn, time_to_score
-from bench.throughput.tables import beside_gepa, best_scores, clocks, times
-from bench.throughput.windows import windows
+from bench.throughput.rows import BASE, Rows, TimeToScore, over_estimated_pxn, time_to_score
+from bench.throughput.tables import beside_gepa, best_scores, clocks, times_to_scores
+from bench.throughput.windows import short, windows
 
 COLUMNS = {
     "proposals": ("proposals", "{:.0f}"),
@@ -37,17 +38,38 @@ Row = Content
 def answer(content: Content) -> str:
     """How soon the stream has synchronous gepa's last score on the first server, and its proposals over gepa's."""
     rows = next(iter(places(content).values()))
-    proposals, batches = (spread_of(COMPARISONS[f"stream_vs_{each}"].found(rows)) for each in (BASE, "gepa_pxn"))
-    beside = "" if batches == "–" else f", and {batches} times those of gepa's best batches"
-    return f"{_soon(time_to_score(rows, 'stream', [BASE]))}; {proposals} times the proposals{beside}"
+    proposals, batches = (COMPARISONS[f"stream_vs_{each}"].found(rows) for each in (BASE, "gepa_pxn"))
+    timed = time_to_score(rows, "stream", [BASE])
+    beside = [] if batches is None else [times(batches, "those of gepa's best batches")]
+    if content["simulated"]:
+        more = [] if proposals is None else [times(proposals, "the proposals")]
+        return "; ".join([_soon(timed, score_name(rows)), *more, *beside])
+    told = timed.runs >= LEAST_TIMED
+    soon = _soon(timed, score_name(rows)) if told else "how soon it has gepa's last score can't be told"
+    return "; ".join([_on_each(content, rows, proposals), *beside, soon])
 
 
-def _soon(timed: TimeToScore) -> str:
+LEAST_TIMED = 5
+"""Runs on a real server that tell how soon a score is reached; fewer don't."""
+
+
+def _soon(timed: TimeToScore, score: str) -> str:
     if timed.median is None:
         return "no run tells how soon"
     if math.isinf(timed.median):
-        return f"{timed.reached} of {timed.runs} runs reach that score"
-    return f"after {median_share(timed)} (median run, of gepa's time)"
+        return f"{timed.reached} of {timed.runs} runs reach that {score}"
+    return f"after {median_share(timed)} (median run, of gepa's time to its last {score})"
+
+
+def _on_each(content: Content, rows: Rows, proposals: Ratio | None) -> str:
+    """The proposals over synchronous gepa's on each workload of a real server, and what they are worth."""
+    if proposals is None:
+        return "proposals not measured beside gepa's"
+    ratios = ", ".join(f"{ratio:.1f} (`{name}`)" for name, ratio in proposals.by_workload.items())
+    repeats = content["settings"]["repeats"]
+    few = any(method in {BASE, "stream"} for _, method, *_ in short(content, rows))
+    said = f"{ratios} times the proposals, {repeats} run{'' if repeats == 1 else 's'} of each"
+    return f"{said}, with too few proposals to rely on" if few else said
 
 
 def section(content: Content) -> str:
@@ -66,7 +88,7 @@ def section(content: Content) -> str:
         windows(content),
         _workloads(content),
         figures(content),
-        times(content),
+        times_to_scores(content),
         best_scores(content),
         *tables,
         clocks(content),
@@ -128,7 +150,8 @@ _SERVERS = """\
 The servers are *simulated*. What runs in real time reaches them over HTTP, at many times their speed. All methods draw
 their answers alike."""
 _SPED_UP = """
-A server that is sped up multiplies the time that a client adds to a call, for all methods alike."""
+A server that is sped up multiplies the time that a client adds to a call, for all methods in real time alike. On the
+virtual clock ours add none."""
 _SAME_MIX = """
 Load without end asks again what `stream` has asked, with all slots full all the time, so both have the same mix of
 prompts and answers."""

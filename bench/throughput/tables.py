@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
@@ -11,7 +11,7 @@ from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import median_share, places, share
+from bench.throughput.goals import median_share, places, score_name, share
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import (
     BASE,
@@ -32,11 +32,33 @@ def beside_gepa(content: Content) -> str:
     """All methods beside synchronous gepa: first what a user gains, then what it comes from."""
     lines = [
         (suffix, label, *_beside(rows, method))
-        for suffix, rows in places(content).items()
-        for method, label in LABELS.items()
-        if method in methods(rows) and method not in (BASE, CEILING) and BASE in methods(rows)
+        for suffix, all_rows in places(content).items()
+        for method, label, rows in _each_beside(all_rows)
     ]
-    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}" if lines else ""
+    if not lines:
+        return ""
+    found = places(content).values()
+    known = [score_name(rows) == "held-out score" for rows in found]
+    worth = HELD_OUT if all(known) else VALIDATED if not any(known) else MIXED
+    fewer = ON_FEWER if any(method in ON_REAL_TIME for rows in found for method in methods(rows)) else ""
+    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}{worth}{RATES}{fewer}"
+
+
+def _each_beside(rows: Rows) -> Iterator[tuple[str, str, Rows]]:
+    """Each method, its label and its rows. A method in real time that ran on fewer workloads than the same one on the
+    virtual clock is followed by that one on these workloads.
+    """
+    if BASE not in methods(rows):
+        return
+    for method, label in LABELS.items():
+        if method not in methods(rows) or method in (BASE, CEILING):
+            continue
+        yield method, label, rows
+        virtual = ON_REAL_TIME.get(method)
+        names = workloads(rows, method)
+        if virtual is not None and 0 < len(workloads(rows, method, virtual)) < len(workloads(rows, virtual)):
+            these = {key: row for key, row in rows.items() if key[0] in names}
+            yield virtual, f"{LABELS[virtual]}, of {', '.join(names)} alone", these
 
 
 COLUMNS = (
@@ -49,11 +71,20 @@ COLUMNS = (
 )
 BESIDE = """\
 Everything is beside synchronous gepa. *Its score* is what the prompt that it would return at the end of its windows is
-worth: on rows that no method has seen where that is known, which is on simulated servers, and else on the validation
-examples. Held-out scores are the exact expectation in the simulated world, less that of synchronous gepa, when both
-have spent as many calls, or tokens (those of prompts, too), as the one of them that spent least. Rates are geometric
-means over workloads. Intervals are of 95 %, and of times the range of the runs. A dash means that it is not known, or
-that synchronous gepa had none on some workload in the time counted."""
+worth"""
+HELD_OUT = """\
+ on rows that no method has seen. Held-out scores are the exact expectation in the simulated world, less that of
+synchronous gepa, when both have spent as many calls, or tokens (those of prompts, too), as the one of them that spent
+least."""
+VALIDATED = """\
+ on the validation examples. This result has no scores on rows held out, so all times are to validation scores,
+by which the best prompt was chosen, too."""
+MIXED = f"{HELD_OUT} Where a server has no scores on rows held out, validation scores stand in their place."
+RATES = """
+Rates are geometric means over workloads. Intervals are of 95 %, and of times the range of the runs. A dash means that
+it is not known, or that synchronous gepa had none on some workload in the time counted."""
+ON_FEWER = """
+Where a method of ours ran in real time on fewer workloads, it is followed by the same on the virtual clock on these."""
 
 
 def _beside(rows: Rows, method: str) -> tuple[str, ...]:
@@ -71,7 +102,7 @@ def signed(found: Ratio | None) -> str:
     return "–" if found is None else f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
 
 
-def times(content: Content) -> str:
+def times_to_scores(content: Content) -> str:
     """Times of all methods but gepa's to the score of synchronous gepa, and of gepa's best PxN width."""
     found = places(content)
     lines = []
@@ -90,11 +121,12 @@ def times(content: Content) -> str:
         lines.append((label, *cells))
     kinds = ("synchronous gepa's", "best PxN's")
     header = ("time to a score, over that of", *(f"{suffix}, {kind}" for suffix in found for kind in kinds))
-    return f"{table(header, lines)}\n\n{TIMES}"
+    names = {score_name(rows) for rows in found.values()}
+    return f"{table(header, lines)}\n\n{TIMES.format(scores=' or '.join(f'{name}s' for name in sorted(names)))}"
 
 
 TIMES = """\
-Scores are held-out ones where those are known. The score to reach is the one that all runs of synchronous gepa, or of
+These are times to {scores}. The score to reach is the one that all runs of synchronous gepa, or of
 the PxN width with the best mean, have at the end of their windows. Time counts from the end of the seed's validation;
 for PxN it is that of the soonest width. The figures are means over the workloads on which all runs of a method reach
 the score. A workload on which some run does not reach it is left out of the quotient, which flatters the method; the

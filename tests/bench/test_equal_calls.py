@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.equal_calls.runs import Outcome, Pair, compare
-from bench.equal_calls.section import section
+from bench.equal_calls.section import answer, section
 from bench.equal_calls.world import SEED_PROMPT, WORLDS, RulesAdapter, World
 
 FAST = World("takes no time", reflection_seconds=0.0, call_seconds=0.0, row_seconds=0.0)
@@ -65,3 +65,19 @@ def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -
     assert "| 150 | -0.100 (-0.100 to -0.100) | 0.40 (0.40–0.40) | plain |" in few
     assert "| 300 | +0.100 (+0.100 to +0.100) | 0.40 (0.40–0.40) | none |" in few
     assert "fewer" not in section(content)
+
+
+def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_without_the_one_that_gains_most() -> None:
+    leads = {"high": (0.3, 0.3), "low": (-0.1, -0.1), "either": (0.4, -0.2)}
+    pairs = [
+        Pair(world, seed, Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+        for world, each in leads.items()
+        for seed, lead in enumerate(each)
+    ]
+    content = {"pairs": pairs, "settings": {"seeds": 2, "calls": 900}, "worlds": dict.fromkeys(leads, "")}
+    page = section(content).replace("\n", " ")
+    assert "Of 3 worlds ours is clearly above gepa in 1 (high) and clearly below it in 1 (low)" in page
+    assert "Without *high*, which gains most, the mean difference is +0.000 (-0.150 to +0.150)." in page
+    assert "clearly above in 1 and below in 1 of 3 worlds" in answer(content)
+    alone = section({**content, "pairs": pairs[:2], "worlds": {"high": ""}})
+    assert "Without" not in alone

@@ -9,7 +9,7 @@ import pytest
 from bench._lib.algorithm_runs import Run, configure, perform
 from bench._lib.text import Content
 from bench.families.figures import HOME, MIDDLE, summarise
-from bench.families.section import LONG, long_section, section, separates
+from bench.families.section import LONG, answer, long_section, section, separates
 from bench.families.variants import PROBLEM, WHOLE, WITHOUT, jobs, variants
 from flowevolve.runner.assemble import make_algorithm, make_task
 
@@ -88,6 +88,13 @@ def test_the_section_says_that_it_is_simulated_and_has_all_rows() -> None:
     assert made.count("| does not separate |") == len(WHOLE) + sum(map(len, WITHOUT.values()))
     assert all(f"| {name} |" in made for name in variants())
     assert "| levi without shifts | +0.00 (+0.00 to +0.00) | 0 / 3 / 0 |" in made
+
+
+def test_the_answer_says_how_many_tokens_were_spent_for_it() -> None:
+    found = content(0.0)
+    assert ", with 1.0 times its tokens; it can't leave its family here" in answer(found)
+    rows = [{**row, "tokens": 2500 if row["variant"] == "levi" else 1000} for row in found["rows"]]
+    assert ", with 1.0 to 2.5 times its tokens;" in answer({**found, "rows": rows})
 
 
 def test_some_algorithms_can_be_run_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bench.overhead import costs as overhead
 from bench.overhead.growth import PARTS
-from bench.overhead.section import LEVELS, section
+from bench.overhead.section import LEVELS, answer, section
 
 SIZE = 100
 
@@ -55,6 +55,12 @@ def test_the_page_holds_a_call_against_aiohttp_alone(made: dict[str, object]) ->
     assert "3.0 times: missed." in page
     assert "2.4 times (met), and 3.0 times aiohttp alone on the same loop." in page
     assert "| the run directory | 0.10 | 33 % |" in page
+    said = answer({**made, "costs": {**costs, **fixed}})
+    assert said.startswith(
+        "0.30 ms of CPU time for each call with 512 calls in flight, 3.0 times aiohttp alone "
+        "(goal of at most 2.5: missed); "
+    )
+    assert said.endswith(" ms with 1")
     older = {name: each for name, each in {**costs, **fixed}.items() if "uvloop" not in name}
     assert "uvloop" not in section({**made, "costs": older})
 

@@ -236,10 +236,12 @@ def test_nothing_is_kept_of_code_that_has_no_commit(
     assert "commit what you changed first" in capsys.readouterr().err
 
 
-def beside(*, first: float, second: float) -> Content:
-    """Two methods in one world, by the seconds to lockstep's held-out score; the second is the one on top."""
+def beside(*, first: float, second: float, loss: float = 0.08) -> Content:
+    """Two methods in one world, by the seconds to lockstep's held-out score; the second is the one on top, and the
+    first has a score that is lower by so much.
+    """
     streams = {
-        "first": stream_like(0.8, seconds=first, at_equal_tokens=0.75),
+        "first": stream_like(0.8, seconds=first, at_equal_tokens=0.83 - loss),
         "second": stream_like(0.8, seconds=second, at_equal_tokens=0.83),
     }
     pairs = [pair_of("normal", seed, streams) for seed in (0, 1)]
@@ -251,13 +253,26 @@ def beside(*, first: float, second: float) -> Content:
 
 def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
     sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
-    assert "in 1 of 1 of the comparisons" in others_answer(sooner)
+    assert "in 1 of 1 comparisons (2 seeds; clearly in 1)" in others_answer(sooner)
+    assert "lies below that of *first* (normal)" in others_section(sooner).replace("\n", " ")
     assert "in every world" in others_section(sooner)
-    assert "in 0 of 1 of the comparisons" in others_answer(later)
+    assert "in 0 of 1 comparisons (2 seeds; clearly in 0)" in others_answer(later)
+    assert "lies below that of none" in others_section(later).replace("\n", " ")
     assert "- `normal`: 0.10 for *first*, 0.40 for the default." in others_section(later)
 
 
 def test_the_page_on_parts_switched_off_says_what_is_lost_of_the_score() -> None:
     content = beside(first=400.0, second=100.0)
-    assert "+0.080" in without_answer(content)
-    assert "| first | 0.40 (0.10) | +0.080 | +0.080 |" in without_section(content)
+    assert without_answer(content) == "of held-out score at equal tokens 0.080 with *first*"
+    assert "| first | 0.40 (0.10) | +0.080 | +0.080 | 1 of 1 |" in without_section(content)
+    same = beside(first=400.0, second=100.0, loss=0.0)
+    assert "nothing clearly; with the others 0.000 to 0.000, which 2 seeds can't tell" in without_answer(same)
+    assert "| first | 0.40 (0.10) | +0.000 | +0.000 | 0 of 1 |" in without_section(same)
+
+
+def test_who_is_ahead_at_the_tokens_of_the_first_minutes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.quality.beside.EARLY", "30")
+    content = beside(first=400.0, second=100.0, loss=-0.01)
+    assert "minutes *first* is ahead in every world" in others_answer(content)
+    assert "than the default in every world: *first*." in others_section(content)
+    assert "is ahead" not in others_answer(beside(first=400.0, second=100.0))

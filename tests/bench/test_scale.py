@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.scale.measurements import GOAL, GOAL_REPLICAS, grow
 from bench.scale.open_calls import cost
 from bench.scale.replicas import WARM_UP, WINDOW, Outage, dips, serve
+from bench.scale.section import answer
 
 
 def test_eight_replicas_write_nearly_eight_times_what_one_does() -> None:
@@ -32,3 +33,20 @@ def test_what_candidates_cost_is_measured() -> None:
     found = grow(200)
     assert found["candidates"] == 200
     assert found["pool_seconds"] > 0
+
+
+def test_the_answer_says_what_the_defaults_make_of_many_replicas_and_when_a_core_is_full() -> None:
+    def spread(value: float) -> dict[str, float]:
+        return {"median": value, "low": value, "high": value}
+
+    content = {
+        "replicas": [{"replicas": 1, "share": spread(1.0)}, {"replicas": 8, "share": spread(0.97)}],
+        "defaults": {"1": spread(2000.0), "8": spread(2200.0)},
+        "real": [{"in_flight": 64, "cpu_ms": spread(0.1)}, {"in_flight": 512, "cpu_ms": spread(0.5)}],
+        "goal": {"replicas": 8, "share": 0.9},
+        "settings": {"preset": "flashevolve"},
+    }
+    said = answer(content)
+    assert "8 replicas write 0.97 of 8 times one's tokens with preset `flashevolve`" in said
+    assert "1.10 times one's with the defaults" in said
+    assert said.endswith("a core is full with some 2,000 calls a second")

@@ -238,6 +238,31 @@ def test_the_page_says_what_a_real_server_was_asked() -> None:
     assert "qwen3-8b-h100" not in page
 
 
+def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    few = answer(result(place, gepa_sync=2, stream=8, ceiling=0))
+    assert few == (
+        "4.0 (`aime`) times the proposals, 2 runs of each, with too few proposals to rely on; how soon it has "
+        "gepa's last score can't be told"
+    )
+    assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
+    batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
+    assert "2.0 times those of gepa's best batches (workloads: 2.0 to 2.0)" in batches
+
+
+def test_the_page_says_which_score_times_are_to(made: dict[str, object]) -> None:
+    validated = section(made)
+    assert "has no scores on rows held out" in validated
+    assert "These are times to validation scores." in validated
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        row["held_out"] = [[(0.0, 0, 0, 0.1)], [(0.0, 0, 0, 0.1)]]
+    held_out = section(made)
+    assert "has no scores on rows held out" not in held_out
+    assert "These are times to held-out scores." in held_out
+
+
 def test_the_result_file_has_rows_and_ratios(made: dict[str, object]) -> None:
     assert made["simulated"] is True
     assert {"machine", "versions", "commit", "date", "rows", "ratios"} <= set(made)
@@ -297,7 +322,8 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     assert "of its own in the median, reached by all runs | vllm | 0.55 (0.20–0.90); 2 of 2 runs reach it | missed" in (
         section(made)
     )
-    assert "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time)" in answer(made)
+    soon = "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time to its last validation score)"
+    assert answer(made) == f"{soon}; 6.0 times the proposals (workloads: 6.0 to 6.0)"
     rows[-1]["curves"] = [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.4)]]
     assert "never" in section(made)
 
@@ -306,3 +332,20 @@ def test_methods_on_both_clocks_stand_side_by_side() -> None:
     page = section(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0))
     assert "| vllm | aime | ours, `stream` | 7.20 |" in page
     assert "| vllm | aime | ours, `stream`, in real time | 6.60 |" in page
+    assert "of aime alone" not in page
+
+
+def test_a_method_in_real_time_on_fewer_workloads_is_followed_by_the_same_on_the_virtual_clock_on_these() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    elsewhere = [{**row, "workload": "hover"} for row in rows if row["method"] != "stream_real"]
+    (stream,) = (row for row in elsewhere if row["method"] == "stream")
+    stream["values"] = {name: [2 * each for each in found] for name, found in stream["values"].items()}
+    page = section({**made, "rows": [*rows, *elsewhere]})
+    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| vllm | ours, `stream`")]
+    assert [(line[1], line[5]) for line in lines[:3]] == [
+        ("ours, `stream`", "8.49 (6.00–12.00)"),
+        ("ours, `stream`, in real time", "5.50"),
+        ("ours, `stream`, of aime alone", "6.00"),
+    ]

@@ -75,7 +75,9 @@ def test_a_run_is_kept_and_gone_on_with(server: Served, tmp_path: Path) -> None:
     assert repeat["calls"]["defaults"] <= 24 <= repeat["calls"]["gepa"]
     assert content["paid"]["requests"] == len(server.asked), "what was paid is what the server was asked"
     assert "says nothing of the" in section(content)
-    assert answer(content).startswith("it ran: 1 repeat")
+    assert answer(content).startswith("it ran: 1 repeat, counted as ")
+    assert "nothing was paid" in answer(content)
+    assert "Counted in all" in section(content)
     code, said = confirm(server, out, *rehearsed, "--repeats", "2")
     assert (code, said.count("held out seed")) == (0, 1), "only the second repeat is made"
     again = json.loads(file.read_text())
