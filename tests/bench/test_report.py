@@ -94,8 +94,13 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     made = gpu.section(content)
     assert "| hover, stream | proposals/min | 20.0 | 22.0 | +10% | 22.0 |" in made
     assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 | +10% | 900.0 |" in made
-    assert "| hover, gepa_sync | proposals/min" not in made
+    assert "| hover, gepa_sync | proposals/min | 4.0 (few: 4) | 22.0 | +450% | 22.0 |" in made
+    assert "the defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
     assert gpu.off(content, "measured") == "10 % in the median and 120 % at worst"
+    assert gpu.rates(content).startswith(
+        "Proposals a minute on one H100, in one run of 5 minutes each: synchronous gepa 4.0, the defaults 20.0. "
+        "Only 4 of synchronous gepa were counted."
+    )
 
 
 def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
