@@ -125,8 +125,9 @@ bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.overhead --quick
 	$(BIN)/python -m bench.throughput --quick
 
-bench-page: setup ## write docs/benchmarks.md and docs/benchmarks/ from the results in bench/results
+bench-page: setup ## write docs/benchmarks.md, docs/benchmarks/ and README's figures from the results in bench/results
 	$(BIN)/python -m bench.report
+	$(BIN)/python -m bench.report.readme
 
 clean: ## remove the environment, caches and what was built
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist screenshots mutations.json *.egg-info

@@ -18,6 +18,8 @@ QUANTITIES = {
     "output_tokens_per_s": "output tokens a second",
     "mean_in_flight": "requests in flight",
 }
+NEAR = 0.9
+"""With so much of the most requests in flight, a server counts as full."""
 
 
 def answer(content: Content) -> str:
@@ -38,11 +40,15 @@ def section(content: Content) -> str:
 
     python -m bench.prediction --json bench/results/prediction.json
 
-This table says what every simulated figure of these pages is worth, as far as a server's speed goes. A real vLLM with
-{content["model"]} on two CPU cores was measured by `flowevolve calibrate`. Then runs on it were predicted, and after
-that they were made. Nothing was fitted to them.
+A real vLLM with {content["model"]} on two CPU cores was measured by `flowevolve calibrate`. Then runs on it were
+predicted, and after that they were made. Nothing was fitted to them.
 
 {errors(content)}
+
+So this is what a profile is worth that was measured right before, on the same server. The other simulated
+figures are of profiles that ship: that of an H100 was compared [with an H200](gpu.md), which is another GPU, and that
+of an API with nothing.
+{at_cap(content)}
 
 {"Beyond the goal at worst: " + "; ".join(misses) + "." if misses else "No single figure is beyond the goal at worst."}
 
@@ -79,6 +85,29 @@ def errors(content: Content) -> str:
     ]
     header = ["", "off in the median", "at worst", f"goal: {percent(goal['median'])} and {percent(goal['worst'])}"]
     return table(header, rows)
+
+
+def at_cap(content: Content) -> str:
+    """In how many runs as many requests were in flight as could be, so that their number could hardly be off."""
+    runs = content["runs"]
+    full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
+    return (
+        f"In {full} of the {len(runs)} runs nearly all of the requests that could be were in flight, so that the "
+        "prediction of their number could hardly be off."
+    )
+
+
+def rates(content: Content, method: str) -> Mapping[int, float]:
+    """The measured proposals a minute of a method, by the most requests in flight."""
+    return {
+        run["concurrency"]: run["measured"]["proposals_per_min"] for run in content["runs"] if run["method"] == method
+    }
+
+
+def gains(content: Content) -> str:
+    """The defaults' measured proposals over synchronous gepa's."""
+    ours, theirs = rates(content, "stream"), rates(content, "gepa_sync")
+    return ", ".join(f"{ours[most] / theirs[most]:.1f} times with {most}" for most in ours)
 
 
 def _runs(content: Content) -> str:

@@ -18,12 +18,28 @@ LEAST_LATER = -0.02
 
 
 def answer(content: Content) -> str:
-    rows = [row for row in content["rows"] if row["method"] == content["method"]]
-    medians = [found for row in rows if (found := row["time_to_sync_held_out"]["median"]) is not None]
+    medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
     return (
         f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single "
-        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f} ({NOT_REACHED:g}: never)"
+        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_never(content)} runs never reach it"
     )
+
+
+def tokens_a_minute(content: Content) -> str:
+    """How many times lockstep's tokens a minute the default spends: the mean, and the range over the worlds."""
+    means = [row["tokens_per_minute_ratio"]["mean"] for row in _of_default(content)]
+    mean = content["methods"][content["method"]]["tokens_per_minute_ratio"]["mean"]
+    return f"{mean:.1f} ({min(means):.1f} to {max(means):.1f})"
+
+
+def _of_default(content: Content) -> list[Content]:
+    """The rows of the method that the headline is about, one for each world."""
+    return [row for row in content["rows"] if row["method"] == content["method"]]
+
+
+def _never(content: Content) -> str:
+    time = content["methods"][content["method"]]["time_to_sync_held_out"]
+    return f"{time['not_reached']} of {time['n']}"
 
 
 def section(content: Content) -> str:
@@ -52,6 +68,16 @@ def _what(settings: Content) -> str:
         minutes=f"{settings['minutes']:.0f}",
         worlds=worlds,
         exact=EXACT.format(precision=precision) if (precision := settings.get("held_out_precision")) else "",
+        tuning=_tuning(settings["tuning"]) if "tuning" in settings else "",
+    )
+
+
+def _tuning(tuning: Content) -> str:
+    worlds = ", ".join(f"`{name}`" for name in tuning["worlds"])
+    return (
+        f"\n\nSettings were chosen in {len(tuning['worlds'])} of these worlds ({worlds}), with other seeds "
+        f"({', '.join(map(str, tuning['seeds']))}). So these figures say how the default does in worlds of this kind, "
+        "and nothing of the score that a real model will get."
     )
 
 
@@ -72,7 +98,7 @@ own, of which 90 are for validation.
   [presets](../how-to/presets.md).
 
 The worlds from `easy` to `narrow` are the *shipped* ones. Those from `lossy` on were made to be hard for merged edits
-and are called *harsh* in the table below.
+and are called *harsh* in the table below.{tuning}
 
 {worlds}"""
 
@@ -113,6 +139,8 @@ def _headline(content: Content) -> str:
             f"median {number(method['evolution_rate'], 'median')}",
             "the paper: 2.27, 1.15, 0.88 on three data sets",
         ),
+        ("tokens that it spends a minute over lockstep's, mean (worlds)", tokens_a_minute(content), ""),
+        ("runs that never have lockstep's final held-out score in twice its time", _never(content), ""),
     ]
     return table(("", "measured", "goal"), rows)
 
@@ -183,7 +211,7 @@ def _losses(content: Content) -> str:
             lines.append(f"- `{row['world']}`, `{row['method']}`: {'; '.join(behind)}.")
     if not lines:
         return "In every world the goals are met."
-    return "Where a goal is missed:\n\n" + "\n".join(lines)
+    return "Where a goal is missed, or a seed never had lockstep's score:\n\n" + "\n".join(lines)
 
 
 def number(figure: Content, key: str) -> str:

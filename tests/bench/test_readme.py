@@ -1,17 +1,20 @@
-"""The README stays on one screen, and its figures are those of the files in bench/results."""
+"""README stays on one screen, and its figures are those of the files in bench/results."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 import flowevolve as fe
-from bench.report.readme import README, figures, written
+from bench.report import readme
+from bench.report.readme import BLOCKS, README, figures, picture, written
+from bench.report.results import read
 
 
-def test_its_figures_are_those_of_the_results() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert figures() in text
-    assert written(text) == text, "write them again: python -m bench.report.readme"
+def test_the_pages_say_what_the_results_say() -> None:
+    for path in BLOCKS:
+        assert path.read_text(encoding="utf-8") == written(path), "write them again: python -m bench.report.readme"
 
 
 def test_it_has_at_most_120_lines() -> None:
@@ -19,10 +22,92 @@ def test_it_has_at_most_120_lines() -> None:
 
 
 def test_the_scores_that_the_first_example_promises_are_those_it_has() -> None:
-    said = re.search(r"# the score rises from ([\d.]+) to ([\d.]+)", README.read_text(encoding="utf-8"))
+    said = re.search(r"# the best validation score rises from ([\d.]+) to ([\d.]+)", README.read_text(encoding="utf-8"))
     assert said is not None
     result = fe.optimize("house_style", llm="simulated", clock="virtual", budget=fe.Budget(minutes=10))
     assert [f"{score:.2f}" for score in (result.seed_score or 0.0, result.best.score if result.best else 0.0)] == [
         said[1],
         said[2],
     ]
+
+
+def row(server: str, workload: str, method: str, **figures: float) -> dict[str, object]:
+    """A row of a bench of throughput, in which every run has its last score after ``seconds``."""
+    known = {"proposals_per_min": 1.0, "output_tokens_per_s": 100.0, "mean_in_flight": 4.0, "seconds": 100.0, **figures}
+    curve = [[0.0, 0.1], [known.pop("seconds"), 0.5]]
+    values = {name: [value, value] for name, value in known.items()}
+    return {"server": server, "workload": workload, "method": method, **known, "values": values, "curves": [curve] * 2}
+
+
+def throughput(*, most: str) -> dict[str, object]:
+    """Two workloads on both simulated servers; ``most`` is the one with most requests in flight."""
+    rows = [
+        row(server, workload, method, **came_to)
+        for server in ("gpu", "api")
+        for workload in ("aime", "ifbench")
+        for method, came_to in {
+            "gepa_sync": {},
+            "stream": {"seconds": 25.0, "mean_in_flight": 40.0 if workload == most else 20.0},
+            "flashevolve": {"output_tokens_per_s": 900.0},
+            "ceiling": {"output_tokens_per_s": 1000.0},
+        }.items()
+    ]
+    return {
+        "commit": "abc",
+        "rows": rows,
+        "ratios": {"stream_vs_gepa_sync_vllm": 1.0, "stream_vs_gepa_sync_api": 1.0},
+        "settings": {"minutes": 40.0, "concurrency": 64},
+    }
+
+
+def pairs(**leads: tuple[float, float]) -> dict[str, object]:
+    """A result of equal calls with the leads of two seeds in each of these worlds."""
+    made = [
+        {"world": world, "ours": {"score": 0.5 + lead, "seconds": 1.0}, "gepa": {"score": 0.5, "seconds": 4.0}}
+        for world, each in leads.items()
+        for lead in each
+    ]
+    return {"commit": "abc", "pairs": made, "settings": {"calls": 900}, "worlds": leads}
+
+
+def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None:
+    """These results in place of those in bench/results; the others are as they are there."""
+    monkeypatch.setattr(readme, "read", lambda name: results.get(name) or read(name))
+
+
+def test_a_difference_is_clear_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1), noisy=(-0.1, -0.1), steep=(0.3, -0.3)))
+    said = "clearly above gepa in 1 of 3 worlds, clearly below in 1"
+    assert f"| no clear difference: +0.000 (-0.100 to +0.100); {said} |" in figures()
+    given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1)))
+    assert "| clearly above: +0.100 " in figures()
+    given(monkeypatch, equal_calls=pairs(plain=(-0.1, -0.1)))
+    assert "| clearly below: -0.100 " in figures()
+
+
+def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, throughput=throughput(most="ifbench"))
+    assert "| 0.25 of gepa's time on a simulated GPU, 0.25 on a simulated API |" in figures()
+    said = " ".join(readme.room().split())
+    assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
+    assert "is made to fill one: 0.90, 0.90 and" in said
+
+
+def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, throughput=throughput(most="ifbench"))
+    said = " ".join(picture("../").split())
+    assert "(../bench/results/throughput/timeline_" in said
+    assert "8 minutes after the start. Of the 2 workloads it is the one that has most in flight, `ifbench`" in said
+    assert "the defaults have 20 to 40 of 64 requests in flight, by workload, and gepa 4 to 4" in said
+    given(monkeypatch, throughput=throughput(most="aime"))
+    assert "Of the 2 workloads it is `ifbench`" in " ".join(picture("").split())
+
+
+def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [
+        {"method": method, "concurrency": most, "measured": {"proposals_per_min": rate}}
+        for method, rates in {"stream": (9.0, 9.0), "gepa_pxn_4x4": (10.0, 5.0)}.items()
+        for most, rate in zip((4, 16), rates, strict=True)
+    ]
+    given(monkeypatch, prediction={**(read("prediction") or {}), "runs": runs})
+    assert "than the defaults in 2 of 3 comparisons on real servers" in " ".join(figures().split())

@@ -79,9 +79,9 @@ def test_the_page_of_a_marked_result_says_how_old_it_is(monkeypatch: pytest.Monk
     mark = age.Mark(content["commit"], 1, "Its prompts are being rewritten.")
     monkeypatch.setattr(age, "marks", lambda: {"ace": mark})
     made = {path.stem: text for path, text in pages().items()}
-    assert "**Older than what it measures:** 1 commit since has changed `flowevolve/engine`, " in made["ace"]
+    assert "**Older than what it measures:** at least 1 commit since has changed `flowevolve/engine`, " in made["ace"]
     assert "Its prompts are being rewritten." in made["ace"]
-    assert f"| {content['commit']}, {content['date']}; older by 1 commit |" in made["benchmarks"]
+    assert f"| {content['commit']}, {content['date']}; older by at least 1 commit |" in made["benchmarks"]
     of_another_result = age.Mark("abc", 1, "No longer true.")
     monkeypatch.setattr(age, "marks", lambda: {"ace": of_another_result})
     assert "No longer true." not in "".join(pages().values())
