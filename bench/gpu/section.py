@@ -38,7 +38,7 @@ def rates(content: Content) -> str:
     of = {row["method"]: row for row in content["rows"]}
     told = [f"{said} {of[name]['proposals_per_min']:.1f}" for name, said in NAMES.items() if name in of]
     few = [f"{of[name]['proposals']:.0f} of {said}" for name, said in NAMES.items() if name in of and _is_few(of[name])]
-    counted = f" Only {' and '.join(few)} were counted." if few else ""
+    counted = f" Some come from few proposals: {' and '.join(few)}." if few else ""
     runs = "one run" if content["settings"]["repeats"] == 1 else f"{content['settings']['repeats']} runs"
     return (
         f"Proposals a minute on one {gpu_name(content)}, in {runs} of {_minutes(content['settings'])} each: "
