@@ -25,7 +25,7 @@ from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import median_and_range, places, score_name
 from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
 
-PICTURE = "ifbench"
+PICTURE = "hover"
 """The workload whose picture these pages show."""
 GPU, API = "vllm", "api"
 """The simulated servers."""
@@ -143,12 +143,14 @@ def picture(root: str) -> str:
     ours, theirs = (
         {name: rows[name, method]["mean_in_flight"] for name in workloads(rows, method)} for method in ("stream", BASE)
     )
-    most = "the one that has most in flight, " if max(ours, key=lambda name: ours[name]) == PICTURE else ""
+    most = (
+        f", the one of {len(ours)} that has most in flight" if max(ours, key=lambda name: ours[name]) == PICTURE else ""
+    )
     file = f"{root}bench/results/throughput/timeline_qwen3-8b-h100_{PICTURE}.svg"
     said = _wrapped(
-        f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. Of the "
-        f"{len(ours)} workloads it is {most}`{PICTURE}`. On average over whole runs the defaults have {_range(ours)} "
-        f"of {content['settings']['concurrency']} requests in flight, by workload, and gepa {_range(theirs)}.*"
+        f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. "
+        f"The workload is `{PICTURE}`{most}. On average over whole runs the defaults have {_range(ours)} of "
+        f"{content['settings']['concurrency']} requests in flight, by workload, and gepa {_range(theirs)}.*"
     )
     return f"![What the server is doing over time: gepa, and the stream with its defaults]({file})\n\n{said}"
 

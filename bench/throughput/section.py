@@ -40,7 +40,7 @@ def answer(content: Content) -> str:
     rows = next(iter(places(content).values()))
     proposals, batches = (COMPARISONS[f"stream_vs_{each}"].found(rows) for each in (BASE, "gepa_pxn"))
     timed = time_to_score(rows, "stream", [BASE])
-    beside = [] if batches is None else [times(batches, "those of gepa's best batches")]
+    beside = [] if batches is None else [f"{batches.mean:.1f} times those of its best batches"]
     if content["simulated"]:
         more = [] if proposals is None else [times(proposals, "the proposals")]
         return "; ".join([_soon(timed, score_name(rows)), *more, *beside])

@@ -44,7 +44,7 @@ def throughput(*, most: str) -> dict[str, object]:
     rows = [
         row(server, workload, method, **came_to)
         for server in ("gpu", "api")
-        for workload in ("aime", "ifbench")
+        for workload in ("aime", "hover")
         for method, came_to in {
             "gepa_sync": {},
             "stream": {"seconds": 25.0, "mean_in_flight": 40.0 if workload == most else 20.0},
@@ -86,7 +86,7 @@ def test_a_difference_is_clear_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, throughput=throughput(most="ifbench"))
+    given(monkeypatch, throughput=throughput(most="hover"))
     assert "| 0.25 of gepa's time on a simulated GPU, 0.25 on a simulated API |" in figures()
     said = " ".join(readme.room().split())
     assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
@@ -94,13 +94,13 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
 
 
 def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, throughput=throughput(most="ifbench"))
+    given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(picture("../").split())
     assert "(../bench/results/throughput/timeline_" in said
-    assert "8 minutes after the start. Of the 2 workloads it is the one that has most in flight, `ifbench`" in said
+    assert "8 minutes after the start. The workload is `hover`, the one of 2 that has most in flight." in said
     assert "the defaults have 20 to 40 of 64 requests in flight, by workload, and gepa 4 to 4" in said
     given(monkeypatch, throughput=throughput(most="aime"))
-    assert "Of the 2 workloads it is `ifbench`" in " ".join(picture("").split())
+    assert "The workload is `hover`. On average" in " ".join(picture("").split())
 
 
 def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
