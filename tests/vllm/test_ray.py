@@ -18,6 +18,7 @@ import tomli_w
 from ray.cluster_utils import Cluster
 
 from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.tasks import Pulse
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatRequest, Message, RefusedError
@@ -30,7 +31,7 @@ from flowevolve.sandbox.opening import open_evaluators
 from flowevolve.vllm.serving import check_vllm, serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 from tests.support.ray_cluster import add_node, cluster, kill_node
-from tests.vllm.conftest import ROOT, FakeVLLM, Heard, parent
+from tests.vllm.conftest import REAL, ROOT, FakeVLLM, Heard, parent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")]
 
@@ -78,6 +79,24 @@ def actor_of(pid: int) -> int:
     while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::"):
         pid = parent(pid)
     return pid
+
+
+class Answers:
+    """The calls of a run that have come to an end."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._pulse = Pulse()
+
+    def count(self, record: CallRecord) -> None:
+        self._calls += 1
+        self._pulse.fire()
+
+    async def more(self, number: int) -> None:
+        """Wait until so many more have."""
+        until = self._calls + number
+        while self._calls < until:
+            await self._pulse.wait()
 
 
 async def until_dead(fake: FakeVLLM) -> None:
@@ -169,33 +188,24 @@ async def test_a_run_goes_on_without_a_node_and_uses_the_one_that_comes_in_its_p
 ) -> None:
     config = parse_config(table(ray_cluster, fake, hours=1), "test")
     await check(config)
-    heard, calls, progress = Heard(), 0, anyio.Event()
-
-    def count(record: CallRecord) -> None:
-        nonlocal calls, progress
-        calls += 1
-        progress.set()
-        progress = anyio.Event()
-
-    async def answered(more: int) -> None:
-        until = calls + more
-        while calls < until:
-            await progress.wait()
+    heard, answers = Heard(), Answers()
 
     async def lose_a_node(engine: Engine) -> None:
         with anyio.fail_after(180):
-            await answered(40)
+            await answers.more(40)
             node = next(iter(ray_cluster.worker_nodes))
             await anyio.to_thread.run_sync(kill_node, ray_cluster, node)
-            await answered(40)
+            await answers.more(40)
             await anyio.to_thread.run_sync(add_node, ray_cluster)
             while heard.kinds().count("healthy") < 3:
                 await heard.pulse.wait()
-            await answered(40)
+            await answers.more(40)
             engine.stop()
 
     out = tmp_path / "out"
-    result = await run(config, out=out, watchers=Watchers(calls=(count,), servers=(heard.tell,)), side_task=lose_a_node)
+    result = await run(
+        config, out=out, watchers=Watchers(calls=(answers.count,), servers=(heard.tell,)), side_task=lose_a_node
+    )
     assert result.report.stop_reason == "stopped"
     assert result.server is not None
     assert result.server.restarts == heard.kinds().count("died") >= 1
@@ -228,3 +238,45 @@ def test_a_run_that_is_killed_leaves_no_server_on_a_node(
         process.kill()
     for pid in fake.processes():
         wait_for_death(pid)
+
+
+def server_at(url: str) -> int:
+    """The process of the server at an address."""
+    port = url.rpartition(":")[2].partition("/")[0].encode()
+    commands = {path.parent: path.read_bytes().split(b"\0") for path in Path("/proc").glob("[0-9]*/cmdline")}
+    started = [folder for folder, command in commands.items() if {b"--port", port} <= {*command}]  # its keeper, too
+    (found,) = (int(folder.name) for folder in started if (folder / "comm").read_text().strip() == "vllm")
+    return found
+
+
+@pytest.mark.real_vllm
+async def test_a_run_on_replicas_of_a_real_vllm_goes_on_after_one_was_killed(
+    ray_cluster: Cluster, tmp_path: Path
+) -> None:
+    """`make test-vllm` runs this, in the environment of `make test-ray`."""
+    heard, answers = Heard(), Answers()
+
+    async def lose_a_server(engine: Engine) -> None:
+        with anyio.fail_after(300):
+            await answers.more(30)
+            os.kill(server_at(heard.server_changes[0].url), signal.SIGKILL)
+            while "died" not in heard.kinds():
+                await heard.pulse.wait()
+            await answers.more(30)
+            engine.stop()
+
+    config = parse_config(
+        {
+            "llm": {"backend": "vllm", "model": "tiny", "max_tokens": 16, "concurrency": 8},
+            "vllm": {**REAL, "on": "ray", "address": ray_cluster.address, "replicas": 2},
+            "budget": {"hours": 1},
+        },
+        "test",
+    )
+    await check(config)
+    watchers = Watchers(calls=(answers.count,), servers=(heard.tell,))
+    result = await run(config, out=tmp_path / "out", watchers=watchers, side_task=lose_a_server)
+    assert heard.kinds()[:3] == ["healthy", "healthy", "died"]
+    assert result.report.stop_reason == "stopped"
+    assert result.llm.failed == 0
+    assert all(endpoint.requests > endpoint.failures for endpoint in result.traffic.endpoints)

@@ -27,18 +27,9 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.runner.run import Watchers, run
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
-from tests.vllm.conftest import ROOT, Heard, is_alive, parent
+from tests.vllm.conftest import REAL, ROOT, Heard, is_alive, parent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_vllm]
-
-SECTION: dict[str, object] = {
-    "executable": str(ROOT / ".venv-vllm"),
-    "model": str(ROOT / ".models" / "tiny"),
-    "device": "cpu",
-    "flags": ["--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "4"],
-    "environment": {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"},
-    "startup_seconds": 300.0,
-}
 
 
 def request(text: str, *, tokens: int = 8, seed: int | None = None, priority: int | None = None) -> ChatRequest:
@@ -160,7 +151,7 @@ async def check_priorities(talk: Talk, url: str) -> None:
 
 async def test_a_real_server_does_what_a_run_asks_of_it(tmp_path: Path) -> None:
     heard = Heard()
-    settings = VLLMSettings.model_validate(SECTION)
+    settings = VLLMSettings.model_validate(REAL)
     async with serve_vllm("tiny", settings, log=tmp_path / "vllm.log", on_event=heard.tell) as urls:
         async with talk_to(urls[0]) as talk:
             await check_chat_and_seeds(talk)
@@ -189,7 +180,7 @@ async def test_a_run_goes_on_after_its_server_was_killed(tmp_path: Path) -> None
     config = parse_config(
         {
             "llm": {"backend": "vllm", "model": "tiny", "max_tokens": 16, "concurrency": 8},
-            "vllm": SECTION,
+            "vllm": REAL,
             "scheduler": {"admission": {"policy": "server_queue", "interval_seconds": 0.5}},
             "budget": {"rollouts": 150},
         },
@@ -211,8 +202,8 @@ async def test_a_run_goes_on_after_its_server_was_killed(tmp_path: Path) -> None
 
 
 def test_no_process_outlives_a_killed_supervisor(tmp_path: Path, wait_for_death: Callable[[int], None]) -> None:
-    command = [sys.executable, "-c", "from flowevolve.cli.app import main; main()", "serve", str(SECTION["model"])]
-    command += ["--executable", str(SECTION["executable"]), "--port", "0", "--", "--enforce-eager"]
+    command = [sys.executable, "-c", "from flowevolve.cli.app import main; main()", "serve", str(REAL["model"])]
+    command += ["--executable", str(REAL["executable"]), "--port", "0", "--", "--enforce-eager"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
