@@ -1,4 +1,4 @@
-"""The command ``python -m bench.program_peers [--quick] [--systems …] [--not-alone] [--json FILE]``."""
+"""The command ``python -m bench.program_peers [--quick] [--systems …] [--not-alone] [--note TEXT] [--json FILE]``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--width", type=int, default=WIDTH, help="calls in flight that each system is told to have")
     parser.add_argument("--not-alone", action="store_true", help="the file says that its times are not to be believed")
+    parser.add_argument("--note", default="", help="what the page is to say of the circumstances, in whole sentences")
     parser.add_argument("--json", type=Path, help="write the figures here, after each run")
     asked = parser.parse_args()
     missing = sorted({system.package or "" for name in asked.systems if not (system := SYSTEMS[name]).ready()})
@@ -37,7 +38,9 @@ def main() -> None:
     for trial in perform_all(plans(asked.systems, problems, seeds, calls, asked.width)):
         found.append(trial)
         if asked.json is not None:
-            asked.json.write_text(json.dumps(report(found, alone=not asked.not_alone), indent=1) + "\n")
+            asked.json.write_text(
+                json.dumps(report(found, alone=not asked.not_alone, note=asked.note), indent=1) + "\n"
+            )
 
 
 if __name__ == "__main__":

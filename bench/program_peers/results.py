@@ -61,8 +61,11 @@ def line(trial: Content) -> str:
     return f"{named} {told}; best {trial['best_rescored']}"
 
 
-def report(trials: Sequence[Content], *, alone: bool) -> Content:
-    """The content of the result file. ``alone``: nothing else ran on the machine, so that times can be believed."""
+def report(trials: Sequence[Content], *, alone: bool, note: str = "") -> Content:
+    """The content of the result file. ``alone``: nothing else held these runs up, so that times can be believed.
+
+    ``note`` is what the page is to say of the circumstances.
+    """
     return {
         "trials": list(trials),
         "simulated": True,
@@ -81,6 +84,7 @@ def report(trials: Sequence[Content], *, alone: bool) -> Content:
                 name: {"version": system.version, "settings": list(system.settings)} for name, system in SYSTEMS.items()
             },
             "alone": alone,
+            "note": note,
         },
         **environment(),
     }

@@ -91,6 +91,7 @@ def section(content: Content) -> str:
         "# Programs beside other systems",
         "    make peers\n    python -m bench.program_peers --json bench/results/program_peers.json",
         *([] if settings["alone"] else [NOT_ALONE]),
+        *([settings["note"]] if settings.get("note") else []),
         _worse(content),
         WHAT.format(**said),
         "## Speed",

@@ -199,6 +199,7 @@ def test_the_page_says_first_where_others_are_ahead_and_counts_what_a_kill_cost(
     trial_run = answer(content)
     assert trial_run.startswith("a trial run of 1 problem and 1 seed")
     assert "evaluations a minute" not in trial_run
-    whole = report([figures(each) for each in trials], alone=True)
+    whole = report([figures(each) for each in trials], alone=True, note="It rained.")
+    assert "It rained." in section(whole)
     assert answer(whole).startswith("evaluations a minute: flowevolve 60; OpenEvolve")
     assert all(system.version is None or f"{system.version}" in made for system in SYSTEMS.values())
