@@ -13,21 +13,21 @@ MOST_TIME = 0.5
 
 
 def answer(content: Content) -> str:
-    groups = _by_world(content)
-    above, below = map(len, _apart(groups))
+    groups = by_world(content)
+    above, below = map(len, apart(groups))
     return (
-        f"its score is {_signed(_lead(groups))} from gepa's, clearly above in {above} and below in {below} of "
-        f"{len(groups)} worlds, in {_number(_time(groups))} of gepa's time, with eight adapter calls at a time to one"
+        f"its score is {signed(lead_of(groups))} from gepa's, clearly above in {above} and below in {below} of "
+        f"{len(groups)} worlds, in {_number(time_of(groups))} of gepa's time, with eight adapter calls at a time to one"
     )
 
 
 def section(content: Content) -> str:
-    settings, pairs, groups = content["settings"], content["pairs"], _by_world(content)
+    settings, pairs, groups = content["settings"], content["pairs"], by_world(content)
     over = max(pair["ours"]["calls"] for pair in pairs) - settings["calls"]
-    lead, time = _lead(groups), _time(groups)
+    lead, time = lead_of(groups), time_of(groups)
     rows = [
         (group[0]["world"], content["worlds"][group[0]["world"]], _scores(group, "gepa"), _scores(group, "ours"),
-         _signed(_lead([group])), _number(_time([group])))
+         signed(lead_of([group])), _number(time_of([group])))
         for group in groups
     ]  # fmt: skip
     return f"""\
@@ -43,7 +43,7 @@ on other seeds of such worlds.
 
 {table(("world", "", "gepa", "ours", "ours less gepa's", "our time over gepa's (median)"), rows)}
 
-Over all worlds the difference in score is {_signed(lead)}. The goal, that this interval is not below 0, is
+Over all worlds the difference in score is {signed(lead)}. The goal, that this interval is not below 0, is
 {verdict(lead.low >= 0)}. {_by_one_world(groups)}
 
 Ours takes {_number(time)} of gepa's time. The goal, a median of at most {MOST_TIME:g}, is
@@ -63,20 +63,20 @@ calls shorter, too. The gain with such an adapter was not measured, and is proba
 
 def _by_one_world(groups: Sequence[Sequence[Any]]) -> str:
     """In which worlds ours is apart from gepa, and what the mean is without the one that gains most."""
-    above, below = (f"{len(found)} ({', '.join(found)})" if found else "none" for found in _apart(groups))
+    above, below = (f"{len(found)} ({', '.join(found)})" if found else "none" for found in apart(groups))
     said = f"""\
 Of {len(groups)} worlds ours is clearly above gepa in {above} and clearly below it in {below}, which is to say that the
 whole interval is on that side of 0."""
-    most = max(groups, key=lambda group: _lead([group]).value)
+    most = max(groups, key=lambda group: lead_of([group]).value)
     others = [group for group in groups if group is not most]
     if not others:
         return said
-    return f"{said} Without *{most[0]['world']}*, which gains most, the mean difference is {_signed(_lead(others))}."
+    return f"{said} Without *{most[0]['world']}*, which gains most, the mean difference is {signed(lead_of(others))}."
 
 
-def _apart(groups: Sequence[Sequence[Any]]) -> tuple[list[str], list[str]]:
+def apart(groups: Sequence[Sequence[Any]]) -> tuple[list[str], list[str]]:
     """The worlds where ours is above gepa, and those where it is below, with the whole interval of the difference."""
-    leads = {group[0]["world"]: _lead([group]) for group in groups}
+    leads = {group[0]["world"]: lead_of([group]) for group in groups}
     above = [world for world, lead in leads.items() if lead.low > 0]
     return above, [world for world, lead in leads.items() if lead.high < 0]
 
@@ -88,8 +88,8 @@ def _fewer(content: Content) -> str:
     rows = []
     for calls, pairs in content["fewer"].items():
         groups = _grouped(pairs, content)
-        _, below = _apart(groups)
-        rows.append((calls, _signed(_lead(groups)), _number(_time(groups)), ", ".join(below) or "none"))
+        _, below = apart(groups)
+        rows.append((calls, signed(lead_of(groups)), _number(time_of(groups)), ", ".join(below) or "none"))
     return f"""
 The same with fewer metric calls, over all worlds:
 
@@ -98,7 +98,8 @@ The same with fewer metric calls, over all worlds:
 *Below* are the worlds of whose difference the whole interval is below 0."""
 
 
-def _by_world(content: Content) -> list[list[Any]]:
+def by_world(content: Content) -> list[list[Any]]:
+    """The pairs of each world."""
     return _grouped(content["pairs"], content)
 
 
@@ -112,11 +113,13 @@ def _calls(over: int) -> str:
     return "Ours never went over the limit. gepa goes over it to finish the iteration that it is in."
 
 
-def _lead(groups: Sequence[Sequence[Any]]) -> Interval:
+def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:
+    """Our score less gepa's over these worlds."""
     return interval([[pair["ours"]["score"] - pair["gepa"]["score"] for pair in group] for group in groups])
 
 
-def _time(groups: Sequence[Sequence[Any]]) -> Interval:
+def time_of(groups: Sequence[Sequence[Any]]) -> Interval:
+    """Our time over gepa's over these worlds, in the median."""
     return interval(
         [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups], "median"
     )
@@ -126,7 +129,7 @@ def _scores(group: Sequence[Any], of: str) -> str:
     return f"{sum(pair[of]['score'] for pair in group) / len(group):.3f}"
 
 
-def _signed(figure: Interval) -> str:
+def signed(figure: Interval) -> str:
     return f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})"
 
 

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
-from bench._lib.stats import interval
 from bench._lib.text import Content, table
+from bench.equal_calls import section as of_equal_calls
 from bench.gpu import section as gpu
 from bench.prediction.section import rates
 from bench.quality import section as quality
@@ -92,15 +91,11 @@ def _origin(name: str, content: Content) -> tuple[str, str]:
 
 
 def _lead(content: Content) -> str:
-    groups = [
-        [pair["ours"]["score"] - pair["gepa"]["score"] for pair in pairs]
-        for _, pairs in groupby(content["pairs"], key=lambda pair: pair["world"])
-    ]
-    lead, of_worlds = interval(groups), [interval([group]) for group in groups]
-    above, below = sum(each.low > 0 for each in of_worlds), sum(each.high < 0 for each in of_worlds)
+    groups = of_equal_calls.by_world(content)
+    lead, (above, below) = of_equal_calls.lead_of(groups), map(len, of_equal_calls.apart(groups))
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
     return (
-        f"{difference}: {lead.value:+.3f} ({lead.low:+.3f} to {lead.high:+.3f}); clearly above gepa in {above} of "
+        f"{difference}: {of_equal_calls.signed(lead)}; clearly above gepa in {above} of "
         f"{len(groups)} worlds, clearly below in {below}"
     )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench._lib.stats import interval
 from bench._lib.text import Content
-from bench.equal_calls.section import MOST_TIME
+from bench.equal_calls.section import MOST_TIME, by_world, lead_of, time_of
 from bench.overhead.section import GOAL, LEVELS, MOST_TIMES, RAW
 from bench.page.section import BROWSERS, LEAST_FRAMES, MOST_LOST, lost
 from bench.prediction.section import QUANTITIES
@@ -39,12 +38,10 @@ def quality(content: Content) -> Verdicts:
 
 
 def equal_calls(content: Content) -> Verdicts:
-    groups = [[pair for pair in content["pairs"] if pair["world"] == world] for world in content["worlds"]]
-    leads = [[pair["ours"]["score"] - pair["gepa"]["score"] for pair in group] for group in groups]
-    times = [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups]
+    groups = by_world(content)
     return {
-        "a score that is surely not below gepa's": interval(leads).low >= 0,
-        "time": interval(times, "median").value <= MOST_TIME,
+        "a score that is surely not below gepa's": lead_of(groups).low >= 0,
+        "time": time_of(groups).value <= MOST_TIME,
     }
 
 
