@@ -13,7 +13,7 @@ from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import RESULTS, read
-from bench.throughput.comparisons import COMPARISONS
+from bench.throughput.comparisons import COMPARISONS, range_of
 from bench.throughput.goals import places
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -119,8 +119,7 @@ def _real(contents: Mapping[str, Content]) -> str:
 def _gain(throughput: Content) -> str:
     """The defaults' proposals over synchronous gepa's on each server, with the range over workloads."""
     found = (COMPARISONS["stream_vs_gepa_sync"].found(rows) for rows in places(throughput).values())
-    spreads = ((each.mean, each.by_workload.values()) for each in found if each is not None)
-    return " and ".join(f"{mean:.1f} ({min(each):.1f} to {max(each):.1f})" for mean, each in spreads)
+    return " and ".join(f"{each.mean:.1f} ({range_of(each)})" for each in found if each is not None)
 
 
 def _prediction(contents: Mapping[str, Content]) -> str:

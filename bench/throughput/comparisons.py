@@ -54,5 +54,10 @@ def as_interval(found: Ratio | None, decimals: int = 2) -> str:
 
 def times(found: Ratio, what: str) -> str:
     """The mean of how many times so much it is, and the smallest and the largest that a workload has."""
+    return f"{found.mean:.1f} times {what} (workloads: {range_of(found)})"
+
+
+def range_of(found: Ratio) -> str:
+    """The smallest and the largest that a workload has."""
     each = found.by_workload.values()
-    return f"{found.mean:.1f} times {what} (workloads: {min(each):.1f} to {max(each):.1f})"
+    return f"{min(each):.1f} to {max(each):.1f}"
