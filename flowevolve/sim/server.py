@@ -124,7 +124,7 @@ class _SimulatedAPI:
             for name, value in values.items()
         ]
         load = await self._backend.load()
-        if load is not None and load.cache_tokens:
+        if load is not None and load.cache_tokens is not None:
             blocks = f'num_gpu_blocks="{load.cache_tokens // BLOCK_TOKENS}",block_size="{BLOCK_TOKENS}"'
             lines.append(f"# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{{{blocks}}} 1.0")
         return "\n".join(lines) + "\n"

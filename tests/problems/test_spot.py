@@ -109,11 +109,11 @@ def decide(state):
     frame = sys._getframe()
     while frame is not None and "trace" not in frame.f_locals:
         frame = frame.f_back
-    later = frame.f_locals["trace"][len(state["seen"]):] if frame is not None else []
-    if state["available"]:
-        return "spot"
-    return "wait" if any(later[:30]) else "on_demand"
+    if frame is None:
+        return "on_demand"
+    return "spot" if any(frame.f_locals["trace"][len(state["seen"]):]) else "wait"
 """
+"""Chooses otherwise wherever it can't look ahead, so that any sample of its choices shows it."""
 REMEMBERS = """
 calls = []
 

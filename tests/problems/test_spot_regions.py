@@ -60,10 +60,11 @@ def decide(state):
     frame = sys._getframe()
     while frame is not None and "regions" not in frame.f_locals:
         frame = frame.f_back
-    now = len(state["seen"][0])
-    later = [any(trace[now:now + 20]) for trace in frame.f_locals["regions"]] if frame is not None else [False]
-    return ("spot" if state["available"][0] else "wait" if any(later) else "on_demand"), 0
+    if frame is None:
+        return "on_demand", 0
+    return ("spot" if any(frame.f_locals["regions"][0][len(state["seen"][0]):]) else "wait"), 0
 """
+"""Chooses otherwise wherever it can't look ahead, so that any sample of its choices shows it."""
 
 
 def test_a_program_that_looks_ahead_is_found_out(court: Court) -> None:

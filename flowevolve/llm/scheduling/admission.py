@@ -33,7 +33,7 @@ class ServerLoad:
     prefix_hits: float | None = None
     """Prompt tokens found in its prefix cache since the server started."""
     cache_tokens: int | None = None
-    """The tokens that its KV cache holds."""
+    """The tokens that its prefix cache holds; 0 if it has none."""
 
     @property
     def prefix_hit_rate(self) -> float | None:

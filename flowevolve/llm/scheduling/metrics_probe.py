@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from math import isfinite
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
 
@@ -21,7 +21,7 @@ CACHE_USAGE = "vllm:kv_cache_usage_perc"
 PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
 PREFIX_HITS = "vllm:prefix_cache_hits_total"
 CACHE_CONFIG = "vllm:cache_config_info"
-"""A figure whose labels say how many blocks the KV cache has, and how many tokens a block."""
+"""A figure whose labels say how many blocks the KV cache has, how many tokens a block, and if it keeps prefixes."""
 PROBE_SECONDS = 5.0
 """The time limit of one answer."""
 _MOST_BYTES, _MOST_LINES = 2**22, 10_000
@@ -30,6 +30,8 @@ have a tenth of it.
 """
 FRUITLESS = 5
 """A server whose first so many answers have no such metrics is not asked again."""
+
+_Number = TypeVar("_Number", int, float)
 
 
 class MetricsProbe:
@@ -120,9 +122,9 @@ class SummedProbe:
             sum(load.running for load in loads),
             sum(load.waiting for load in loads),
             sum(usages) / len(usages) if usages else None,
-            _total(self._queries),
-            _total(self._hits),
-            sum(load.cache_tokens or 0 for load in loads) or None,
+            _known_sum([counter.total for counter in self._queries]),
+            _known_sum([counter.total for counter in self._hits]),
+            _known_sum([load.cache_tokens for load in loads]),
         )
 
 
@@ -139,11 +141,6 @@ class _Grown:
             self._last = value
 
 
-def _total(counters: Sequence[_Grown]) -> float | None:
-    known = [counter.total for counter in counters if counter.total is not None]
-    return sum(known) if known else None
-
-
 def parse_load(text: str) -> ServerLoad | None:
     """The load summed over all models and engines; None if the text lacks the running or the waiting requests."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
@@ -151,7 +148,7 @@ def parse_load(text: str) -> ServerLoad | None:
     names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS, CACHE_CONFIG)
     lines = [line for line in text.splitlines() if line.startswith(names)][:_MOST_LINES]
     values: dict[str, list[float]] = {}
-    caches: list[int] = []
+    caches: list[int | None] = []
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
@@ -168,14 +165,21 @@ def parse_load(text: str) -> ServerLoad | None:
         None if usage is None else _finite(sum(usage) / len(usage)),
         _sum(values, PREFIX_QUERIES),
         _sum(values, PREFIX_HITS),
-        sum(caches) or None,
+        _known_sum(caches),
     )
 
 
-def _cache_tokens(labels: Mapping[str, str]) -> int:
-    """The tokens that a KV cache holds; 0 if these labels don't tell."""
+def _cache_tokens(labels: Mapping[str, str]) -> int | None:
+    """The tokens that a prefix cache holds; None if these labels don't tell."""
+    if labels.get("enable_prefix_caching") == "False":
+        return 0
     blocks, tokens = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
-    return int(blocks) * int(tokens) if blocks.isdecimal() and tokens.isdecimal() else 0
+    return int(blocks) * int(tokens) if blocks.isdecimal() and tokens.isdecimal() else None
+
+
+def _known_sum(numbers: Sequence[_Number | None]) -> _Number | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _sum(values: Mapping[str, Sequence[float]], name: str) -> float | None:

@@ -37,7 +37,7 @@ class Fitted:
 def fit(measured: Measured, cache_tokens: int | None = None) -> Fitted:
     """The profile that follows from the measurements.
 
-    ``cache_tokens`` is what the server says that its KV cache holds. One that says so is a vLLM, and batches.
+    ``cache_tokens`` is what the server says that its prefix cache holds. One that says so is a vLLM, and batches.
     """
     few = [load.seconds_of_answer for load in measured.loads if load.requests <= FEW]
     many = [load.seconds_of_answer for load in measured.of(measured.requests()[-1])]
@@ -58,11 +58,10 @@ def _batching(measured: Measured, cache_tokens: int | None) -> Fitted:
         [(requests, measured.seconds_of_step(requests) - context * requests * _usual_context()) for requests in loads]
     )
     slope = (steps[-1][1] - steps[-2][1]) / (steps[-1][0] - steps[-2][0]) if len(steps) > 1 else 0.0
-    blocks = 0
-    if _keeps_prompts(measured):
-        blocks = USUAL_CACHE_BLOCKS if cache_tokens is None else cache_tokens // BLOCK_TOKENS
-        if cache_tokens is None:
-            assumed.append(f"its prefix cache holds {blocks * BLOCK_TOKENS:,} tokens")
+    blocks = 0 if cache_tokens is None else cache_tokens // BLOCK_TOKENS
+    if cache_tokens is None and _keeps_prompts(measured):
+        blocks = USUAL_CACHE_BLOCKS
+        assumed.append(f"its prefix cache holds {blocks * BLOCK_TOKENS:,} tokens")
     profile = BatchingProfile(
         output=_thinking(measured),
         step_seconds=steps,

@@ -84,6 +84,17 @@ vllm:prefix_cache_hits_total{engine="1"} 0.0
 
 
 @pytest.mark.parametrize(
+    ("blocks", "kept", "tokens"),
+    [("4096", "True", 65_536), ("4096", "False", 0), ("None", "True", None), ("0", "True", 0)],
+)
+def test_the_configuration_tells_how_much_a_prefix_cache_holds(blocks: str, kept: str, tokens: int | None) -> None:
+    told = f'vllm:cache_config_info{{block_size="16",enable_prefix_caching="{kept}",num_gpu_blocks="{blocks}"}} 1.0\n'
+    load = parse_load(VLLM + told)
+    assert load is not None
+    assert load.cache_tokens == tokens
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

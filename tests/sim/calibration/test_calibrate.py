@@ -84,6 +84,12 @@ def test_a_server_without_a_prefix_cache_has_none() -> None:
     assert profile.cache_blocks == 0
 
 
+def test_a_cache_that_the_server_tells_of_is_believed_even_if_no_answer_was_faster() -> None:
+    profile = found(replace(H100, prefill_seconds_per_token=0.0)).profile
+    assert isinstance(profile, BatchingProfile)
+    assert profile.cache_blocks == H100.cache_blocks
+
+
 def test_an_api_whose_latency_does_not_depend_on_its_load() -> None:
     calibration = found(API)
     profile = calibration.profile
