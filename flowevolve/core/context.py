@@ -14,8 +14,6 @@ from hashlib import sha256
 from random import Random
 from typing import Protocol, TypeVar, overload
 
-from anyio.abc import TaskGroup
-
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import as_completed
 from flowevolve.core.acts import Comment
@@ -110,13 +108,10 @@ def derived_random(*key: object) -> Random:
 
 
 class StageContext:
-    """One stage at work on one item. ``tasks`` lasts as long as that work."""
+    """One stage at work on one item."""
 
-    def __init__(
-        self, services: Services, tasks: TaskGroup, stage: str, item_id: ItemId, worker: int, priority: int
-    ) -> None:
+    def __init__(self, services: Services, stage: str, item_id: ItemId, worker: int, priority: int) -> None:
         self._services = services
-        self._tasks = tasks
         self._priority = priority
         self._calls = 0
         self.stage = stage
@@ -207,7 +202,7 @@ class StageContext:
 
         Use it under ``contextlib.aclosing``: leaving early cancels what is open, requests on the wire included.
         """
-        return as_completed(self._tasks, jobs)
+        return as_completed(jobs)
 
     def spend(self, cost: Cost) -> None:
         """Charge the budget for something that was done, other than LLM calls, which are charged by themselves."""

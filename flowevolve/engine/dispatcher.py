@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import NoReturn
 
 import anyio
-from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
@@ -247,8 +246,7 @@ class Dispatcher:
         in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)
         try:
             with self.in_work(len(items)):
-                async with anyio.create_task_group() as tasks:
-                    outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
+                outcome, reason = await self._run_stage(stage, item, worker, send)
         finally:
             STAGE.reset(in_stage)
             ITEM.reset(on_item)
@@ -256,14 +254,12 @@ class Dispatcher:
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
 
-    async def _run_stage(
-        self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup, send: Send
-    ) -> tuple[Outcome, str]:
+    async def _run_stage(self, stage: AnyStage, item: Item[object], worker: int, send: Send) -> tuple[Outcome, str]:
         work = self.services.interrupted_work.get(item.id)
         children = 0 if work is None else work.children
         changes = self.tickets.changes
         try:
-            async with aclosing(self._begin(stage, item, worker, tasks)) as emissions:
+            async with aclosing(self._begin(stage, item, worker)) as emissions:
                 async for emit in emissions:
                     target = self._target(stage, emit)
                     if work is None or not work.handed_on(target, emit.payload):
@@ -305,13 +301,13 @@ class Dispatcher:
             self.tickets.hold(changes)
         return NOTHING_TO_DO
 
-    def _begin(self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup) -> AsyncGenerator[Emit]:
+    def _begin(self, stage: AnyStage, item: Item[object], worker: int) -> AsyncGenerator[Emit]:
         """A stage at work on an item, with the context that it needs."""
         # Priorities go in steps of two, so that less urgent calls still come before those of the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
-            return stage.run(item, UpdateContext(self.services, tasks, stage.name, item.id, worker, priority))
-        return stage.run(item, StageContext(self.services, tasks, stage.name, item.id, worker, priority))
+            return stage.run(item, UpdateContext(self.services, stage.name, item.id, worker, priority))
+        return stage.run(item, StageContext(self.services, stage.name, item.id, worker, priority))
 
     def _target(self, stage: AnyStage, emit: Emit) -> str:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")

@@ -155,17 +155,15 @@ class Lifecycle:
         or neither, and a fit that is over is never run again.
         """
         dispatcher = self._dispatcher
-        async with anyio.create_task_group() as tasks:
-            try:
-                await self._algorithm.fit(UpdateContext(dispatcher.services, tasks, FIT, ticket.id, 0, 0))
-            except EngineError:
-                raise
-            except LLMError as error:
-                await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
-            except FlowevolveError as error:
-                await dispatcher.fail(error)
-            dispatcher.end_phase("init", ticket, stage=FIT)
-            tasks.cancel_scope.cancel()
+        try:
+            await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, 0, 0))
+        except EngineError:
+            raise
+        except LLMError as error:
+            await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+        except FlowevolveError as error:
+            await dispatcher.fail(error)
+        dispatcher.end_phase("init", ticket, stage=FIT)
 
     async def _finish(self) -> None:
         """Run finish, unless no flow was opened since it last ran."""

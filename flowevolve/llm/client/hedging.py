@@ -120,7 +120,7 @@ class Hedging:
                     return error
 
         outcomes: dict[int, ChatReply | Exception] = {}
-        async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, [first, second])) as ended:
+        async with aclosing(as_completed([first, second])) as ended:
             async for index, outcome in ended:
                 outcomes[index] = outcome
                 if isinstance(outcome, ChatReply) or not sent.is_set():
