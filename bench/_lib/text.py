@@ -32,6 +32,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
 
 
+Verdicts = Mapping[str, bool]
+"""What each goal of a bench is about, in a few words, and whether it is met."""
+
+
 def verdict(met: bool) -> str:
     return "met" if met else "missed"
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, percent, table
+from bench._lib.text import Content, Verdicts, percent, table
 
 
 def answer(content: Content) -> str:
     said = (f"{row['of_the_cores_limit']:.2f} for programs of {row['milliseconds']:g} ms" for row in content["rows"])
     return ", ".join(said)
+
+
+def goals(content: Content) -> Verdicts:
+    return {f"programs of {row['milliseconds']:g} ms": _is_met(row, content) for row in content["rows"]}
+
+
+def _is_met(row: Content, content: Content) -> bool:
+    return float(row["of_the_cores_limit"]) >= float(content["goal"])
 
 
 def section(content: Content) -> str:
@@ -24,7 +32,7 @@ def section(content: Content) -> str:
         for row in rows
     ]
     header = ("ms of a core", "the cores' limit", "the run", "ended sooner", "a new process each", "of the limit")
-    met = [f"{row['milliseconds']:g} ms" for row in rows if row["of_the_cores_limit"] >= content["goal"]]
+    met = [f"{row['milliseconds']:g} ms" for row in rows if _is_met(row, content)]
     busiest = max(row["own_cpu_share"] for row in rows)
     return f"""\
 # Evaluations a second

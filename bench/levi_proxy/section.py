@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, table
+from bench._lib.text import Content, Verdicts, table
 
 WHAT = """\
 The figures say how well a few problems rank prompts in the order that all problems give them. They are Spearman's rank
@@ -25,6 +25,10 @@ def answer(content: Content) -> str:
     return (
         f"on scores that are made up, rank correlation {min(ours):.2f} to {max(ours):.2f}; by two other choices {rest}"
     )
+
+
+def goals(content: Content) -> Verdicts:
+    return {"the order of LEVI's figure 6": content["ordered"] == len(content["cells"])}
 
 
 def section(content: Content) -> str:

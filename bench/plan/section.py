@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, percent, table, verdict
+from bench._lib.text import Content, Verdicts, percent, table, verdict
 from bench.plan.comparing import amounts
 from flowevolve.runner.forecast.doubts import Estimate
 
@@ -13,8 +13,8 @@ NAMES = {
     "dollars": "dollars",
     "proposals": "proposals",
 }
-
-
+INSIDE, WIDTH = "amounts in their intervals", "how wide intervals are"
+"""What the goals are about."""
 FIRST_TWELVE = "35 of 47"
 """The amounts that lay in their intervals before their widths were chosen anew (the file has no figure of this)."""
 
@@ -27,8 +27,16 @@ def answer(content: Content) -> str:
     )
 
 
+def goals(content: Content) -> Verdicts:
+    goal = content["goal"]
+    return {
+        INSIDE: content["covered"] / content["amounts"] >= goal["covered"],
+        WIDTH: content["median_factor"] <= goal["factor"],
+    }
+
+
 def section(content: Content) -> str:
-    goal, cases = content["goal"], content["cases"]
+    goal, cases, met = content["goal"], content["cases"], goals(content)
     share = content["covered"] / content["amounts"]
     whole = sum(all(_inside(row)) for row in cases)
     over_http = sum(row["http"] for row in cases)
@@ -45,9 +53,9 @@ anew on all seventeen, and another twelve runs drawn up before any of them was m
 the runs is on a real vLLM.
 
 **{content["covered"]} of the {content["amounts"]} amounts that a budget leaves open lie in their intervals
-({percent(share)}; the goal is {percent(goal["covered"])}: {verdict(share >= goal["covered"])}).** The upper end of an
+({percent(share)}; the goal is {percent(goal["covered"])}: {verdict(met[INSIDE])}).** The upper end of an
 interval is {content["median_factor"]:.2f} times its lower end in the median (the goal is at most {goal["factor"]:g}:
-{verdict(content["median_factor"] <= goal["factor"])}). In {whole} of {len(cases)} runs all of them do. An amount that
+{verdict(met[WIDTH])}). In {whole} of {len(cases)} runs all of them do. An amount that
 the budget settles, such as the minutes of a run that has ten, is shown in brackets and counts for nothing.
 
 {_table(content)}

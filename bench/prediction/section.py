@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench._lib.text import Content, percent, table, verdict
+from bench._lib.text import Content, Verdicts, percent, table, verdict
 
 NAMES = {
     "gepa_sync": "gepa 0.1.4, synchronous",
@@ -71,6 +71,15 @@ GPU, see [there](gpu.md).{_note(content)}
 """
 
 
+def goals(content: Content) -> Verdicts:
+    goal, summary = content["goal"], content["summary"]
+    return {QUANTITIES[name]: is_met(off, goal) for name, off in summary.items() if name in QUANTITIES}
+
+
+def is_met(off: Mapping[str, float], goal: Mapping[str, float]) -> bool:
+    return off["median"] <= goal["median"] and off["worst"] <= goal["worst"]
+
+
 def errors(content: Content) -> str:
     """How far off the predictions are, as a table."""
     summary, goal = content["summary"], content["goal"]
@@ -79,7 +88,7 @@ def errors(content: Content) -> str:
             QUANTITIES.get(name, "all of them"),
             percent(off["median"]),
             percent(off["worst"]),
-            verdict(off["median"] <= goal["median"] and off["worst"] <= goal["worst"]),
+            verdict(is_met(off, goal)),
         ]
         for name, off in summary.items()
     ]

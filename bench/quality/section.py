@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, table, verdict
+from bench._lib.text import Content, Verdicts, table, verdict
 
 GOAL, WORST_GOAL = 0.15, 0.5
 """The goals for the median time to lockstep's final held-out score, over lockstep's own: over all shipped worlds, and
@@ -40,6 +40,19 @@ def _of_default(content: Content) -> list[Content]:
 def _never(content: Content) -> str:
     time = content["methods"][content["method"]]["time_to_sync_held_out"]
     return f"{time['not_reached']} of {time['n']}"
+
+
+def goals(content: Content) -> Verdicts:
+    """A figure that was not measured misses nothing."""
+    headline = content["headline"]
+    shares = {"time in the median": ("time_median", GOAL), "time in the worst world": ("worst_world", WORST_GOAL)}
+    leads = [(end, LEAST.get(moment, LEAST_LATER)) for moment, end in headline["equal_tokens"].items()]
+    harsh = headline["harsh_worst"]
+    return {
+        **{name: headline[key] is None or headline[key] <= most for name, (key, most) in shares.items()},
+        "score at equal tokens": all(end is None or end >= least for end, least in leads),
+        "score at equal tokens in harsh worlds": harsh is None or harsh >= LEAST_LATER,
+    }
 
 
 def section(content: Content) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench._lib.text import Content
+from bench._lib.text import Content, Verdicts
 from bench.ablations import section as ablations
 from bench.ace import section as ace
 from bench.agent_ablations import section as agent_ablations
@@ -29,7 +29,6 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
-from bench.report import verdicts
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
@@ -75,7 +74,7 @@ class Bench:
     command: str | None = None
     measures: Sequence[str] = ()
     quick: str | None = "--quick"
-    goals: Callable[[Content], verdicts.Verdicts] = lambda content: {}
+    goals: Callable[[Content], Verdicts] = lambda content: {}
 
     def missed(self, content: Content) -> Sequence[str]:
         """What the goals are about that a result misses."""
@@ -115,7 +114,7 @@ BENCHES: Sequence[Bench] = (
             "bench/prediction/measurements.py",
             "bench/prediction/replies.py",
         ),
-        goals=verdicts.prediction,
+        goals=prediction.goals,
     ),
     Bench(
         "gpu",
@@ -150,7 +149,7 @@ BENCHES: Sequence[Bench] = (
         quality.answer,
         quality.section,
         measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
-        goals=verdicts.quality,
+        goals=quality.goals,
     ),
     Bench(
         "quality_others",
@@ -175,7 +174,7 @@ BENCHES: Sequence[Bench] = (
         equal_calls.section,
         measures=("flowevolve/compat/gepa", "flowevolve/engine", "policies", "stages", "bench/equal_calls/world.py"),
         quick="--seeds 1 --worlds plain",
-        goals=verdicts.equal_calls,
+        goals=equal_calls.goals,
     ),
     Bench(
         "gepa_modes",
@@ -212,7 +211,7 @@ BENCHES: Sequence[Bench] = (
         meta_harness.answer,
         meta_harness.section,
         measures=(*_RUNS, "flowevolve/algorithms/meta_harness"),
-        goals=verdicts.meta_harness,
+        goals=meta_harness.goals,
     ),
     Bench(
         "algorithms",
@@ -297,7 +296,7 @@ BENCHES: Sequence[Bench] = (
         levi_proxy.section,
         "none; scores are made up",
         measures=("flowevolve/algorithms/levi/proxy.py", "bench/levi_proxy/methods.py", "bench/levi_proxy/rankings.py"),
-        goals=verdicts.levi_proxy,
+        goals=levi_proxy.goals,
     ),
     Bench(
         "evaluations",
@@ -306,7 +305,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.section,
         measures=("flowevolve/sandbox", "flowevolve/engine", "bench/evaluations/rates.py"),
         quick="--seconds 4",
-        goals=verdicts.evaluations,
+        goals=evaluations.goals,
     ),
     Bench(
         "nodes",
@@ -316,7 +315,7 @@ BENCHES: Sequence[Bench] = (
         NONE,
         measures=("flowevolve/sandbox", "bench/nodes/rates.py"),
         quick="--seconds 4 --rounds 1",
-        goals=verdicts.nodes,
+        goals=nodes.goals,
     ),
     Bench(
         "overhead",
@@ -325,7 +324,7 @@ BENCHES: Sequence[Bench] = (
         overhead.section,
         NONE,
         measures=("flowevolve/engine", "flowevolve/llm", "flowevolve/journal", "bench/overhead/calls.py"),
-        goals=verdicts.overhead,
+        goals=overhead.goals,
     ),
     Bench(
         "scale",
@@ -339,7 +338,7 @@ BENCHES: Sequence[Bench] = (
             "flowevolve/core/pool.py",
             "bench/scale/measurements.py",
         ),
-        goals=verdicts.scale,
+        goals=scale.goals,
     ),
     Bench(
         "plan",
@@ -348,7 +347,7 @@ BENCHES: Sequence[Bench] = (
         plan.section,
         measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
         quick="",
-        goals=verdicts.plan,
+        goals=plan.goals,
     ),
     Bench(
         "sharing",
@@ -356,7 +355,7 @@ BENCHES: Sequence[Bench] = (
         sharing.answer,
         sharing.section,
         measures=("flowevolve/gateway", "flowevolve/llm/scheduling/request_queue.py", "bench/sharing/runs.py"),
-        goals=verdicts.sharing,
+        goals=sharing.goals,
     ),
     Bench(
         "page",
@@ -365,7 +364,7 @@ BENCHES: Sequence[Bench] = (
         page.section,
         measures=("flowevolve/page", "flowevolve/journal", "bench/page/cost.py"),
         quick="--rounds 1 --candidates 1000",
-        goals=verdicts.page,
+        goals=page.goals,
     ),
     Bench(
         "durability",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, ranged, table, verdict
+from bench._lib.text import Content, Verdicts, ranged, table, verdict
+
+TOKENS, AWAY = "tokens of many replicas", "tokens while a replica is away"
+"""What the goals are about."""
 
 
 def answer(content: Content) -> str:
@@ -14,13 +17,24 @@ def answer(content: Content) -> str:
     )
 
 
+def goals(content: Content) -> Verdicts:
+    return {
+        TOKENS: _at_goal(content)["share"]["median"] >= content["goal"]["share"],
+        AWAY: content["outage"]["away"]["low"] >= _least_left(content),
+    }
+
+
+def _least_left(content: Content) -> float:
+    """The part of all tokens that may be left while one replica is away: all but its own."""
+    return 1 - 1 / float(content["goal"]["replicas"])
+
+
 def section(content: Content) -> str:
     settings, goal, outage = content["settings"], content["goal"], content["outage"]
     most, defaults = content["replicas"][-1], content["defaults"]
     per_second = _calls_per_second(content)
     of_a_replica = content["calls_per_second_of_a_replica"]
-    met = verdict(_at_goal(content)["share"]["median"] >= goal["share"])
-    least = 1 - 1 / goal["replicas"]
+    met, least = goals(content), _least_left(content)
     return f"""\
 # How far one core process goes
 
@@ -44,7 +58,8 @@ ranges of {settings["seeds"]} seeds. *Most* is the tokens of the replica with mo
 
 {_replicas(content)}
 
-The goal is {goal["share"]:g} of {goal["replicas"]} times one replica's tokens with {goal["replicas"]} replicas: {met}.
+The goal is {goal["share"]:g} of {goal["replicas"]} times one replica's tokens with {goal["replicas"]} replicas:
+{verdict(met[TOKENS])}.
 Workers have to be given to **all** stages, repair too: with the four that it has by default, edits waited there, and
 64 replicas wrote half of what they could.
 
@@ -58,7 +73,7 @@ times with other seeds and begin a last run from the best (`flowevolve run CONFI
 **A replica that dies.** One of {goal["replicas"]} is gone for {outage["seconds"]:.0f} seconds, with all requests that
 it had, and comes back. While it is away all together write {ranged(outage["away"])} of the tokens per second before
 that, where what was lost with it counts as nothing, and a minute after its return {ranged(outage["after"])}. The goal
-is that no more than its share is missing, which leaves {least:.3f}: {verdict(outage["away"]["low"] >= least)}. Less is
+is that no more than its share is missing, which leaves {least:.3f}: {verdict(met[AWAY])}. Less is
 missing than that, because the calls that may be in flight are shared out among the others.
 
 ## Many calls open at once

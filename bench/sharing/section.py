@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, percent, ranged, table, verdict
+from bench._lib.text import Content, Verdicts, percent, ranged, table, verdict
+
+EQUAL, TOGETHER = "equal parts", "tokens of all together"
+"""What the goals are about."""
 
 
 def answer(content: Content) -> str:
@@ -15,8 +18,13 @@ def answer(content: Content) -> str:
     )
 
 
+def goals(content: Content) -> Verdicts:
+    goal, row = content["goal"], _at_goal(content)
+    return {EQUAL: _furthest(row) <= goal["fair"], TOGETHER: row["together"]["median"] >= goal["together"]}
+
+
 def section(content: Content) -> str:
-    settings, goal, row = content["settings"], content["goal"], _at_goal(content)
+    settings, goal, row, met = content["settings"], content["goal"], _at_goal(content), goals(content)
     alone = content["ceiling_tokens_per_second"]
     return f"""\
 # Several runs, one server
@@ -40,8 +48,8 @@ if each of {settings["slots"]} slots has a request all the time. *A request take
 in the gateway and at the server: median and 99th percentile over the requests of all runs.
 
 The goals are for four equal runs: each within {percent(goal["fair"])} of its part, for every seed:
-{verdict(_furthest(row) <= goal["fair"])} ({percent(_furthest(row), 1)}); together at least {goal["together"]:g} of the
-ceiling: {verdict(row["together"]["median"] >= goal["together"])}.
+{verdict(met[EQUAL])} ({percent(_furthest(row), 1)}); together at least {goal["together"]:g} of the
+ceiling: {verdict(met[TOGETHER])}.
 
 **Twenty runs with the defaults are not equal, with a gateway or without one.** A run with the defaults often has
 nothing waiting: it waits for the last answers of a validation, or for its own next step. All twenty together ask for
