@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import ITEM, STAGE
@@ -247,6 +247,7 @@ class Dispatcher:
         try:
             with self.in_work(len(items)):
                 outcome, reason = await self._run_stage(stage, item, worker, send)
+                await cancel_shielded_checkpoint()  # even a stage that waits for nothing lets others have their turn
         finally:
             STAGE.reset(in_stage)
             ITEM.reset(on_item)
