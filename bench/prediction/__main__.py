@@ -15,22 +15,23 @@ from bench._lib.calibrated import check_of
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
 from bench._lib.real_server import NAME, served_model, smollm2
-from bench.prediction.measurements import GOAL, Plan, as_json, learn, make, predict, summary
+from bench.prediction.measurements import GOAL, Plan, as_json, cells, learn, make, predict, summary
 
 
 def main() -> None:
     parser = argument_parser(bench.prediction)
     parser.add_argument("--server", help="a base URL; by default a vLLM with SmolLM2 on this machine's cores")
     parser.add_argument("--quick", action="store_true", help="one number of requests in flight, and short runs")
-    parser.add_argument("--minutes", type=float, default=2.5, help="of each run, after its seed is validated")
+    parser.add_argument("--minutes", type=float, default=2.5, help="of each run at least, after its seed is validated")
+    parser.add_argument("--proposals", type=int, default=60, help="for how many of them each run has time")
     parser.add_argument("--workload", default="aime")
     parser.add_argument("--note", default="", help="what the page is to say of the circumstances, in whole sentences")
     parser.add_argument("--json", type=Path, help="write the figures here")
     asked = parser.parse_args()
     plan = (
-        Plan(asked.workload, (8,), 40.0, predictions=1)
+        Plan(asked.workload, (8,), 40.0, proposals=1, predictions=1)
         if asked.quick
-        else Plan(asked.workload, (4, 16, 32), 60 * asked.minutes)
+        else Plan(asked.workload, (4, 16, 32), 60 * asked.minutes, asked.proposals)
     )
     if asked.server is not None:
         content = compare(asked.server, served_model(asked.server), plan)
@@ -46,7 +47,7 @@ def compare(url: str, model: str, plan: Plan) -> dict[str, object]:
     """All of it, in the order in which a prediction is one: what is predicted is made last."""
     code = environment()
     calibration, known = learn(url, model, plan)
-    predicted = predict(known, plan, model)
+    predicted = predict(known, cells(known, plan, model), plan, model)
     compared = list(make(url, model, plan, predicted))
     return {
         "model": model,

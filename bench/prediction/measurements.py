@@ -5,15 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from statistics import fmean, median
 
 from bench._lib.calibrated import QUANTITIES, calibrated
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.presets import PRESETS
-from bench._lib.methods.process import Job
-from bench._lib.methods.runs import Run, Server, execute, serving
+from bench._lib.methods.process import Job, width
+from bench._lib.methods.runs import WARM_UP, Run, Server, execute, serving
 from bench._lib.methods.virtual import RecordingBackend, evolve_at
 from bench._lib.methods.workloads import WORKLOADS, small
 from bench.prediction.known import Known
@@ -31,19 +32,33 @@ MOST_TOKENS = 48
 """The most tokens of an answer: the model is small, and two cores are slow."""
 GOAL = {"median": 0.15, "worst": 0.3}
 """How far off predictions may be, as a part of what was measured: in the median, and at worst."""
-RECORDING_SEED, PREDICTED_SEED, MEASURED_SEED = 1000, 2000, 0
+RECORDING_SEED, PREDICTED_SEED, TRIAL_SEED, MEASURED_SEED = 1000, 2000, 3000, 0
+ROUNDS = 6
+"""The rounds that a run of a method has time for which proposes in rounds: one more or less is chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which runs are compared. ``seconds`` are those of each run after its seed is validated."""
+    """Which runs are compared. Each takes ``seconds`` after its seed is validated, or more if it needs more for so many
+    ``proposals``.
+    """
 
     workload: str
     concurrencies: Sequence[int]
     seconds: float
+    proposals: int = 60
     methods: Sequence[str] = METHODS
     predictions: int = 3
     """Runs, with seeds of their own, whose mean is a prediction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A method with so many requests in flight, and the seconds of its runs after the seed is validated."""
+
+    method: str
+    concurrency: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,7 @@ class Compared:
 
     method: str
     concurrency: int
+    seconds: float
     measured: Mapping[str, float]
     predicted: Mapping[str, float]
     predictions: Mapping[str, Sequence[float]]
@@ -69,88 +85,106 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
     exchanges = []
     with serving(url) as server:
         for number, method in enumerate(RECORDED):
-            _run(server, method, plan, model, RECORDED_AT, RECORDING_SEED + number)
+            _run(server, Cell(method, RECORDED_AT, plan.seconds), plan, model, RECORDING_SEED + number)
             exchanges += read_exchanges(server.requests())
     return found, Known(found.profile, exchanges)
 
 
-def predict(known: Known, plan: Plan, model: str) -> dict[tuple[str, int], list[Figures]]:
-    """For each method and number of requests in flight, the runs on the simulated server.
+def cells(known: Known, plan: Plan, model: str) -> list[Cell]:
+    """What is compared. How long each run must be is told from one short run on the simulated server."""
+    short = [Cell(method, most, plan.seconds) for method in plan.methods for most in plan.concurrencies]
+    tried = _simulated(known, [(cell, TRIAL_SEED) for cell in short], plan, model)
+    return [
+        replace(cell, seconds=seconds_for(proposals_of(cell.method, plan), trial.proposals_per_min, plan.seconds))
+        for cell, trial in zip(short, tried, strict=True)
+    ]
+
+
+def proposals_of(method: str, plan: Plan) -> int:
+    """For how many proposals a method's runs must have time."""
+    if method in PRESETS:
+        return plan.proposals
+    parents, mutations = width(method)
+    return max(plan.proposals, ROUNDS * parents * mutations)
+
+
+def seconds_for(proposals: int, per_minute: float, least: float) -> float:
+    """The seconds of a run in which so many proposals are counted at this rate."""
+    return max(least, ceil(60 * proposals / per_minute / (1 - WARM_UP))) if per_minute else least
+
+
+def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> dict[Cell, Sequence[Figures]]:
+    """The runs of each cell on the simulated server."""
+    wanted = [(cell, PREDICTED_SEED + number) for cell in compared for number in range(plan.predictions)]
+    found = _simulated(known, wanted, plan, model)
+    return {
+        cell: found[place * plan.predictions : (place + 1) * plan.predictions] for place, cell in enumerate(compared)
+    }
+
+
+def _simulated(known: Known, wanted: Sequence[tuple[Cell, int]], plan: Plan, model: str) -> list[Figures]:
+    """One run on the simulated server for each cell and seed.
 
     Ours run on the virtual clock. gepa's run in real time, side by side: they wait for the server nearly all the time.
     """
-    cells = [(method, concurrency) for method in plan.methods for concurrency in plan.concurrencies]
-    found: dict[tuple[str, int], list[Figures]] = {cell: [] for cell in cells}
-    theirs = [cell for cell in cells if cell[0] not in PRESETS for _ in range(plan.predictions)]
+    theirs = [(cell, seed) for cell, seed in wanted if cell.method not in PRESETS]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "known.json"
         known.write(file)
 
-        def simulate(numbered: tuple[int, tuple[str, int]]) -> Figures:
-            number, (method, concurrency) = numbered
+        def simulate(job: tuple[Cell, int]) -> Figures:
             with serving(f"{file}", module="bench.prediction.server") as server:
-                return _run(server, method, plan, "simulated", concurrency, PREDICTED_SEED + number)
+                return _run(server, job[0], plan, "simulated", job[1])
 
         with ThreadPoolExecutor(len(theirs) or 1) as pool:
-            for cell, figure in zip(theirs, pool.map(simulate, enumerate(theirs)), strict=True):
-                found[cell].append(figure)
-    for method, concurrency in cells:
-        if method in PRESETS:
-            found[method, concurrency] = [
-                figures(_virtual(known, plan, method, concurrency, PREDICTED_SEED + number))
-                for number in range(plan.predictions)
-            ]
-    return found
+            found = dict(zip(theirs, pool.map(simulate, theirs), strict=True))
+    return [found[job] if job in found else figures(_virtual(known, plan, *job)) for job in wanted]
 
 
-def _virtual(known: Known, plan: Plan, method: str, concurrency: int, seed: int) -> Run:
+def _virtual(known: Known, plan: Plan, cell: Cell, seed: int) -> Run:
     profile, replies = known.model()
-    backend = RecordingBackend(profile, replies)
-    workload = small(WORKLOADS[plan.workload])
     return evolve_at(
-        backend,
-        method,
-        workload,
-        concurrency=concurrency,
+        RecordingBackend(profile, replies),
+        cell.method,
+        small(WORKLOADS[plan.workload]),
+        concurrency=cell.concurrency,
         seed=seed,
-        seconds=plan.seconds,
+        seconds=cell.seconds,
         max_tokens=MOST_TOKENS,
     )
 
 
-def make(
-    url: str, model: str, plan: Plan, predicted: Mapping[tuple[str, int], Sequence[Figures]]
-) -> Iterator[Compared]:
+def make(url: str, model: str, plan: Plan, predicted: Mapping[Cell, Sequence[Figures]]) -> Iterator[Compared]:
     """Make the real runs, and compare."""
     with serving(url) as server:
-        for (method, concurrency), expected in predicted.items():
-            real = _run(server, method, plan, model, concurrency, MEASURED_SEED)
-            counted = plan.seconds * 0.8 / 60
+        for cell, expected in predicted.items():
+            real = _run(server, cell, plan, model, MEASURED_SEED)
             values = {name: [float(getattr(each, name)) for each in expected] for name in QUANTITIES}
             compared = Compared(
-                method,
-                concurrency,
+                cell.method,
+                cell.concurrency,
+                cell.seconds,
                 {name: float(getattr(real, name)) for name in QUANTITIES},
                 {name: fmean(values[name]) for name in QUANTITIES},
                 values,
-                round(real.proposals_per_min * counted),
+                real.proposals,
             )
             print(compared, compared.errors(), flush=True)
             yield compared
 
 
-def _run(server: Server, method: str, plan: Plan, model: str, concurrency: int, seed: int) -> Figures:
+def _run(server: Server, cell: Cell, plan: Plan, model: str, seed: int) -> Figures:
     job = Job(
         url=server.url,
         model=model,
         workload=plan.workload,
-        concurrency=concurrency,
+        concurrency=cell.concurrency,
         seed=seed,
         speed=1.0,
         max_tokens=MOST_TOKENS,
         small=True,
     )
-    return figures(execute(method, job, server, plan.seconds))
+    return figures(execute(cell.method, job, server, cell.seconds))
 
 
 def summary(compared: Sequence[Compared]) -> dict[str, dict[str, float]]:

@@ -60,12 +60,14 @@ other seeds and another number of requests in flight. The simulated server takes
 answers a request with one of the recorded answers to the same example or, of reflections, to any. So neither the scores
 nor the lengths of answers come from a simulated world, but a better prompt does not get better answers.
 Predictions are means of {plan["predictions"]} runs with seeds of their own: ours on the virtual clock, gepa itself in
-real time against the simulated server over HTTP. Measured is one run each of {plan["seconds"] / 60:.3g} minutes, of
-which the first fifth does not count. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48
-tokens an answer.
+real time against the simulated server over HTTP. Measured is one run each, of which the first fifth does not count. It
+takes {plan["seconds"] / 60:.3g} minutes, or as many more as are needed for {plan["proposals"]} proposals and, where a
+method proposes in rounds, for six of these; how many that is was told by a short run on the simulated server.
+Predictions are of runs as long. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48 tokens
+an answer.
 
-**What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the last column says
-how many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
+**What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the table says how
+many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
 predicted here. A server on two cores is full with few requests, and shares these cores with its clients. For a
 GPU, see [there](gpu.md).{_note(content)}
 """
@@ -120,12 +122,13 @@ def gains(content: Content) -> str:
 
 
 def _runs(content: Content) -> str:
-    header = ["method", "in flight at most", *QUANTITIES.values(), "proposals that were counted"]
+    header = ["method", "in flight at most", *QUANTITIES.values(), "minutes", "proposals counted"]
     rows = [
         [
             NAMES[run["method"]],
             f"{run['concurrency']}",
             *(_beside(run, name) for name in QUANTITIES),
+            f"{run['seconds'] / 60:.1f}",
             f"{run['proposals']}",
         ]
         for run in content["runs"]

@@ -12,7 +12,16 @@ from bench._lib.methods.figures import figures
 from bench._lib.methods.virtual import RecordingBackend, evolve_at
 from bench._lib.methods.workloads import WORKLOADS, small
 from bench.prediction.known import Known
-from bench.prediction.measurements import Compared, as_json, summary
+from bench.prediction.measurements import (
+    Compared,
+    Plan,
+    as_json,
+    cells,
+    predict,
+    proposals_of,
+    seconds_for,
+    summary,
+)
 from bench.prediction.replies import RecordedReplies, read_exchanges
 from bench.prediction.section import answer, gains, section
 from flowevolve._util.json_types import JSON
@@ -75,18 +84,35 @@ def test_a_run_is_predicted_from_what_is_known(tmp_path: Path) -> None:
     assert {span.tokens for span in run.spans if span.tokens is not None} <= {3, 9, 40}
 
 
+def test_a_run_is_as_long_as_its_proposals_need() -> None:
+    known = Known(PROFILE, EXCHANGES)
+    plan = Plan("aime", (4, 32), 20.0, proposals=60, methods=("plain",))
+    few, many = cells(known, plan, "simulated")
+    assert few.seconds > many.seconds > 20
+    runs = predict(known, [few, many], plan, "simulated")
+    assert all(50 < figure.proposals < 75 for cell in (few, many) for figure in runs[cell])
+
+
+def test_what_proposes_in_rounds_has_time_for_six() -> None:
+    plan = Plan("aime", (4,), 60.0, proposals=50)
+    assert [proposals_of(method, plan) for method in ("gepa_sync", "gepa_pxn_4x4", "stream")] == [50, 96, 50]
+    assert seconds_for(96, 40.0, least=60.0) == 180.0
+    assert seconds_for(96, 400.0, least=60.0) == 60.0
+    assert seconds_for(96, 0.0, least=60.0) == 60.0
+
+
 def test_the_page_names_what_is_beyond_the_goal() -> None:
     def compared(method: str, predicted: float, in_flight: float = 4.0) -> Compared:
         values = {"proposals_per_min": 10.0, "output_tokens_per_s": 100.0, "mean_in_flight": in_flight}
         expected = {**values, "proposals_per_min": predicted}
-        return Compared(method, 16, values, expected, {name: [value] for name, value in expected.items()}, 20)
+        return Compared(method, 16, 150.0, values, expected, {name: [value] for name, value in expected.items()}, 20)
 
     runs = [compared("plain", 11.0), compared("gepa_sync", 14.0), compared("stream", 11.0, in_flight=15.0)]
     content = {
         "model": "smollm2-135m",
         "check": {"error": 0.04},
         "exchanges": 500,
-        "plan": {"predictions": 3, "seconds": 150.0, "workload": "aime"},
+        "plan": {"predictions": 3, "seconds": 150.0, "proposals": 60, "workload": "aime"},
         "goal": {"median": 0.15, "worst": 0.3},
         "runs": [as_json(run) for run in runs],
         "summary": summary(runs),
