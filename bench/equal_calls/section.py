@@ -19,22 +19,23 @@ def answer(content: Content) -> str:
     above, below = map(len, apart(groups))
     return (
         f"its score is {signed(lead_of(groups))} from gepa's, clearly above in {above} and below in {below} of "
-        f"{len(groups)} worlds, in {_number(time_of(groups))} of gepa's time, with eight adapter calls at a time to one"
+        f"{len(groups)} worlds, in {_number(_time_of(groups))} of gepa's time, with eight adapter calls at a time to "
+        "one"
     )
 
 
 def goals(content: Content) -> Verdicts:
     groups = by_world(content)
-    return {SCORE: lead_of(groups).low >= 0, TIME: time_of(groups).value <= MOST_TIME}
+    return {SCORE: lead_of(groups).low >= 0, TIME: _time_of(groups).value <= MOST_TIME}
 
 
 def section(content: Content) -> str:
     settings, pairs, groups = content["settings"], content["pairs"], by_world(content)
     over = max(pair["ours"]["calls"] for pair in pairs) - settings["calls"]
-    lead, time, met = lead_of(groups), time_of(groups), goals(content)
+    lead, time, met = lead_of(groups), _time_of(groups), goals(content)
     rows = [
         (group[0]["world"], content["worlds"][group[0]["world"]], _scores(group, "gepa"), _scores(group, "ours"),
-         signed(lead_of([group])), _number(time_of([group])))
+         signed(lead_of([group])), _number(_time_of([group])))
         for group in groups
     ]  # fmt: skip
     return f"""\
@@ -96,7 +97,7 @@ def _fewer(content: Content) -> str:
     for calls, pairs in content["fewer"].items():
         groups = _grouped(pairs, content)
         _, below = apart(groups)
-        rows.append((calls, signed(lead_of(groups)), _number(time_of(groups)), ", ".join(below) or "none"))
+        rows.append((calls, signed(lead_of(groups)), _number(_time_of(groups)), ", ".join(below) or "none"))
     return f"""
 The same with fewer metric calls, over all worlds:
 
@@ -125,7 +126,7 @@ def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:
     return interval([[pair["ours"]["score"] - pair["gepa"]["score"] for pair in group] for group in groups])
 
 
-def time_of(groups: Sequence[Sequence[Any]]) -> Interval:
+def _time_of(groups: Sequence[Sequence[Any]]) -> Interval:
     """Our time over gepa's over these worlds, in the median."""
     return interval(
         [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups], "median"

@@ -50,11 +50,11 @@ def goals(content: Content) -> Verdicts:
         CPU_TIME: content["cpu_ms_per_call"] <= targets["cpu_ms_per_call"],
         RATE: content["calls_per_second"] >= targets["calls_per_second"],
         BESIDE_AIOHTTP: _times_aiohttp(content) <= MOST_TIMES,
-        **{f"growth: {name.partition(',')[0]}": is_slow(part) for name, part in content["growth"].items()},
+        **{f"growth: {name.partition(',')[0]}": _is_within_n_log_n(part) for name, part in content["growth"].items()},
     }
 
 
-def is_slow(part: Mapping[str, float]) -> bool:
+def _is_within_n_log_n(part: Mapping[str, float]) -> bool:
     """Whether what grows does so no faster than n log n."""
     return part["ratio"] <= part["n_log_n"]
 
@@ -193,7 +193,7 @@ def _growth(content: Content) -> str:
             f"{part['seconds']:.1f} s",
             f"{part['ratio']:.1f}",
             f"{part['n_log_n']:.1f}",
-            verdict(is_slow(part)),
+            verdict(_is_within_n_log_n(part)),
         )
         for name, part in content["growth"].items()
     ]
@@ -204,7 +204,7 @@ def _growth_verdict(content: Content) -> str:
     above = [
         f"{name} ({percent(part['ratio'] / part['n_log_n'] - 1)} above it)"
         for name, part in content["growth"].items()
-        if not is_slow(part)
+        if not _is_within_n_log_n(part)
     ]
     found = f"missed by {'; '.join(above)}" if above else "met"
     return f"The target is that nothing grows faster than n log n, from a tenth of n to n: {found}."

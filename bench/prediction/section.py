@@ -61,10 +61,9 @@ answers a request with one of the recorded answers to the same example or, of re
 nor the lengths of answers come from a simulated world, but a better prompt does not get better answers.
 Predictions are means of {plan["predictions"]} runs with seeds of their own: ours on the virtual clock, gepa itself in
 real time against the simulated server over HTTP. Measured is one run each, of which the first fifth does not count. It
-takes {plan["seconds"] / 60:.3g} minutes, or as many more as are needed for {plan["proposals"]} proposals and, where a
-method proposes in rounds, for six of these; how many that is was told by a short run on the simulated server.
-Predictions are of runs as long. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48 tokens
-an answer.
+takes {plan["seconds"] / 60:.3g} minutes, or longer where {plan["proposals"]} proposals need more time or, for a method
+that proposes in rounds, six of these. How long that is was told by a short run on the simulated server. Predictions are
+of runs as long. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48 tokens an answer.
 
 **What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the table says how
 many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
@@ -75,10 +74,10 @@ GPU, see [there](gpu.md).{_note(content)}
 
 def goals(content: Content) -> Verdicts:
     goal, summary = content["goal"], content["summary"]
-    return {QUANTITIES[name]: is_met(off, goal) for name, off in summary.items() if name in QUANTITIES}
+    return {QUANTITIES[name]: _is_met(off, goal) for name, off in summary.items() if name in QUANTITIES}
 
 
-def is_met(off: Mapping[str, float], goal: Mapping[str, float]) -> bool:
+def _is_met(off: Mapping[str, float], goal: Mapping[str, float]) -> bool:
     return off["median"] <= goal["median"] and off["worst"] <= goal["worst"]
 
 
@@ -90,7 +89,7 @@ def errors(content: Content) -> str:
             QUANTITIES.get(name, "all of them"),
             percent(off["median"]),
             percent(off["worst"]),
-            verdict(is_met(off, goal)),
+            verdict(_is_met(off, goal)),
         ]
         for name, off in summary.items()
     ]
