@@ -20,7 +20,17 @@ def killed(work: Callable[[], object], steps: int) -> bool:
     What SQLite has in memory it writes out early there, as where memory is short, so that the files are half
     changed at the kill.
     """
-    return _child(partial(_work_until_killed, work, steps)) == -signal.SIGKILL
+    return dies(partial(_work_until_killed, work, steps))
+
+
+def dies(work: Callable[[], object]) -> bool:
+    """Do work in a child, and say whether it kills itself meanwhile."""
+    return _child(work) == -signal.SIGKILL
+
+
+def die() -> None:
+    """Kill the process that calls it, which then does nothing more, cleaning up included."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _work_until_killed(work: Callable[[], object], steps: int) -> None:
@@ -30,7 +40,7 @@ def _work_until_killed(work: Callable[[], object], steps: int) -> None:
         nonlocal left
         left -= 1
         if left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
     def connect(*args: object, **kwargs: object) -> sqlite3.Connection:
         database: sqlite3.Connection = _connect(*args, **kwargs)  # type: ignore[call-overload]

@@ -17,7 +17,8 @@ from playwright.async_api import Locator, Page, expect
 from bench.simtest.tasks import Mishaps, make_case_algorithm, make_case_task
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
-from flowevolve.core.event_kinds import ItemTaken
+from flowevolve.core.event_kinds import ItemTaken, PoolCommitted
+from flowevolve.core.events import Event
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory
@@ -28,7 +29,7 @@ from flowevolve.page.tables.memory import Tables
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 from tests.support.browser import NEEDED, show
-from tests.support.killed import killed
+from tests.support.killed import die, dies
 
 pytestmark = NEEDED
 
@@ -45,11 +46,24 @@ RUNS: dict[str, dict[str, object]] = {
     "meta_harness": {"sim": HARNESSES, "algorithm": {"run_seconds": 2}, "budget": {"proposals": 4}},
 }
 KILLED = "killed"
-STEPS = 100
-"""Hundreds of steps of SQLite after which the run is killed: in the middle of its journal."""
+COMMITS = 3
+"""The changes of the pool after which the run is killed: by then another candidate than the seed has a score, too."""
 
 
-def carry_out(name: str, path: Path) -> None:
+class KilledInTheMiddle(RunDirectory):
+    """A run directory whose process is killed as soon as so many changes of the pool are in the journal."""
+
+    _left = COMMITS
+
+    def event(self, event: Event) -> None:
+        super().event(event)
+        self._left -= isinstance(event.body, PoolCommitted)
+        if self._left == 0:
+            self.journal.flush()
+            die()
+
+
+def carry_out(name: str, path: Path, directory: type[RunDirectory] = RunDirectory) -> None:
     """Run an algorithm on a task that evaluates without a sandbox."""
     table: dict[str, object] = {"clock": "virtual", "llm": {"backend": "sim"}, **RUNS[name]}
     settings = table.get("algorithm")
@@ -60,7 +74,7 @@ def carry_out(name: str, path: Path) -> None:
         ProvidedObjects(make_case_task(name, mishaps, prompts=RUNS[name]["sim"] == PROMPTS)),
         algorithm=partial(make_case_algorithm, mishaps=mishaps),
     )
-    keep = partial(RunDirectory, path, plan.config.model_dump(mode="json"))
+    keep = partial(directory, path, plan.config.model_dump(mode="json"))
     clock.run(lambda: run_plan(plan, keep, Watchers(), None), clock="virtual")
 
 
@@ -95,8 +109,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The directory of a run, which has its name."""
     path = tmp_path / str(request.param)
     if path.name == KILLED:
-        assert killed(partial(carry_out, "gepa", path), STEPS)
-        (path / RESULT).unlink(missing_ok=True)  # on the virtual clock the run may be ahead of its journal
+        assert dies(partial(carry_out, "gepa", path, KilledInTheMiddle))
     else:
         carry_out(path.name, path)
     return path
