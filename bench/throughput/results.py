@@ -7,11 +7,11 @@ from itertools import chain
 
 from bench._lib.environment import environment
 from bench._lib.methods.environments import versions
+from bench._lib.methods.held_out import ROWS, curve, worths
 from bench._lib.methods.presets import ON_REAL_TIME, sections
 from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
-from bench.throughput.held_out import ROWS, curve, worths
 from bench.throughput.measurements import ASKED_AGAIN, Measurements, Place, Plan
 
 

@@ -87,7 +87,7 @@ def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"]) -
 
 
 _SPENT = {"calls": 1, "tokens": 2}
-"""The places of what was spent in `bench.throughput.held_out.Spent`."""
+"""The places of what was spent in `bench._lib.methods.held_out.Spent`."""
 
 
 def _score_at(run: Sequence[Sequence[float]], place: int, most: float) -> float:

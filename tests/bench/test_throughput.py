@@ -11,11 +11,11 @@ from hypothesis import given, strategies as st
 
 from bench._lib.house_style import perfect_prompt
 from bench._lib.methods.figures import Figures, figures, in_flight
+from bench._lib.methods.held_out import worths
 from bench._lib.methods.ratios import ratio, ratios
 from bench._lib.methods.recording import Role, Span
 from bench._lib.methods.recording_server import PRESET
 from bench._lib.methods.runs import Run
-from bench.throughput.held_out import worths
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
 from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, score_at_equal, time_to_score, values
