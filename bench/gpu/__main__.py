@@ -2,6 +2,7 @@
 
 python -m bench.gpu [--engine vllm|transformers] [--environment FOLDER] [--model NAME] [--json FILE] [-- FLAGS]
 python -m bench.gpu --predict FILE
+python -m bench.gpu --predicted FILE [...]
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench._lib.paths import ROOT
 from bench.gpu.engine import SHAPE, Wanted, make_shape
-from bench.gpu.predictions import add_predictions
+from bench.gpu.predictions import Before, add_predictions, read_before
 from bench.gpu.results import content
 from bench.gpu.runs import COMPARED, Measurements, measure
 from flowevolve._util.errors import FlowevolveError
@@ -45,6 +46,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--no-calibration", dest="calibration", action="store_false", help="do not measure the server alone first"
     )
+    parser.add_argument(
+        "--predicted",
+        type=Path,
+        help="predictions that --predict made before the runs, from what was measured of such a server; it is not "
+        "measured again then",
+    )
     parser.add_argument("--predict", type=Path, help="predict the runs of this result, on any machine; makes none")
     parser.add_argument("flags", nargs="*", help="after --: flags of the server")
     return parser.parse_args(arguments)
@@ -67,23 +74,25 @@ def main(given: Sequence[str]) -> int:
         if arguments.predict is not None:
             add_predictions(arguments.predict)
         else:
-            _measure(arguments, wanted_of(arguments))
+            before = None if arguments.predicted is None else read_before(arguments.predicted)
+            arguments.calibration &= before is None
+            _measure(arguments, wanted_of(arguments), before)
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-def _measure(arguments: argparse.Namespace, wanted: Wanted) -> None:
+def _measure(arguments: argparse.Namespace, wanted: Wanted, before: Before | None) -> None:
     def keep(found: Measurements) -> None:
         if arguments.json is not None:
-            made = content(found, arguments, wanted)
+            made = content(found, arguments, wanted, before)
             arguments.json.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 
     arguments.log.parent.mkdir(parents=True, exist_ok=True)
     make_shape(wanted)
     found = anyio.run(measure, arguments, wanted, keep)
-    print(json.dumps(content(found, arguments, wanted)["ratios"], indent=2))
+    print(json.dumps(content(found, arguments, wanted, before)["ratios"], indent=2))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from bench.gpu.runs import PROFILE
 from flowevolve._util.errors import InputError
 from flowevolve.sim.profiles import BatchingProfile
 
+PREDICTED = (*QUANTITIES, "best_score")
+"""The figures of a run that are predicted."""
 SEEDS = range(2000, 2005)
 """Of the predicted runs: none of those that were measured."""
 SLOWED = 1 / 4
@@ -53,6 +55,14 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What a result takes over from predictions that were made before its runs: these, and the server's profile."""
+
+    profile: BatchingProfile
+    predicted: Sequence[Prediction]
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """By quantity, what the runs of each seed come to."""
 
@@ -63,6 +73,19 @@ class Prediction:
 
 
 _RESULT = TypeAdapter(Result)
+_BEFORE = TypeAdapter(Before)
+
+
+def read_before(path: Path) -> Before:
+    """The predictions in a file that `add_predictions` has completed.
+
+    Raises:
+        InputError: if it has none, or can't be read.
+    """
+    try:
+        return _BEFORE.validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: has no predictions; make them with --predict ({error})") from error
 
 
 def add_predictions(path: Path) -> list[Prediction]:
@@ -85,7 +108,7 @@ def add_predictions(path: Path) -> list[Prediction]:
         for named, profile in (("measured", f"{measured}"), ("shipped", PROFILE)):
             for row in result.rows:
                 runs = list(_runs(profile, row, result.settings))
-                values = {name: [float(getattr(each, name)) for each in runs] for name in QUANTITIES}
+                values = {name: [float(getattr(each, name)) for each in runs] for name in PREDICTED}
                 found.append(Prediction(named, row.workload, row.method, values))
                 print(found[-1], flush=True)
     path.write_text(json.dumps({**content, "predicted": [asdict(each) for each in found]}, indent=1) + "\n", "utf-8")

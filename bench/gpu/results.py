@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, replace
+from itertools import chain
 from statistics import median
 
 from bench._lib.calibrated import check_of
 from bench._lib.environment import environment
+from bench._lib.methods.held_out import curve, worths
 from bench._lib.methods.ratios import as_json, ratios, row
 from bench.gpu.engine import Wanted
+from bench.gpu.predictions import Before
 from bench.gpu.runs import Measurements
 from bench.gpu.watch import gpu_name
 from flowevolve.core.model import CHARS_PER_TOKEN
 from flowevolve.sim.calibration.calibrate import Calibration
 from flowevolve.sim.profiles import BatchingProfile, Profile
 
+PROCESSES = 2
+"""That work out what candidates are worth."""
 
-def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) -> dict[str, object]:
-    """The content of the result file."""
+
+def content(
+    found: Measurements, arguments: argparse.Namespace, wanted: Wanted, before: Before | None = None
+) -> dict[str, object]:
+    """The content of the result file. With predictions from ``before`` the runs, it has them and their profile."""
     about = environment()
     machine = about.pop("machine")
     assert isinstance(machine, dict)
     runs = {key: [each.figures for each in measured] for key, measured in found.runs.items()}
+    texts = [] if wanted.model is not None else [at.text for each in chain(*runs.values()) for at in each.moments]
+    known = worths(texts, PROCESSES)
     return {
         "rows": [
-            {**row(wanted.dialect, *key, runs[key]), "gpu": [each.gpu for each in measured]}
+            {
+                **row(wanted.dialect, *key, runs[key]),
+                "held_out": [curve(each, known) for each in runs[key]] if known else [],
+                "gpu": [each.gpu for each in measured],
+            }
             for key, measured in sorted(found.runs.items())
         ],
         **as_json(ratios("gpu", runs)),
         **_server(found.server, wanted),
+        **({} if before is None else asdict(before)),
         "simulated": False,
         "settings": {
             "engine": wanted.dialect,
@@ -39,6 +54,7 @@ def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) 
             "minutes": arguments.minutes,
             "concurrency": arguments.concurrency,
             "repeats": arguments.repeats,
+            "predicted_before": before is not None,
             "server": arguments.note,
         },
         "machine": {**machine, "gpu": gpu_name()},

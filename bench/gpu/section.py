@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.text import Content, percent, table
@@ -12,6 +13,10 @@ COLUMNS = {
     "output_tokens_per_s": "output tokens/s",
     "mean_in_flight": "in flight",
 }
+SCORE = {"best_score": "best validation score"}
+"""What is compared with predictions beside `COLUMNS`, where they have it."""
+STEPS = 5
+"""Of a window, after each of which the table of scores says what candidates are worth."""
 FEW = 10
 """With fewer proposals than these in a window, their rate says little."""
 NAMES = {
@@ -42,8 +47,17 @@ def rates(content: Content) -> str:
     runs = "one run" if content["settings"]["repeats"] == 1 else f"{content['settings']['repeats']} runs"
     return (
         f"Proposals a minute on one {gpu_name(content)}, in {runs} of {_minutes(content['settings'])} each: "
-        f"{', '.join(told)}.{counted} No score can be told from that."
+        f"{', '.join(told)}.{counted} {scores(content)}"
     )
+
+
+def scores(content: Content) -> str:
+    """What the best prompts of `NAMES` were worth at the end, where it is known, in a sentence."""
+    worth = {row["method"]: _worth(row) for row in content["rows"] if row.get("held_out")}
+    if not worth:
+        return "No score can be told from that."
+    told = ", ".join(f"{worth[name](math.inf):.2f}" for name in NAMES if name in worth)
+    return f"In the simulated world, whose words the answers had, their best prompts were worth {told} in the end."
 
 
 def filled(content: Content, method: str) -> str:
@@ -68,12 +82,19 @@ Each method has {_minutes(settings)} after its seed was validated, of which the 
 
 {_table(content)}
 
-`ceiling` is no method but load without end: every slot has a rollout open all the time. Nearly all the time some kernel
+{CEILING if _ceilings(content) else ""}Nearly all the time some kernel
 runs, even with few requests, so a GPU that reports itself busy says nothing of how well it is used; its power does.
 
-{_limits(content)}
+{_scores(content)}{_limits(content)}
 {_predicted(content)}
 """
+
+
+CEILING = "`ceiling` is no method but load without end: every slot has a rollout open all the time. "
+
+
+def _ceilings(content: Content) -> dict[str, float]:
+    return {row["workload"]: row["output_tokens_per_s"] for row in content["rows"] if row["method"] == "ceiling"}
 
 
 def _minutes(settings: Content) -> str:
@@ -91,7 +112,7 @@ def _model(settings: Content) -> str:
 
 
 def _table(content: Content) -> str:
-    ceilings = {row["workload"]: row["output_tokens_per_s"] for row in content["rows"] if row["method"] == "ceiling"}
+    ceilings = _ceilings(content)
     header = ("", *COLUMNS.values(), "of the ceiling's tokens", "proposals counted", "kernels run, %", "watts")
     rows = [
         (
@@ -111,12 +132,54 @@ def _gpu(repeats: Sequence[Mapping[str, float] | None], name: str) -> str:
     return f"{fmean(told):.0f}" if told else "–"
 
 
+def _worth(row: Content) -> Callable[[float], float]:
+    """What a method's best candidate was worth after so many seconds: the mean over its runs."""
+
+    def worth(run: Sequence[Sequence[float]], seconds: float) -> float:
+        return next((each[-1] for each in reversed(run) if each[0] <= seconds), run[0][-1])
+
+    return lambda seconds: fmean(worth(run, seconds) for run in row["held_out"])
+
+
+def _scores(content: Content) -> str:
+    """What candidates are worth over time, and how soon others have the last score of synchronous gepa."""
+    known = [row for row in content["rows"] if row.get("held_out")]
+    if not known:
+        return ""
+    seconds = [60 * content["settings"]["minutes"] * step / STEPS for step in range(STEPS + 1)]
+    rows = [
+        (f"{row['workload']}, {row['method']}", *(f"{_worth(row)(each):.2f}" for each in seconds), _sooner(row, known))
+        for row in known
+    ]
+    header = ("worth on rows held out, after", *(f"{each:.0f} s" for each in seconds), "as good as gepa's last after")
+    return f"""\
+{table(header, rows)}
+
+*Worth* is the expected score, on rows that no method has seen, of the prompt that a method would have returned then.
+The answers have the words of the simulated world, in which settings were chosen with other seeds; what is real is how
+long they take. The last column is when a method had what synchronous gepa had at its end.
+
+"""
+
+
+def _sooner(row: Content, known: Sequence[Content]) -> str:
+    """When all runs of a method had a candidate as good as the last of synchronous gepa on that workload."""
+    gepa = next((each for each in known if (each["workload"], each["method"]) == (row["workload"], "gepa_sync")), None)
+    if gepa is None:
+        return "–"
+    last = _worth(gepa)(math.inf)
+    times = [next((each[0] for each in run if each[-1] >= last), math.inf) for run in row["held_out"]]
+    return "not in its window" if math.inf in times else f"{max(times):.0f} s"
+
+
 def _limits(content: Content) -> str:
     few = [row["method"] for row in content["rows"] if row["method"] != "ceiling" and _is_few(row)]
     named = " and ".join(f"`{each}`" for each in few)
     said = f" Of {named} fewer than {FEW} proposals were counted, so that their rates say little." if few else ""
+    scored = any(row.get("held_out") for row in content["rows"])
+    short = "and no score can be told from them" if not scored else "and runs of a method differ by chance"
     return f"""\
-**What limits this.** The windows are short, and no score can be told from them.{said}
+**What limits this.** The windows are short, {short}.{said}
 `stream` is the defaults. They open as few proposals at a time as pays for their validation, so that a score is reached
 with few calls ([time to a score](throughput.md)), and leave most of such a GPU idle at the beginning. `flashevolve`
 fills it; in the simulated comparisons it is nonetheless later at a score in most worlds ([here](quality_others.md))."""
@@ -125,28 +188,40 @@ fills it; in the simulated comparisons it is nonetheless later at a score in mos
 def _predicted(content: Content) -> str:
     if "predicted" not in content:
         return ""
-    check = content["check"]
-    said = "" if check is None else f"Its check on other requests was off by {check['error']:+.0%}. "
+    before = content["settings"].get("predicted_before", False)
     return f"""
 ## The simulator beside it
 
-Before the runs, the server alone was measured as `flowevolve calibrate` does.
-{said}Predictions are the same runs on a simulated server with that profile, the means of {_seeds(content)} seeds that
+{BEFORE if before else _after(content)}
+Predictions are the same runs on a simulated server with that profile, the means of {_seeds(content)} seeds that
 were not measured. The last column has those with the shipped profile of an H100, which follows from that GPU's data
 sheet.
 
 {_beside(content)}
 
 Over the figures that are not marked as few, the measured profile is off by {off(content, "measured")}, the shipped one
-by {off(content, "shipped")}. {left_out(content)}
+by {off(content, "shipped")}. {left_out(content)}{"" if before else CORRECTED}"""
+
+
+BEFORE = """\
+The server's profile is older than these runs: it is of another such GPU with the same software, measured as `flowevolve
+calibrate` does and corrected once for other runs. The predictions were made and committed before these runs, in
+`bench/gpu/before.json`."""
+CORRECTED = """
 The predictions were computed after the runs, and corrected once: the costs of a token of a prompt were measured with
 texts, and are given here for the tokens that the runs send, as a made-up tokenizer makes more of the same text. That
 was noticed when a first prediction of tokens was off by up to 28 %; the factor is that of the tokenizer, and no figure
 of the runs was used."""
 
 
+def _after(content: Content) -> str:
+    check = content["check"]
+    said = "" if check is None else f"\nIts check on other requests was off by {check['error']:+.0%}."
+    return f"Before the runs, the server alone was measured as `flowevolve calibrate` does.{said}"
+
+
 def _seeds(content: Content) -> int:
-    return len(content["predicted"][0]["values"]["mean_in_flight"])
+    return len(next(iter(content["predicted"][0]["values"].values())))
 
 
 def _by_run(content: Content, profile: str) -> dict[tuple[str, str], dict[str, float]]:
@@ -162,12 +237,22 @@ def _beside(content: Content) -> str:
     rows = []
     for row in content["rows"]:
         key = (row["workload"], row["method"])
-        for column, name in COLUMNS.items():
+        for column, name in _compared(content).items():
             if row[column]:
-                predicted, few = own[key][column], "" if _counts(row, column) else f" (few: {row['proposals']:.0f})"
-                cells = (f"{row[column]:.1f}{few}", f"{predicted:.1f}", f"{predicted / row[column] - 1:+.0%}")
-                rows.append((f"{', '.join(key)}", name, *cells, f"{shipped[key][column]:.1f}"))
+                digits, few = (
+                    2 if column in SCORE else 1,
+                    "" if _counts(row, column) else f" (few: {row['proposals']:.0f})",
+                )
+                measured, predicted, other = (f"{of[column]:.{digits}f}" for of in (row, own[key], shipped[key]))
+                off_by = f"{own[key][column] / row[column] - 1:+.0%}"
+                rows.append((f"{', '.join(key)}", name, f"{measured}{few}", predicted, off_by, other))
     return table(("", "", "measured", "predicted", "off by", "shipped profile"), rows)
+
+
+def _compared(content: Content) -> dict[str, str]:
+    """The figures that predictions have, by their columns."""
+    known = content["predicted"][0]["values"]
+    return {column: name for column, name in (COLUMNS | SCORE).items() if column in known}
 
 
 def _is_few(row: Content) -> bool:
@@ -177,6 +262,13 @@ def _is_few(row: Content) -> bool:
 def _counts(row: Content, column: str) -> bool:
     """Whether a figure of a run says enough to be compared."""
     return column != "proposals_per_min" or not _is_few(row)
+
+
+def made(content: Content) -> str:
+    """When the predictions were made, in a sentence."""
+    if content["settings"].get("predicted_before", False):
+        return "There it was that of another H200, and the predictions were committed before the runs."
+    return "There the predictions were computed after the runs, and corrected once."
 
 
 def left_out(content: Content) -> str:
@@ -199,7 +291,7 @@ def off(content: Content, profile: str) -> str:
     errors = [
         abs(predicted[row["workload"], row["method"]][column] / row[column] - 1)
         for row in content["rows"]
-        for column in COLUMNS
-        if _counts(row, column)
+        for column in _compared(content)
+        if row[column] and _counts(row, column)
     ]
     return f"{percent(median(errors))} in the median and {percent(max(errors))} at worst"

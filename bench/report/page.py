@@ -56,9 +56,9 @@ PREDICTION = """
 
 {cap}{gpu}"""
 PROFILES = (
-    " Beside [an H200](benchmarks/gpu.md) such a profile was off by {measured}. There the predictions were computed "
-    "after the runs, and corrected once. {left_out} The other simulated figures are of profiles that ship: that of an "
-    "H100 was off by {shipped} beside the H200, which is another GPU, and that of an API was compared with nothing."
+    " Beside [an H200](benchmarks/gpu.md) such a profile was off by {measured}. {made} {left_out} The other simulated "
+    "figures are of profiles that ship: that of an H100 was off by {shipped} beside the H200, which is another GPU, "
+    "and that of an API was compared with nothing."
 )
 NOTE = """\
 *This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results`. Its text is in
@@ -130,7 +130,9 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     beside = ""
     if "predicted" in on_gpu:
         measured, shipped = (gpu.off(on_gpu, profile) for profile in ("measured", "shipped"))
-        beside = PROFILES.format(measured=measured, shipped=shipped, left_out=gpu.left_out(on_gpu))
+        beside = PROFILES.format(
+            measured=measured, shipped=shipped, made=gpu.made(on_gpu), left_out=gpu.left_out(on_gpu)
+        )
     return PREDICTION.format(errors=prediction.errors(found), cap=prediction.at_cap(found), gpu=beside)
 
 

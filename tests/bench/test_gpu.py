@@ -16,10 +16,11 @@ import pytest
 from aiohttp import web
 from hypothesis import given, strategies as st
 
-from bench._lib.methods.figures import Figures
+from bench._lib.methods.figures import Figures, Moment
 from bench.gpu import __main__ as gpu, engine as gpu_engine
 from bench.gpu.__main__ import parse, wanted_of
 from bench.gpu.engine import sizes
+from bench.gpu.predictions import read_before
 from bench.gpu.results import content
 from bench.gpu.runs import Measured, Measurements
 from bench.gpu.service import Dialect, Engine, token_ids, worded
@@ -29,6 +30,9 @@ from flowevolve.sim.profiles import BatchingProfile, OutputLength
 
 pytestmark = pytest.mark.anyio
 
+SLOW = BatchingProfile(
+    OutputLength(0.0, 0.0, 1), ((1, 0.03), (16, 0.032)), 0.0001, 0.00003, max_num_seqs=64, cache_blocks=1000
+)
 LENGTHS = OutputLength(median=50.0, sigma=0.5, most=400)
 
 
@@ -144,7 +148,7 @@ def test_the_sizes_of_a_shape(tmp_path: Path) -> None:
 
 
 def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
-    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"proposals_per_min": 2.0, "curve": ()})  # type: ignore[arg-type]  # whatever they are
+    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"proposals_per_min": 2.0, "curve": (), "moments": ()})  # type: ignore[arg-type]  # whatever they are
     faster = replace(came_to, proposals_per_min=12.0)
     busy = {"utilization_percent": 91.0}
     found = Measurements()
@@ -164,17 +168,38 @@ def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
     assert (settings["shape"], settings["flags"]) == ("qwen3-8b-shape", ["--dtype=bfloat16"])
     assert machine["gpu"] == "H100, 550.1"
     assert made["profile"] is None
+    assert settings["predicted_before"] is False
+
+
+def test_a_result_has_what_candidates_are_worth_and_what_was_predicted_before(
+    tmp_path: Path, nvidia_smi: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "before.json"
+    file.write_text('{"rows": []}')
+    assert gpu.main(["--predicted", str(file)]) == 2
+    assert f"{file}: has no predictions; make them with --predict" in capsys.readouterr().err
+    predicted = {"profile": "measured", "workload": "hover", "method": "stream", "values": {"best_score": [0.5]}}
+    file.write_text(json.dumps({"profile": asdict(SLOW), "predicted": [predicted]}))
+    moments = (Moment(0.0, 10, 500, "Answer."), Moment(7.5, 20, 1000, "Answer in at most 5 words."))
+    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"curve": (), "moments": moments})  # type: ignore[arg-type]  # whatever they are
+    found = Measurements()
+    found.runs["hover", "stream"] = [Measured(came_to, None)]
+    for arguments, is_known in ((parse([]), True), (parse(["--model", "m"]), False)):
+        made = content(found, arguments, wanted_of(arguments), read_before(file))
+        assert made["profile"] == asdict(SLOW)
+        assert made["predicted"] == [predicted]
+        rows = made["rows"]
+        assert isinstance(rows, list)
+        held_out = [spent[:3] for run in rows[0]["held_out"] for spent in run]
+        assert held_out == ([(0.0, 10, 500), (7.5, 20, 1000)] if is_known else [])
 
 
 def test_the_runs_of_a_result_are_predicted_from_its_profile_alone(tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
-    slow = BatchingProfile(
-        OutputLength(0.0, 0.0, 1), ((1, 0.03), (16, 0.032)), 0.0001, 0.00003, max_num_seqs=64, cache_blocks=1000
-    )
     result = {
         "rows": [{"workload": "aime", "method": "flashevolve", "output_tokens_per_s": 1.0}],
         "settings": {"minutes": 1.0, "concurrency": 16},
-        "profile": asdict(slow),
+        "profile": asdict(SLOW),
     }
     file.write_text(json.dumps(result))
     assert gpu.main(["--predict", str(file)]) == 0

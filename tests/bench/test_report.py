@@ -104,6 +104,42 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     )
 
 
+def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None:
+    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5, "best_score": 0.5}
+
+    def row(method: str, *worth: tuple[float, float]) -> dict[str, object]:
+        held_out = [[(seconds, 10, 1000, each) for seconds, each in worth]]
+        many = {**figures, "proposals": 20.0, "values": {"proposals": [20]}}
+        return {"workload": "hover", "method": method, **many, "held_out": held_out, "gpu": [None]}
+
+    rows = [
+        row("gepa_sync", (0, 0.2), (90, 0.4)),
+        row("stream", (0, 0.2), (12, 0.4), (30, 0.7)),
+        row("plain", (0, 0.2)),
+    ]
+    settings = {"engine": "vllm", "model": None, "shape": "tiny", "minutes": 2.5, "concurrency": 64, "repeats": 1}
+    content = {
+        "rows": rows,
+        "settings": {**settings, "predicted_before": True},
+        "machine": {"gpu": "H100, 580.1"},
+        "check": None,
+        "predicted": [
+            {"profile": profile, "workload": "hover", "method": each["method"], "values": {"best_score": [worth]}}
+            for profile, worth in (("measured", 0.6), ("shipped", 0.4))
+            for each in rows
+        ],
+    }
+    made = gpu.section(content)
+    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | 90 s |" in made
+    assert "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 12 s |" in made
+    assert made.count("not in its window") == 1
+    assert "ceiling" not in made.replace("of the ceiling's tokens", "")
+    assert "| hover, stream | best validation score | 0.50 | 0.60 | +20% | 0.40 |" in made
+    assert "committed before these runs" in made
+    assert gpu.off(content, "measured") == "20 % in the median and 20 % at worst"
+    assert "their best prompts were worth 0.40, 0.70 in the end" in gpu.rates(content)
+
+
 def test_goals_that_are_missed_are_named_with_a_link() -> None:
     goals = {"speed": True, "memory": False, "time": False}
     bench = Bench(
