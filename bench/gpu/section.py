@@ -38,17 +38,19 @@ def answer(content: Content) -> str:
     return f"{', '.join(told)}, on one {gpu_name(content)}"
 
 
-def rates(content: Content) -> str:
-    """The proposals a minute, in a sentence that says how few runs and proposals they come from."""
+def rates(content: Content, *, again: bool = False) -> str:
+    """The proposals a minute, in a sentence that says how few runs and proposals they come from; shorter where it
+    follows such a sentence (``again``).
+    """
     of = {row["method"]: row for row in content["rows"]}
     told = [f"{said} {of[name]['proposals_per_min']:.1f}" for name, said in NAMES.items() if name in of]
     few = [f"{of[name]['proposals']:.0f} of {said}" for name, said in NAMES.items() if name in of and _is_few(of[name])]
     counted = f" Some come from few proposals: {' and '.join(few)}." if few else ""
-    runs = "one run" if content["settings"]["repeats"] == 1 else f"{content['settings']['repeats']} runs"
-    return (
-        f"Proposals a minute on one {gpu_name(content)}, in {runs} of {_minutes(content['settings'])} each: "
-        f"{', '.join(told)}.{counted} {scores(content)}"
-    )
+    minutes, repeats = _minutes(content["settings"]), content["settings"]["repeats"]
+    runs = f"one run of {minutes}" if repeats == 1 else f"{repeats} runs of {minutes} each"
+    on = f"{runs} with the workload {_workloads(content)}"
+    start = f"In {on}" if again else f"Proposals a minute on one {gpu_name(content)}, in {on}"
+    return f"{start}: {', '.join(told)}.{counted} {scores(content)}"
 
 
 def scores(content: Content) -> str:
@@ -57,7 +59,7 @@ def scores(content: Content) -> str:
     if not worth:
         return "No score can be told from that."
     told = ", ".join(f"{worth[name](math.inf):.2f}" for name in NAMES if name in worth)
-    return f"In the simulated world, whose words the answers had, their best prompts were worth {told} in the end."
+    return f"Their best prompts were worth {told} in the simulated world, whose words the answers had."
 
 
 def filled(content: Content, method: str) -> str:
@@ -69,12 +71,11 @@ def filled(content: Content, method: str) -> str:
 def section(content: Content) -> str:
     settings = content["settings"]
     return f"""\
-# On a GPU
+# On a GPU: {_workloads(content)}
 
-    python -m bench.gpu --json bench/results/gpu.json
-    python -m bench.gpu --predict bench/results/gpu.json
+{_commands(content)}
 
-The server is real: {settings["engine"]} on one {gpu_name(content)}, with {_model(settings)}.
+The server is real: {settings["engine"].replace("vllm", "vLLM")} on one {gpu_name(content)}, with {_model(settings)}.
 {settings.get("server", "")}
 
 Each method has {_minutes(settings)} after its seed was validated, of which the first fifth does not count, and at most
@@ -82,12 +83,31 @@ Each method has {_minutes(settings)} after its seed was validated, of which the 
 
 {_table(content)}
 
-{CEILING if _ceilings(content) else ""}Nearly all the time some kernel
-runs, even with few requests, so a GPU that reports itself busy says nothing of how well it is used; its power does.
+{CEILING if _ceilings(content) else ""}Nearly all the time some kernel runs, even with few requests, so a GPU that
+reports itself busy says nothing of how well it is used; its power does.
 
 {_scores(content)}{_limits(content)}
 {_predicted(content)}
 """
+
+
+def _workloads(content: Content) -> str:
+    return " and ".join(dict.fromkeys(f"`{row['workload']}`" for row in content["rows"]))
+
+
+def _commands(content: Content) -> str:
+    """What was called, but for what depends on the machine."""
+    settings, workloads, methods = (
+        content["settings"],
+        *(" ".join(dict.fromkeys(row[each] for row in content["rows"])) for each in ("workload", "method")),
+    )
+    asked = (
+        f"python -m bench.gpu --workloads {workloads} --methods {methods} --minutes {settings['minutes']:g} "
+        f"--concurrency {settings['concurrency']} --json FILE"
+    )
+    if settings.get("predicted_before", False):
+        return f"    python -m bench.gpu --predict bench/gpu/before.json\n    {asked} --predicted bench/gpu/before.json"
+    return f"    {asked}\n    python -m bench.gpu --predict FILE"
 
 
 CEILING = "`ceiling` is no method but load without end: every slot has a rollout open all the time. "
@@ -200,7 +220,7 @@ sheet.
 {_beside(content)}
 
 Over the figures that are not marked as few, the measured profile is off by {off(content, "measured")}, the shipped one
-by {off(content, "shipped")}. {left_out(content)}{"" if before else CORRECTED}"""
+by {off(content, "shipped")}. {left_out(content)}{_off_in_score(content)}{"" if before else CORRECTED}"""
 
 
 BEFORE = """\
@@ -291,7 +311,23 @@ def off(content: Content, profile: str) -> str:
     errors = [
         abs(predicted[row["workload"], row["method"]][column] / row[column] - 1)
         for row in content["rows"]
-        for column in _compared(content)
+        for column in COLUMNS
         if row[column] and _counts(row, column)
     ]
+    return _median_and_worst(errors)
+
+
+def _median_and_worst(errors: Sequence[float]) -> str:
     return f"{percent(median(errors))} in the median and {percent(max(errors))} at worst"
+
+
+def _off_in_score(content: Content) -> str:
+    """By how much predicted scores are off, where there are any."""
+    predicted = _by_run(content, "measured")
+    errors = [
+        abs(predicted[row["workload"], row["method"]][column] / row[column] - 1)
+        for row in content["rows"]
+        for column in _compared(content).keys() & SCORE.keys()
+        if row[column]
+    ]
+    return f" Best scores, of one run each, are off by {_median_and_worst(errors)}." if errors else ""

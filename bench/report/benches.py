@@ -48,6 +48,7 @@ _RUNS = (
 """What decides the figures of any run on the simulator."""
 _GEPA = (*_RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
 _METHODS = (*_GEPA, "flowevolve/algorithms/combee", "bench/peers", "bench/_lib/methods")
+_GPU = ("flowevolve/sim/calibration", "bench/gpu/service.py", *_METHODS)
 _PROGRAMS = (
     *_RUNS,
     *(f"flowevolve/algorithms/{name}" for name in ("baselines", "code_evolve", "context_evolve", "cse", "levi")),
@@ -122,7 +123,17 @@ BENCHES: Sequence[Bench] = (
         gpu.answer,
         gpu.section,
         "random weights, simulated words",
-        measures=("flowevolve/sim/calibration", "bench/gpu/service.py", *_METHODS),
+        measures=_GPU,
+        quick=None,
+    ),
+    Bench(
+        "gpu_aime",
+        "How many is that in the first minute, where an example takes one call?",
+        gpu.answer,
+        gpu.section,
+        "random weights, simulated words",
+        "gpu --workloads aime --minutes 1 --concurrency 64",
+        measures=_GPU,
         quick=None,
     ),
     Bench(

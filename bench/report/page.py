@@ -46,7 +46,7 @@ ON_CPU = (
     "[on two CPU cores](benchmarks/throughput_vllm_cpu.md), and {simulated} times on simulated servers."
 )
 SINGLE = " In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
-ON_GPU = " {rates} The defaults had {filled} requests in flight [there](benchmarks/gpu.md)."
+ON_GPU = " {rates} The defaults had {filled} requests in flight [there]({page})."
 PREDICTION = """
 
 **How far the timing holds** was tried with a profile that was measured right before the runs. Beside
@@ -111,8 +111,13 @@ def _real(contents: Mapping[str, Content]) -> str:
         said += ON_CPU.format(simulated=simulated, real=real)
     if "prediction" in contents:
         said += SINGLE.format(gains=prediction.gains(contents["prediction"]))
-    if "gpu" in contents:
-        said += ON_GPU.format(rates=gpu.rates(contents["gpu"]), filled=gpu.filled(contents["gpu"], "stream"))
+    for name in ("gpu", "gpu_aime"):
+        if name in contents:
+            found = contents[name]
+            page = f"benchmarks/{name}.md"
+            said += ON_GPU.format(
+                rates=gpu.rates(found, again=name != "gpu"), filled=gpu.filled(found, "stream"), page=page
+            )
     return said and f"{REAL}{said}"
 
 

@@ -49,7 +49,7 @@ def figures() -> str:
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
         BESIDE.format(batches=_batches()),
-        f"{gpu.rates(_result('gpu'))} [More on that](docs/benchmarks/gpu.md).",
+        _on_gpu(),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
     )
     return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
@@ -112,6 +112,12 @@ def _soon(content: Content, server: str) -> str:
     return median_and_range(time_to_score(places(content)[server], "stream", [BASE]))
 
 
+def _on_gpu() -> str:
+    first, second = (_result(name) for name in ("gpu", "gpu_aime"))
+    told = (f"{gpu.rates(first)} ([page](docs/benchmarks/gpu.md))", gpu.rates(second, again=True))
+    return f"{' '.join(told)} ([page](docs/benchmarks/gpu_aime.md))"
+
+
 def _batches() -> str:
     """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many."""
     found = list(_on_real_servers())
@@ -123,7 +129,7 @@ def _on_real_servers() -> Iterator[tuple[float, float]]:
     prediction = _result("prediction")
     ours, theirs = rates(prediction, "stream"), rates(prediction, "gepa_pxn_4x4")
     yield from ((ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
-    on_gpu = {(row["workload"], row["method"]): row for row in _result("gpu")["rows"]}
+    on_gpu = {(row["workload"], row["method"]): row for name in ("gpu", "gpu_aime") for row in _result(name)["rows"]}
     for rows in (on_gpu, *places(_result("throughput_vllm_cpu")).values()):
         widths = methods(rows, "gepa_pxn")
         for name in workloads(rows, "stream", *widths) if widths else ():
