@@ -25,14 +25,17 @@ from tests.support.depth import cuts
 
 
 class Counting(fe.Algorithm):
-    """Tickets become candidates, ``gather`` at a time; init and finish take their time, and fit commits."""
+    """Tickets become so many candidates ``each``, committed ``gather`` at a time; init and finish take their time, and fit
+    commits.
+    """
 
     name = "counting"
 
-    def __init__(self, *, tickets: int = 5, gather: int = 1, triggers: tuple[Trigger, ...] = ()) -> None:
+    def __init__(self, *, tickets: int = 5, each: int = 1, gather: int = 1, triggers: tuple[Trigger, ...] = ()) -> None:
         self.best_so_far: Candidate | None = None
         self.archives = (self,)
         self._tickets = tickets
+        self._each = each
         self._gather = gather
         self._triggers = triggers
 
@@ -56,8 +59,9 @@ class Counting(fe.Algorithm):
     async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if item.expect(Ticket).ordinal >= self._tickets:
             raise Exhausted
-        await anyio.sleep(2)
-        yield Emit(context.propose(fe.Artifact({"a": item.id}), parents=[], operator="new"))
+        for more in ("", *(f"/{number}" for number in range(1, self._each))):
+            await anyio.sleep(2)
+            yield Emit(context.propose(fe.Artifact({"a": f"{item.id}{more}"}), parents=[], operator="new"))
 
     async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         payload = item.payload
@@ -106,6 +110,16 @@ def test_batches_and_fit_are_gone_on_with_after_any_event(mode: str, gather: int
         assert confirmed(report) == confirmed(whole), f"interrupted after {events[end - 1]}"
         done = [event.data["item"] for event in combined if event.kind == "item.done"]
         assert len(done) == len(set(done))
+
+
+def test_what_a_stage_hands_on_in_several_parts_is_handed_on_once_each() -> None:
+    whole, events = evolve(Counting(tickets=2, each=3))
+    assert confirmed(whole) == ["1", "1/1", "1/2", "2", "2/1", "2/2", "fit", "seed"]
+    for end in cuts(events):
+        report, combined = evolve(Counting(tickets=2, each=3), events[:end])
+        assert confirmed(report) == confirmed(whole), f"interrupted after {events[end - 1]}"
+        sent = [event.data["item"] for event in combined if event.kind == "item.sent"]
+        assert len(sent) == len(set(sent))
 
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
