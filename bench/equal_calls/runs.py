@@ -10,10 +10,10 @@ from gepa.api import optimize as gepas_optimize
 from gepa.core.adapter import GEPAAdapter
 from gepa.core.result import GEPAResult
 
+from bench.equal_calls.timing import CONCURRENCY
 from bench.equal_calls.world import SEED_PROMPT, TRAIN, WORLDS, Row, RulesAdapter
 from flowevolve.compat.gepa import optimize
 
-CONCURRENCY = 8
 SEEDS = range(100, 120)
 """None of these was looked at when the settings of the drop-in were chosen."""
 

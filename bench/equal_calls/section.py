@@ -7,6 +7,7 @@ from typing import Any
 
 from bench._lib.stats import Interval, interval
 from bench._lib.text import Content, Verdicts, table, verdict
+from bench.equal_calls.timing import AT_ONCE, CALL_SECONDS, CONCURRENCY, ROW_SECONDS
 
 SCORE, TIME = "a score that is surely not below gepa's", "time"
 """What the goals are about."""
@@ -19,8 +20,8 @@ def answer(content: Content) -> str:
     above, below = map(len, apart(groups))
     return (
         f"its score is {signed(lead_of(groups))} from gepa's, clearly above in {above} and below in {below} of "
-        f"{len(groups)} worlds, in {_number(_time_of(groups))} of gepa's time, with eight adapter calls at a time to "
-        "one"
+        f"{len(groups)} worlds, in {_number(_time_of(groups))} of gepa's time, with {CONCURRENCY} adapter "
+        "calls at a time to one"
     )
 
 
@@ -43,9 +44,9 @@ def section(content: Content) -> str:
 
     python -m bench.equal_calls --seeds {settings["seeds"]} --json bench/results/equal_calls.json
 
-gepa's own loop and `flowevolve.compat.gepa.optimize`, with its defaults and `adapter_concurrency=8`, get the same
-adapter and {settings["calls"]} metric calls. Time is real. The model is *simulated*, in small worlds in which a
-prompt is a list of rules. A score is that of the best prompt on 200 rows held out, as the mean over
+gepa's own loop and `flowevolve.compat.gepa.optimize`, with its defaults and `adapter_concurrency={CONCURRENCY}`, get
+the same adapter and {settings["calls"]} metric calls. Time is real. The model is *simulated*, in small worlds in which
+a prompt is a list of rules. A score is that of the best prompt on 200 rows held out, as the mean over
 {settings["seeds"]} seeds. Intervals are 95 % (bootstrap over seeds, within worlds). The drop-in's settings were chosen
 on other seeds of such worlds.
 
@@ -57,16 +58,24 @@ Over all worlds the difference in score is {signed(lead)}. The goal, that this i
 Ours takes {_number(time)} of gepa's time. The goal, a median of at most {MOST_TIME:g}, is
 {verdict(met[TIME])}. {_calls(over)}
 
-{WHY}
+{_why(groups)}
 {_fewer(content)}"""
 
 
-WHY = """\
-**The time says what eight calls at a time bring, and not what the algorithm does.** gepa makes one proposal and one
-call of the adapter at a time. This adapter takes 4 ms for a call and 4 ms for each of its rows, one row after the
-other. Ours makes up to eight calls of the adapter and eight reflections at a time here; by default
-(`adapter_concurrency=1`) it makes one of each. An adapter that runs the rows of a call side by side would make gepa's
-calls shorter, too. The gain with such an adapter was not measured, and is probably smaller."""
+def _why(groups: Sequence[Sequence[Any]]) -> str:
+    """What the time comes from, and what is left of the gain where the adapter answers all rows of a call at once."""
+    at_once = [group for group in groups if group[0]["world"] == AT_ONCE]
+    there = (
+        f"in *{AT_ONCE}* ours takes {_number(_time_of(at_once))} of gepa's time"
+        if at_once
+        else "the gain with such an adapter was not measured, and is probably smaller"
+    )
+    return f"""\
+**The time says what {CONCURRENCY} calls at a time bring, and not what the algorithm does.** gepa makes one proposal and
+one call of the adapter at a time. This adapter takes {1000 * CALL_SECONDS:g} ms for a call and
+{1000 * ROW_SECONDS:g} ms for each of its rows, one row after the other. Ours makes up to {CONCURRENCY} calls of
+the adapter and as many reflections at a time here; by default (`adapter_concurrency=1`) it makes one of each. An
+adapter that answers the rows of a call side by side makes gepa's calls shorter, too: {there}."""
 
 
 def _by_one_world(groups: Sequence[Sequence[Any]]) -> str:

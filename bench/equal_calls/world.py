@@ -15,6 +15,8 @@ from typing import ClassVar, Literal, TypedDict
 
 from gepa.core.adapter import EvaluationBatch
 
+from bench.equal_calls.timing import AT_ONCE, AT_ONCE_SECONDS, CALL_SECONDS, ROW_SECONDS
+
 TRAIN, TEST = 40, 200
 """Rows for minibatches, and rows held out."""
 SEED_PROMPT = "Do the task."
@@ -49,8 +51,8 @@ class World:
     merges: Literal["with losses", "not at all", "by failing"] = "with losses"
     """How the model answers a prompt that is not gepa's. With losses, each line is lost one time in twenty."""
     reflection_seconds: float = 0.06
-    call_seconds: float = 0.004
-    row_seconds: float = 0.004
+    call_seconds: float = CALL_SECONDS
+    row_seconds: float = ROW_SECONDS
 
 
 WORLDS: Mapping[str, World] = {
@@ -65,6 +67,7 @@ WORLDS: Mapping[str, World] = {
     "slow reflection": World("a reflection takes five times as long", reflection_seconds=0.3),
     "no merges": World("asked to merge, the model repeats the prompt", merges="not at all"),
     "failing merges": World("asked to merge, the model fails", merges="by failing"),
+    AT_ONCE: World("the adapter answers all rows of a call at once", call_seconds=AT_ONCE_SECONDS, row_seconds=0.0),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench.equal_calls.runs import Outcome, Pair, compare
 from bench.equal_calls.section import answer, section
+from bench.equal_calls.timing import AT_ONCE
 from bench.equal_calls.world import SEED_PROMPT, WORLDS, RulesAdapter, World
 
 FAST = World("takes no time", reflection_seconds=0.0, call_seconds=0.0, row_seconds=0.0)
@@ -53,6 +54,14 @@ def test_the_section_says_whether_the_goals_are_met() -> None:
     assert "Ours never went over the limit" in said(0.6, 4.0, 900)
     assert said(0.4, 6.0, 904).replace("\n", " ").count("is missed.") == 2
     assert "went over the limit by up to 4 calls" in said(0.4, 6.0, 904)
+
+
+def test_the_section_says_what_is_left_of_the_time_where_rows_are_answered_at_once() -> None:
+    pair = Pair(AT_ONCE, 0, Outcome(0.5, 10.0, 903, 20), Outcome(0.5, 4.0, 900, 20))
+    made = {"pairs": [pair.as_json()], "settings": {"seeds": 1, "calls": 900}, "worlds": {AT_ONCE: "some"}}
+    assert "in *rows at once* ours takes 0.40" in " ".join(section(made).split())
+    adapter = RulesAdapter(WORLDS[AT_ONCE], 1)
+    assert adapter.world.row_seconds == 0.0
 
 
 def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -> None:
