@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 
+from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.text import Content, percent, table
 
 COLUMNS = {
@@ -13,12 +14,11 @@ COLUMNS = {
     "output_tokens_per_s": "output tokens/s",
     "mean_in_flight": "in flight",
 }
+PREDICTED = dict(zip(COLUMNS, ("proposals a minute", "output tokens a second", "requests in flight"), strict=True))
 SCORE = {"best_score": "best validation score"}
 """What is compared with predictions beside `COLUMNS`, where they have it."""
 STEPS = 5
 """Of a window, after each of which the table of scores says what candidates are worth."""
-FEW = 10
-"""With fewer proposals than these in a window, their rate says little."""
 NAMES = {
     "gepa_sync": "synchronous gepa",
     "stream": "the defaults",
@@ -39,27 +39,27 @@ def answer(content: Content) -> str:
 
 
 def rates(content: Content, *, again: bool = False) -> str:
-    """The proposals a minute, in a sentence that says how few runs and proposals they come from; shorter where it
-    follows such a sentence (``again``).
-    """
+    """The proposals a minute and how many were counted, in a sentence; shorter ``again``, where it follows another."""
     of = {row["method"]: row for row in content["rows"]}
-    told = [f"{said} {of[name]['proposals_per_min']:.1f}" for name, said in NAMES.items() if name in of]
-    few = [f"{of[name]['proposals']:.0f} of {said}" for name, said in NAMES.items() if name in of and _is_few(of[name])]
-    counted = f" Some come from few proposals: {' and '.join(few)}." if few else ""
+    told = [
+        f"{said} {of[name]['proposals_per_min']:.1f} ({_counted(of[name])})"
+        for name, said in NAMES.items()
+        if name in of
+    ]
     minutes, repeats = _minutes(content["settings"]), content["settings"]["repeats"]
     runs = f"one run of {minutes}" if repeats == 1 else f"{repeats} runs of {minutes} each"
-    on = f"{runs} with the workload {_workloads(content)}"
-    start = f"In {on}" if again else f"Proposals a minute on one {gpu_name(content)}, in {on}"
-    return f"{start}: {', '.join(told)}.{counted} {scores(content)}"
+    on = f"{runs} with the workload {workload(content)}"
+    start = (
+        f"In {on}" if again else f"Proposals a minute on one {gpu_name(content)}, and how many were counted, in {on}"
+    )
+    return f"{start}: {', '.join(told)}."
 
 
-def scores(content: Content) -> str:
-    """What the best prompts of `NAMES` were worth at the end, where it is known, in a sentence."""
-    worth = {row["method"]: _worth(row) for row in content["rows"] if row.get("held_out")}
-    if not worth:
-        return "No score can be told from that."
-    told = ", ".join(f"{worth[name](math.inf):.2f}" for name in NAMES if name in worth)
-    return f"Their best prompts were worth {told} in the simulated world, whose words the answers had."
+def _counted(row: Content) -> str:
+    """The proposals counted, and that they are no more than one batch, if they are."""
+    places = row["method"].partition("gepa_pxn_")[2]
+    batch = math.prod(map(int, places.split("x"))) if places else 0
+    return f"{row['proposals']:.0f}" + (", one round" if 0 < row["proposals"] <= batch else "")
 
 
 def filled(content: Content, method: str) -> str:
@@ -71,7 +71,7 @@ def filled(content: Content, method: str) -> str:
 def section(content: Content) -> str:
     settings = content["settings"]
     return f"""\
-# On a GPU: {_workloads(content)}
+# On a GPU: {workload(content)}
 
 {_commands(content)}
 
@@ -79,7 +79,11 @@ The server is real: {settings["engine"].replace("vllm", "vLLM")} on one {gpu_nam
 {settings.get("server", "")}
 
 Each method has {_minutes(settings)} after its seed was validated, of which the first fifth does not count, and at most
-{settings["concurrency"]} requests in flight. Runs of each method: {settings["repeats"]}, in random order.
+{settings["concurrency"]} requests in flight. Runs of each method: {settings["repeats"]}, in random order. `gepa_sync`
+is the package gepa 0.1.4 with one proposal at a time, `gepa_pxn_4x4` its parallel proposals, of four parents four
+each; `stream` is the defaults of flowevolve, `plain` gepa's rules in its stream, and `flashevolve` its
+[preset](../how-to/presets.md) of that name. The workload has the number of calls, the lengths and the numbers of rows
+of a data set, and none of its rows: see [its table](throughput.md).
 
 {_table(content)}
 
@@ -91,7 +95,8 @@ reports itself busy says nothing of how well it is used; its power does.
 """
 
 
-def _workloads(content: Content) -> str:
+def workload(content: Content) -> str:
+    """The names of the workloads."""
     return " and ".join(dict.fromkeys(f"`{row['workload']}`" for row in content["rows"]))
 
 
@@ -168,23 +173,50 @@ def _scores(content: Content) -> str:
         return ""
     seconds = [60 * content["settings"]["minutes"] * step / STEPS for step in range(STEPS + 1)]
     rows = [
-        (f"{row['workload']}, {row['method']}", *(f"{_worth(row)(each):.2f}" for each in seconds), _sooner(row, known))
+        (
+            f"{row['workload']}, {row['method']}",
+            *(f"{_worth(row)(each):.2f}" for each in seconds),
+            _sooner(row, known),
+            _at_equal_calls(row, known),
+        )
         for row in known
     ]
-    header = ("worth on rows held out, after", *(f"{each:.0f} s" for each in seconds), "as good as gepa's last after")
+    header = (
+        "worth on rows held out, after", *(f"{each:.0f} s" for each in seconds), "as good as gepa's last after",
+        "at equal calls, less gepa's",
+    )  # fmt: skip
     return f"""\
 {table(header, rows)}
 
 *Worth* is the expected score, on rows that no method has seen, of the prompt that a method would have returned then.
 The answers have the words of the simulated world, in which settings were chosen with other seeds; what is real is how
-long they take. The last column is when a method had what synchronous gepa had at its end.
+long they take. *As good as gepa's last* is when a method had what synchronous gepa had at its end, and *equal calls*
+are as many as the one of the two that made fewer. With one run of each method none of these differences is sure.
 
 """
 
 
+def _of_gepa(row: Content, known: Sequence[Content]) -> Content | None:
+    """The row of synchronous gepa on the same workload, where it was run."""
+    return next((each for each in known if (each["workload"], each["method"]) == (row["workload"], "gepa_sync")), None)
+
+
+def _at_equal_calls(row: Content, known: Sequence[Content]) -> str:
+    """How much more a method's best candidate was worth than synchronous gepa's, when both had made as many calls."""
+    gepa = _of_gepa(row, known)
+    if gepa is None or gepa is row:
+        return "–"
+    calls = min(min(each["values"]["calls"]) for each in (row, gepa))
+
+    def worth(of: Content) -> float:
+        return fmean(next((at[-1] for at in reversed(run) if at[1] <= calls), run[0][-1]) for run in of["held_out"])
+
+    return f"{worth(row) - worth(gepa):+.2f}"
+
+
 def _sooner(row: Content, known: Sequence[Content]) -> str:
     """When all runs of a method had a candidate as good as the last of synchronous gepa on that workload."""
-    gepa = next((each for each in known if (each["workload"], each["method"]) == (row["workload"], "gepa_sync")), None)
+    gepa = _of_gepa(row, known)
     if gepa is None:
         return "–"
     last = _worth(gepa)(math.inf)
@@ -193,16 +225,23 @@ def _sooner(row: Content, known: Sequence[Content]) -> str:
 
 
 def _limits(content: Content) -> str:
-    few = [row["method"] for row in content["rows"] if row["method"] != "ceiling" and _is_few(row)]
-    named = " and ".join(f"`{each}`" for each in few)
-    said = f" Of {named} fewer than {FEW} proposals were counted, so that their rates say little." if few else ""
-    scored = any(row.get("held_out") for row in content["rows"])
-    short = "and no score can be told from them" if not scored else "and runs of a method differ by chance"
+    rows = [row for row in content["rows"] if row["method"] != "ceiling"]
+    few = [row["method"] for row in rows if row["proposals"] < needed(row)]
+    named = "any method" if len(few) == len(rows) else " and ".join(f"`{each}`" for each in few)
+    said = (
+        f" A rate should come from {LEAST} proposals, and from {TURNS} for each place of a batch; that of {named} "
+        "comes from fewer."
+        if few
+        else ""
+    )
     return f"""\
-**What limits this.** The windows are short, {short}.{said}
-`stream` is the defaults. They open as few proposals at a time as pays for their validation, so that a score is reached
-with few calls ([time to a score](throughput.md)), and leave most of such a GPU idle at the beginning. `flashevolve`
-fills it; in the simulated comparisons it is nonetheless later at a score in most worlds ([here](quality_others.md))."""
+**What limits this.** The windows are short, and runs of a method differ by chance.{said} Methods with wide batches, and
+those that have many proposals open, get their first results late: a short window is against their scores.
+No wider batches of gepa than 4x4 were run. The same methods with windows of an hour, more widths and all settings are
+on the page about [throughput](throughput.md), where the servers are simulated. There too the defaults leave most of
+such a GPU idle, as they open no more proposals at a time than pay for their validation, and `flashevolve` fills it.
+Which of the two is sooner at a score depends on the workload there, and in most worlds [it is the
+defaults](quality_others.md)."""
 
 
 def _predicted(content: Content) -> str:
@@ -219,8 +258,8 @@ sheet.
 
 {_beside(content)}
 
-Over the figures that are not marked as few, the measured profile is off by {off(content, "measured")}, the shipped one
-by {off(content, "shipped")}. {left_out(content)}{_off_in_score(content)}{"" if before else CORRECTED}"""
+With the measured profile predictions are off: {off(content, "measured")}. With the shipped
+profile: {off(content, "shipped")}. {gains(content)}{_leads(content)}{"" if before else CORRECTED}"""
 
 
 BEFORE = """\
@@ -244,9 +283,10 @@ def _seeds(content: Content) -> int:
     return len(next(iter(content["predicted"][0]["values"].values())))
 
 
-def _by_run(content: Content, profile: str) -> dict[tuple[str, str], dict[str, float]]:
+def _by_run(content: Content, profile: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """By workload and method, what each quantity of the seeds was."""
     return {
-        (each["workload"], each["method"]): {name: fmean(values) for name, values in each["values"].items()}
+        (each["workload"], each["method"]): each["values"]
         for each in content["predicted"]
         if each["profile"] == profile
     }
@@ -259,14 +299,16 @@ def _beside(content: Content) -> str:
         key = (row["workload"], row["method"])
         for column, name in _compared(content).items():
             if row[column]:
-                digits, few = (
-                    2 if column in SCORE else 1,
-                    "" if _counts(row, column) else f" (few: {row['proposals']:.0f})",
+                digits = 2 if column in SCORE else 1
+                count = f" ({row['proposals']:.0f} counted)" if column == "proposals_per_min" else ""
+                measured, predicted, other = (
+                    f"{value:.{digits}f}"
+                    for value in (row[column], fmean(own[key][column]), fmean(shipped[key][column]))
                 )
-                measured, predicted, other = (f"{of[column]:.{digits}f}" for of in (row, own[key], shipped[key]))
-                off_by = f"{own[key][column] / row[column] - 1:+.0%}"
-                rows.append((f"{', '.join(key)}", name, f"{measured}{few}", predicted, off_by, other))
-    return table(("", "", "measured", "predicted", "off by", "shipped profile"), rows)
+                spread = f"{predicted} ({min(own[key][column]):.{digits}f} to {max(own[key][column]):.{digits}f})"
+                off_by = f"{fmean(own[key][column]) / row[column] - 1:+.0%}"
+                rows.append((f"{', '.join(key)}", name, f"{measured}{count}", spread, off_by, other))
+    return table(("", "", "measured", "predicted (range of seeds)", "off by", "shipped profile"), rows)
 
 
 def _compared(content: Content) -> dict[str, str]:
@@ -275,59 +317,59 @@ def _compared(content: Content) -> dict[str, str]:
     return {column: name for column, name in (COLUMNS | SCORE).items() if column in known}
 
 
-def _is_few(row: Content) -> bool:
-    return float(row["proposals"]) < FEW
-
-
-def _counts(row: Content, column: str) -> bool:
-    """Whether a figure of a run says enough to be compared."""
-    return column != "proposals_per_min" or not _is_few(row)
-
-
 def made(content: Content) -> str:
-    """When the predictions were made, in a sentence."""
+    """Whose the profile was, and when the predictions were made, in a few words."""
     if content["settings"].get("predicted_before", False):
-        return "There it was that of another H200, and the predictions were committed before the runs."
-    return "There the predictions were computed after the runs, and corrected once."
+        return "with the profile of another H200, predicted before the runs"
+    return "predicted after the runs, and corrected once"
 
 
-def left_out(content: Content) -> str:
-    """What `off` leaves out, and what that would say of the gain over synchronous gepa, where it is about that."""
-    own, measured = _by_run(content, "measured"), {(row["workload"], row["method"]): row for row in content["rows"]}
-    stream, sync = ((content["rows"][0]["workload"], method) for method in ("stream", "gepa_sync"))
-    said = f"Left out of that are rates of fewer than {FEW} proposals"
-    if not {stream, sync} <= measured.keys() or not any(_is_few(measured[each]) for each in (stream, sync)):
-        return f"{said}."
-    gains = [of[stream]["proposals_per_min"] / of[sync]["proposals_per_min"] for of in (own, measured)]
+def gains(content: Content) -> str:
+    """What predicted and measured rates say of the gain over synchronous gepa, where it is about that."""
+    pair = _stream_and_gepa(content)
+    if pair is None:
+        return ""
+    (predicted, came_to), (of_gepa, gepas) = pair
+    gain = fmean(predicted["proposals_per_min"]) / fmean(of_gepa["proposals_per_min"])
     return (
-        f"{said}; by them the defaults make {gains[0]:.1f} times synchronous gepa's proposals as predicted, and "
-        f"{gains[1]:.1f} times as measured."
+        f"The defaults make {gain:.1f} times synchronous gepa's proposals as predicted, and "
+        f"{came_to['proposals_per_min'] / gepas['proposals_per_min']:.1f} times as measured."
     )
 
 
+def _leads(content: Content) -> str:
+    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were."""
+    pair = _stream_and_gepa(content)
+    if pair is None or not SCORE.keys() <= _compared(content).keys():
+        return ""
+    (predicted, came_to), (of_gepa, gepas) = pair
+    leads = [one - other for one, other in zip(predicted["best_score"], of_gepa["best_score"], strict=True)]
+    return (
+        f" In the best validation score they were to be {fmean(leads):.2f} ahead of it ({min(leads):.2f} to "
+        f"{max(leads):.2f}, by seed), and were {came_to['best_score'] - gepas['best_score']:.2f} ahead, in one run."
+    )
+
+
+_Pair = tuple[Mapping[str, Sequence[float]], Content]
+"""What was predicted of a method by quantity and seed, and its row."""
+
+
+def _stream_and_gepa(content: Content) -> tuple[_Pair, _Pair] | None:
+    """The defaults and synchronous gepa on the first workload; None where one of them was not run."""
+    own, rows = _by_run(content, "measured"), {(row["workload"], row["method"]): row for row in content["rows"]}
+    stream, sync = ((content["rows"][0]["workload"], method) for method in ("stream", "gepa_sync"))
+    return ((own[stream], rows[stream]), (own[sync], rows[sync])) if {stream, sync} <= rows.keys() else None
+
+
 def off(content: Content, profile: str) -> str:
-    """By how much the predictions with the ``measured`` or the ``shipped`` profile are off."""
+    """By how much the predictions with the ``measured`` or the ``shipped`` profile are off, by quantity."""
     predicted = _by_run(content, profile)
-    errors = [
-        abs(predicted[row["workload"], row["method"]][column] / row[column] - 1)
-        for row in content["rows"]
-        for column in COLUMNS
-        if row[column] and _counts(row, column)
-    ]
-    return _median_and_worst(errors)
-
-
-def _median_and_worst(errors: Sequence[float]) -> str:
-    return f"{percent(median(errors))} in the median and {percent(max(errors))} at worst"
-
-
-def _off_in_score(content: Content) -> str:
-    """By how much predicted scores are off, where there are any."""
-    predicted = _by_run(content, "measured")
-    errors = [
-        abs(predicted[row["workload"], row["method"]][column] / row[column] - 1)
-        for row in content["rows"]
-        for column in _compared(content).keys() & SCORE.keys()
-        if row[column]
-    ]
-    return f" Best scores, of one run each, are off by {_median_and_worst(errors)}." if errors else ""
+    told = []
+    for column, name in PREDICTED.items():
+        errors = [
+            abs(fmean(predicted[row["workload"], row["method"]][column]) / row[column] - 1)
+            for row in content["rows"]
+            if row[column]
+        ]
+        told.append(f"{name} by {percent(median(errors))} in the median and {percent(max(errors))} at worst")
+    return ", ".join(told)

@@ -1,7 +1,8 @@
 """How old a result is: which commits have changed what it measures since it was measured.
 
 ``python -m bench.report.age`` lists them. ``--mark "why it has not been measured again" NAME…`` marks results as old:
-their pages then say so, with the reason. A mark ends when the bench is run again.
+their pages then say so, with the reason. A mark ends when the bench is run again. ``--recount`` counts the commits of
+all marks anew.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import subprocess
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench._lib.paths import ROOT
@@ -76,7 +77,7 @@ def aged() -> Mapping[str, int]:
 
 
 def mark(names: Sequence[str], reason: str) -> None:
-    """Mark results as old, and drop the marks of those that were measured again."""
+    """Mark results as old. Other marks are counted anew, and those of results that were measured again are dropped."""
     kept = {}
     for bench in BENCHES:
         content = read(bench.name)
@@ -85,7 +86,7 @@ def mark(names: Sequence[str], reason: str) -> None:
         if bench.name in names:
             kept[bench.name] = Mark(content["commit"], len(changes(bench, content)), reason)
         elif (known := mark_of(bench, content)) is not None:
-            kept[bench.name] = known
+            kept[bench.name] = replace(known, commits=len(changes(bench, content)))
     MARKS.write_text(json.dumps({name: asdict(each) for name, each in kept.items()}, indent=2) + "\n", encoding="utf-8")
 
 
@@ -101,11 +102,12 @@ def _git(*arguments: str) -> str:
 def main() -> None:
     parser = ArgumentParser(prog="python -m bench.report.age", description=__doc__)
     parser.add_argument("--mark", metavar="REASON", help="mark these results as old, for this reason")
+    parser.add_argument("--recount", action="store_true", help="count the commits of all marks anew")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a result; by default all that are old")
     arguments = parser.parse_args()
     old = aged()
-    if arguments.mark is not None:
-        mark(arguments.names or list(old), arguments.mark)
+    if arguments.mark is not None or arguments.recount:
+        mark(() if arguments.mark is None else arguments.names or list(old), arguments.mark or "")
         print("now write the pages: make bench-page")
         return
     for bench in BENCHES:

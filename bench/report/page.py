@@ -46,6 +46,8 @@ ON_CPU = (
     "[on two CPU cores](benchmarks/throughput_vllm_cpu.md), and {simulated} times on simulated servers."
 )
 SINGLE = " In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
+ON_GPUS = ("gpu", "gpu_aime")
+"""The results on a real GPU."""
 ON_GPU = " {rates} The defaults had {filled} requests in flight [there]({page})."
 PREDICTION = """
 
@@ -55,10 +57,11 @@ PREDICTION = """
 {errors}
 
 {cap}{gpu}"""
-PROFILES = (
-    " Beside [an H200](benchmarks/gpu.md) such a profile was off by {measured}. {made} {left_out} The other simulated "
-    "figures are of profiles that ship: that of an H100 was off by {shipped} beside the H200, which is another GPU, "
-    "and that of an API was compared with nothing."
+PROFILES = " Beside an H200, in runs of few proposals, predictions were off as follows. {beside} {shipped}"
+BESIDE = "With {workload} ([page](benchmarks/{name}.md)), {made}: {measured}. {gains}"
+SHIPPED = (
+    "The other simulated figures are of profiles that ship. That of an H100 was off beside the H200, which is another "
+    "GPU, with {workload}: {shipped}. That of an API was compared with nothing."
 )
 NOTE = """\
 *This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results`. Its text is in
@@ -131,13 +134,20 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     """How far off the timing of simulated servers was."""
     if "prediction" not in contents:
         return ""
-    found, on_gpu = contents["prediction"], contents.get("gpu", {})
+    found = contents["prediction"]
+    on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
     beside = ""
-    if "predicted" in on_gpu:
-        measured, shipped = (gpu.off(on_gpu, profile) for profile in ("measured", "shipped"))
-        beside = PROFILES.format(
-            measured=measured, shipped=shipped, made=gpu.made(on_gpu), left_out=gpu.left_out(on_gpu)
-        )
+    if on_gpu:
+        lines = [
+            BESIDE.format(
+                workload=gpu.workload(each), name=name, made=gpu.made(each), measured=gpu.off(each, "measured"),
+                gains=gpu.gains(each),
+            )
+            for name, each in on_gpu
+        ]  # fmt: skip
+        first = on_gpu[0][1]
+        shipped = SHIPPED.format(shipped=gpu.off(first, "shipped"), workload=gpu.workload(first))
+        beside = PROFILES.format(beside=" ".join(lines), shipped=shipped)
     return PREDICTION.format(errors=prediction.errors(found), cap=prediction.at_cap(found), gpu=beside)
 
 

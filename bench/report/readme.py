@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import fill
 
@@ -17,11 +17,11 @@ from bench.gpu import section as gpu
 from bench.prediction.section import rates
 from bench.quality import section as quality
 from bench.report.age import mark_of
-from bench.report.benches import BENCHES
+from bench.report.benches import BENCHES, Bench
 from bench.report.page import confirm, missed_goals
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
-from bench.throughput.goals import median_and_range, places, score_name
+from bench.throughput.goals import by_workload, median_and_range, median_of, places, score_name
 from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
 
 PICTURE = "hover"
@@ -39,8 +39,9 @@ proposals a minute than the defaults in {batches} comparisons on real servers; h
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
-[preset](../how-to/presets.md) `flashevolve` is made to fill one: {filled_gpu}, {filled_api} and {filled}. The figures
-are from the pages on [throughput](../benchmarks/throughput.md) and [a GPU](../benchmarks/gpu.md)."""
+[preset](../how-to/presets.md) `flashevolve` is made to fill one: {filled_gpu}, {filled_api}, and {filled}. The figures
+are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU with [hover](../benchmarks/gpu.md) and with
+[aime](../benchmarks/gpu_aime.md)."""
 
 
 def figures() -> str:
@@ -59,7 +60,7 @@ def _numbers() -> str:
     of_quality, equal_calls, throughput = (_result(name) for name in ("quality", "equal_calls", "throughput"))
     rows = [
         (
-            "Time until the stream has the final held-out score of synchronous GEPA, in our own lockstep form of it",
+            "Time until the stream has the held-out score of synchronous GEPA, in our own form, after three hours",
             f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
             *_origin("quality", of_quality),
         ),
@@ -70,7 +71,7 @@ def _numbers() -> str:
         ),
         (
             f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median run)",
-            f"{_soon(throughput, GPU)} of gepa's time on a simulated GPU, {_soon(throughput, API)} on a simulated API",
+            f"of gepa's time, on a simulated GPU {_soon(throughput, GPU)}, on a simulated API {_soon(throughput, API)}",
             *_origin("throughput", throughput),
         ),
     ]
@@ -84,8 +85,12 @@ def _result(name: str) -> Content:
     return content
 
 
+def _bench(name: str) -> Bench:
+    return next(bench for bench in BENCHES if bench.name == name)
+
+
 def _origin(name: str, content: Content) -> tuple[str, str]:
-    mark = mark_of(next(bench for bench in BENCHES if bench.name == name), content)
+    mark = mark_of(_bench(name), content)
     age = "" if mark is None else f"; {mark.counted} older than the code"
     return f"`python -m bench.{name}`", f"{content['commit']}{age}"
 
@@ -109,13 +114,22 @@ def _score(content: Content) -> str:
 
 
 def _soon(content: Content, server: str) -> str:
-    return median_and_range(time_to_score(places(content)[server], "stream", [BASE]))
+    """The time, how many runs got so far, and the median of each workload."""
+    rows = places(content)[server]
+    timed = time_to_score(rows, "stream", [BASE])
+    each = ", ".join(f"{name} {median_of(found)}" for name, found in by_workload(rows, "stream").items())
+    return f"{median_and_range(timed)} ({timed.reached} of {timed.runs} runs reach it; {each})"
 
 
 def _on_gpu() -> str:
     first, second = (_result(name) for name in ("gpu", "gpu_aime"))
-    told = (f"{gpu.rates(first)} ([page](docs/benchmarks/gpu.md))", gpu.rates(second, again=True))
-    return f"{' '.join(told)} ([page](docs/benchmarks/gpu_aime.md))"
+    age = "" if mark_of(_bench("gpu_aime"), second) is None else ", older than the code"
+    most = " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
+    return (
+        f"{gpu.rates(first)} ([page](docs/benchmarks/gpu.md)) {gpu.rates(second, again=True)} "
+        f"([page](docs/benchmarks/gpu_aime.md){age}) No difference in score can be told from that. In an hour on a "
+        f"simulated GPU and API the defaults make {most} times as many proposals as gepa's best parallel form."
+    )
 
 
 def _batches() -> str:
@@ -162,18 +176,22 @@ def _range(means: Mapping[str, float]) -> str:
 
 def room() -> str:
     """How much of a large server the defaults use, and the preset that is made to fill one."""
-    found, on_gpu = places(_result("throughput")), _result("gpu")
+    found, on_gpu = places(_result("throughput")), [_result(name) for name in ("gpu", "gpu_aime")]
     return _wrapped(
         ROOM.format(
             gpu=_share(found[GPU], "saturation"),
             api=_share(found[API], "saturation"),
-            name=gpu.gpu_name(on_gpu),
-            in_flight=gpu.filled(on_gpu, "stream"),
+            name=gpu.gpu_name(on_gpu[0]),
+            in_flight=_filled(on_gpu, "stream"),
             filled_gpu=_share(found[GPU], "flashevolve_saturation"),
             filled_api=_share(found[API], "flashevolve_saturation"),
-            filled=gpu.filled(on_gpu, "flashevolve"),
+            filled=_filled(on_gpu, "flashevolve"),
         )
     )
+
+
+def _filled(on_gpu: Iterable[Content], method: str) -> str:
+    return " and ".join(f"{gpu.filled(each, method)} ({gpu.workload(each)})" for each in on_gpu)
 
 
 def _share(rows: Rows, comparison: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,16 @@ from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table, verdict
 from bench.throughput.comparisons import COMPARISONS, as_interval
-from bench.throughput.rows import BASE, Rows, TimeToScore, by_server, methods, over_estimated_pxn, time_to_score
+from bench.throughput.rows import (
+    BASE,
+    Rows,
+    TimeToScore,
+    by_server,
+    methods,
+    over_estimated_pxn,
+    time_to_score,
+    workloads,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,18 @@ def median_share(timed: TimeToScore) -> str:
     if timed.median is None:
         return "–"
     return f"{median_and_range(timed)}; {timed.reached} of {timed.runs} runs reach it"
+
+
+def by_workload(rows: Rows, method: str) -> Mapping[str, TimeToScore]:
+    """A method's time to synchronous gepa's last score on each workload by itself."""
+    return {
+        name: time_to_score({key: row for key, row in rows.items() if key[0] == name}, method, [BASE])
+        for name in workloads(rows, method, BASE)
+    }
+
+
+def median_of(timed: TimeToScore) -> str:
+    return "–" if timed.median is None else "never" if math.isinf(timed.median) else f"{timed.median:.2f}"
 
 
 def median_and_range(timed: TimeToScore) -> str:

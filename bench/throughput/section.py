@@ -14,7 +14,7 @@ from bench.throughput.goals import goals, median_share, places, score_name
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import notes
 from bench.throughput.rows import BASE, Rows, TimeToScore, over_estimated_pxn, time_to_score
-from bench.throughput.tables import beside_gepa, best_scores, clocks, times_to_scores
+from bench.throughput.tables import beside_gepa, best_scores, clocks, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
 
 COLUMNS = {
@@ -82,6 +82,7 @@ def section(content: Content) -> str:
         f"# {title}",
         f"    {content['command']}",
         beside_gepa(content),
+        single_workloads(content),
         goals(content),
         _measured(content),
         notes(content),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
@@ -11,7 +12,7 @@ from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import median_share, places, score_name, share
+from bench.throughput.goals import by_workload, median_share, places, score_name, share
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import (
     BASE,
@@ -26,6 +27,28 @@ from bench.throughput.rows import (
     values,
     workloads,
 )
+
+
+def single_workloads(content: Content) -> str:
+    """The times of the defaults to synchronous gepa's last score, on each workload."""
+    lines = [
+        (suffix, name, ", ".join(_quotient(each) for each in timed.by_run) or "–")
+        for suffix, rows in places(content).items()
+        for name, timed in by_workload(rows, "stream").items()
+    ]
+    if not lines:
+        return ""
+    header = ("server", "workload", "time of `stream` to synchronous gepa's last score, of its time: each run")
+    return f"{table(header, lines)}\n\n{EACH_RUN}"
+
+
+def _quotient(found: float) -> str:
+    return "never" if math.isinf(found) else f"{found:.2f}"
+
+
+EACH_RUN = """\
+All runs of the defaults on a workload are beside the same runs of synchronous gepa, and there may be one of these only.
+A dash means that some run had the score with its seed already."""
 
 
 def beside_gepa(content: Content) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.text import Content, between, table
@@ -12,20 +13,10 @@ from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import Row, Rows, methods, values, workloads
 
-LEAST = 50
-"""Proposals that every run should have in its window."""
-TURNS = 3
-"""How often each flow, or place of a batch, should make one in it: what was begun before the window is gone then."""
-
 
 def counted(row: Row, content: Content) -> list[float]:
     """The proposals in the window of each repeat."""
     return [rate * (1 - WARM_UP) * float(content["settings"]["minutes"]) for rate in values(row, PROPOSALS)]
-
-
-def needed(row: Row) -> float:
-    """How many there should be."""
-    return max(LEAST, TURNS * max(row["values"]["flows"])) if "flows" in row.get("values", {}) else LEAST
 
 
 def short(content: Content, rows: Rows) -> Iterator[tuple[str, str, float, float]]:

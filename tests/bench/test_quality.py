@@ -205,7 +205,7 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
     assert "| runs that never have lockstep's final held-out score in twice its time | 2 of 4 |" in lost
     assert "| tokens that it spends a minute over lockstep's, mean (worlds) | 3.0 (3.0 to 3.0) |" in lost
     assert "chosen in 1 of these worlds (`normal`), with other seeds (900)" in lost
-    assert answer(content).endswith("; 2 of 4 runs never reach it")
+    assert answer(content).endswith("; 2 of 4 runs do not in twice its time")
     draw_quality(tmp_path / "quality.svg", content)
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
 

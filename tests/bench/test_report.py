@@ -84,7 +84,7 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     made = gpu.section(content)
     assert "| hover, gepa_sync | 4.0 | 900.0 | 3.5 | 0.50 | 4 | – | – |" in made
     assert "| hover, stream | 20.0 | 1800.0 | 3.5 | 1.00 | 80 | 91 | 600 |" in made
-    assert "Of `gepa_sync` fewer than 10 proposals were counted" in made
+    assert "that of `gepa_sync` comes from fewer" in " ".join(made.split())
     assert "shape `tiny` with random weights" in made
     assert "The simulator beside it" not in made
     content["predicted"] = [
@@ -93,23 +93,25 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
         for method in ("gepa_sync", "stream", "ceiling")
     ]
     made = gpu.section(content)
-    assert "| hover, stream | proposals/min | 20.0 | 22.0 | +10% | 22.0 |" in made
-    assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 | +10% | 900.0 |" in made
-    assert "| hover, gepa_sync | proposals/min | 4.0 (few: 4) | 22.0 | +450% | 22.0 |" in made
-    assert "the defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
-    assert gpu.off(content, "measured") == "10 % in the median and 120 % at worst"
-    assert gpu.rates(content).startswith(
-        "Proposals a minute on one H100, in one run of 5 minutes with the workload `hover`: synchronous gepa 4.0, the defaults 20.0. "
-        "Some come from few proposals: 4 of synchronous gepa."
+    assert "| hover, stream | proposals/min | 20.0 (80 counted) | 22.0 (18.0 to 26.0) | +10% | 22.0 |" in made
+    assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 (1980.0 to 1980.0) | +10% | 900.0 |" in made
+    assert "| hover, gepa_sync | proposals/min | 4.0 (4 counted) | 22.0 (18.0 to 26.0) | +450% | 22.0 |" in made
+    assert "The defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
+    assert gpu.off(content, "measured").startswith("proposals a minute by 10 % in the median and 450 % at worst, ")
+    assert gpu.rates(content) == (
+        "Proposals a minute on one H100, and how many were counted, in one run of 5 minutes with the workload `hover`: "
+        "synchronous gepa 4.0 (4), the defaults 20.0 (80)."
     )
+    batch = {**content, "rows": [row("gepa_pxn_4x4", figures, [None])]}
+    assert gpu.rates(batch, again=True).endswith("gepa's parallel proposals (4x4) 4.0 (4, one round).")
 
 
 def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None:
     figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5, "best_score": 0.5}
 
     def row(method: str, *worth: tuple[float, float]) -> dict[str, object]:
-        held_out = [[(seconds, 10, 1000, each) for seconds, each in worth]]
-        many = {**figures, "proposals": 20.0, "values": {"proposals": [20]}}
+        held_out = [[(seconds, seconds, 1000, each) for seconds, each in worth]]  # a call a second
+        many = {**figures, "proposals": 20.0, "values": {"proposals": [20], "calls": [25]}}
         return {"workload": "hover", "method": method, **many, "held_out": held_out, "gpu": [None]}
 
     rows = [
@@ -135,15 +137,14 @@ def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None
         ],
     }
     made = gpu.section(content)
-    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | 90 s |" in made
-    assert "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 12 s |" in made
+    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | 90 s | – |" in made
+    assert "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 12 s | +0.20 |" in made
     assert made.count("not in its window") == 1
     assert "ceiling" not in made.replace("of the ceiling's tokens", "")
-    assert "| hover, stream | best validation score | 0.50 | 0.60 | +20% | 0.40 |" in made
+    assert "| hover, stream | best validation score | 0.50 | 0.60 (0.60 to 0.60) | +20% | 0.40 |" in made
     assert "committed before these runs" in made
-    assert gpu.off(content, "measured") == "0 % in the median and 0 % at worst"
-    assert "Best scores, of one run each, are off by 20 % in the median and 20 % at worst." in made
-    assert "Their best prompts were worth 0.40, 0.70 in the simulated world" in gpu.rates(content)
+    assert "proposals a minute by 0 % in the median and 0 % at worst" in gpu.off(content, "measured")
+    assert "they were to be 0.00 ahead of it (0.00 to 0.00, by seed), and were 0.00 ahead, in one run." in made
 
 
 def test_goals_that_are_missed_are_named_with_a_link() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +73,22 @@ def test_a_change_of_what_is_measured_makes_a_result_old() -> None:
     content = {**(read("gepa_modes") or {}), "commit": "f16eb17"}  # of the first days
     assert len(age.changes(bench, content)) > 100
     assert age.changes(bench, {**content, "commit": "HEAD"}) == []
+
+
+def test_the_age_of_a_mark_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = read("quality")
+    assert content is not None
+    marks = {
+        "quality": age.Mark(content["commit"], 1, "It takes hours."),
+        "ace": age.Mark("of an earlier result", 1, ""),
+    }
+    monkeypatch.setattr(age, "MARKS", tmp_path / "old.json")
+    age.MARKS.write_text(json.dumps({name: asdict(mark) for name, mark in marks.items()}))
+    monkeypatch.setattr("sys.argv", ["age", "--recount"])
+    age.main()
+    assert age.marks().keys() == {"quality"}
+    assert age.marks()["quality"].commits > 1
+    assert age.marks()["quality"].reason == "It takes hours."
 
 
 def test_the_page_of_a_marked_result_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,8 +324,9 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     )
     soon = "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time to its last validation score)"
     assert answer(made) == f"{soon}; 6.0 times the proposals (workloads: 6.0 to 6.0)"
+    assert "| vllm | aime | 0.20, 0.90 |" in section(made)
     rows[-1]["curves"] = [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.4)]]
-    assert "never" in section(made)
+    assert "| vllm | aime | 0.20, never |" in section(made)
 
 
 def test_methods_on_both_clocks_stand_side_by_side() -> None:
