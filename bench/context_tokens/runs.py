@@ -34,6 +34,8 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     "context, guidance of every version": {"guidance_age": 0},
     "context, guidance up to 50 commits old": {"guidance_age": 50},
 }
+UNLIMITED = 1_000_000
+"""Tokens of a prompt: more than any of these has. By default long ones are shortened, raw histories too."""
 STAGES = ("navigate", "sample", "generate", "summarize")
 
 
@@ -95,6 +97,7 @@ def configure(job: Job, processes: int) -> Config:
             },
             "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
             "llm": {"backend": "sim"},
+            "prompts": {"max_tokens": UNLIMITED},
             "sim": {"profile": PROFILE, "world": WORLD},
             "budget": {"evaluations": job.evaluations},
         },

@@ -12,11 +12,12 @@ WHAT = """\
 evaluations each, {in_flight} steps in flight unless it says otherwise. A step is one call that writes a program,
 together with all calls that belong to it. Tokens are those of prompts and answers, at four characters each. *Raw
 history* shows the parent's code and that of eight others, as OpenEvolve does by default. *Context* is ContextEvolve
-with its defaults, which shows the code of at most three others. To make programs as long as the table says, they carry
-the text of other problems' seeds as comments, so what may change in them is the same at every length. The coder and
-the agents are simulated. What the agents say has the form and about the length of a model's answers, and only that
-matters here. Their abstracts do not grow with the comments, and neither would those of a model that is asked for 100
-words. Intervals are 95 % (bootstrap over seeds)."""
+with its defaults, which shows the code of at most three others. No prompt is shortened here; by default one of more
+than 32,000 tokens is (`prompts.max_tokens`), and a raw history of long programs then loses most of their text. To
+make programs as long as the table says, they carry the text of other problems' seeds as comments, so what may change
+in them is the same at every length. The coder and the agents are simulated. What the agents say has the form and
+about the length of a model's answers, and only that matters here. Their abstracts do not grow with the comments, and
+neither would those of a model that is asked for 100 words. Intervals are 95 % (bootstrap over seeds)."""
 LIVE = """\
 Here the same text is added as functions that nobody calls. The simulated Summarizer describes them one by one, up to
 the longest that an abstract may be:"""
@@ -92,6 +93,9 @@ def _from(rows: Sequence[Content], method: str) -> str:
     if not less:
         return f"*{method}* takes fewer tokens at none of these lengths."
     longest = max(ours, key=lambda row: float(row["program_tokens"]))
+    if longest["program_tokens"] not in less:
+        lengths = " and ".join(map(str, less))
+        return f"*{method}* takes fewer tokens on programs of {lengths} tokens, and not on longer ones."
     return (
         f"*{method}* takes fewer tokens on programs of {min(less)} tokens and more; at {longest['program_tokens']} it "
         f"saves {percent(longest['saved']['value'])}."

@@ -13,6 +13,7 @@ import pytest
 
 from bench.all.__main__ import arguments, main
 from bench.report.benches import BENCHES, Bench
+from bench.report.results import read
 
 MADE = [each for each in BENCHES if each.quick is not None]
 
@@ -37,6 +38,14 @@ def test_every_bench_takes_what_it_is_called_with(
     monkeypatch.setattr(ArgumentParser, "parse_args", parse)
     with pytest.raises(ParsedError):
         import_module(f"{module}.__main__").main()
+
+
+@pytest.mark.parametrize("each", MADE, ids=[each.name for each in MADE])
+def test_the_full_tier_calls_what_the_page_says_that_was_called(each: Bench) -> None:
+    content = read(each.name)
+    if content is not None:
+        called = [line for line in each.section(content).splitlines() if line.startswith("    python -m bench.")]
+        assert any(line.startswith(f"    python -m bench.{each.command or each.name}") for line in called)
 
 
 def test_a_bench_that_fails_stops_none_of_the_others(
