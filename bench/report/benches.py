@@ -197,7 +197,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench(
         "gepa_adapter",
-        "How many proposals a minute does the drop-in for `gepa.optimize` make over one adapter?",
+        "How many proposals a minute does the drop-in for `gepa.optimize` make?",
         gepa_adapter.answer,
         gepa_adapter.section,
         command="gepa_adapter --seconds 25 --repeats 3",
@@ -236,7 +236,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench(
         "algorithms_vllm_cpu",
-        "How much faster than lockstep are streams on a real vLLM with two CPU cores?",
+        "How much faster than lockstep are streams on a real vLLM on two cores?",
         algorithms.answer,
         algorithms.section,
         SMALL,
