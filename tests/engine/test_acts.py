@@ -191,6 +191,30 @@ def test_what_a_gate_has_stopped_is_judged_once_it_is_approved() -> None:
     assert report.pool.status(approved.id) == "confirmed"
 
 
+class Drafting(Climbing):
+    """Makes its first child from a draft of its own. Nothing comes of either."""
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal:
+            async for emission in super()._make(item, context):
+                yield emission
+            return
+        seed = context.pool["c0"]
+        draft = context.propose(fe.Artifact({"a": "draft"}), parents=[seed], operator="w")
+        context.propose(fe.Artifact({"a": "draft, shorter"}), parents=[seed, draft], operator="w")
+        raise Discard("not better")
+
+
+def test_what_is_approved_goes_on_from_those_of_its_parents_that_the_pool_has_kept() -> None:
+    report, facts = climb((1.0, fe.Approve("c1-2")), algorithm=Drafting(), max_in_flight=1)
+    assert [refused for _, _, refused in steered(facts)] == [None]
+    assert report.pool.status("c1") == "rejected"
+    (approved,) = (each for _, each in report.pool.candidates() if each.attributes == {"approved": "c1-2"})
+    assert approved.artifact["a"] == "draft, shorter"
+    assert approved.parents == ("c0",)
+    assert report.pool.status(approved.id) == "confirmed"
+
+
 def test_edited_texts_go_in_with_what_they_were_edited_from() -> None:
     report, _ = climb((5.5, fe.Inject({"a": "by hand, and longer than all others"}, "c1")), max_in_flight=1)
     (candidate,) = [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]
