@@ -356,3 +356,17 @@ def test_interrupted_after_any_event_what_was_done_holds(mode: str) -> None:
             assert report.stop_reason in ("proposals", "exhausted")
         assert steered(combined) == steered(facts[:end])
     assert whole.pool.vetoed("c1")
+
+
+def test_what_was_cut_off_on_its_way_and_has_no_place_in_the_resumed_run_is_refused_for_good() -> None:
+    inject = fe.Inject({"a": "by hand"}, "c0")
+    _, facts = climb((5.5, inject), max_in_flight=1)
+    (event,) = events_of(facts, "run.steered")
+    cut = facts[: facts.index(event) + 1]
+    _, late = evolve(Climbing(), cut, budget=fe.Budget(seconds=5), max_in_flight=1)
+    refusal = "inject: the run takes nothing more (seconds); resume it, or start a new one"
+    assert steered(late) == [("ada", inject.to_json(), None), ("ada", inject.to_json(), refusal)]
+    report, again = evolve(Climbing(), late, max_in_flight=1)
+    assert steered(again) == steered(late)
+    assert report.stop_reason == "exhausted"
+    assert not [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]
