@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.core.acts import Act
@@ -21,6 +22,7 @@ from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 
@@ -268,6 +270,28 @@ def test_work_knows_the_comments_that_were_made_before_it_began() -> None:
     assert algorithm.known[0] == algorithm.known[1] == []
     assert algorithm.known[2] == ["Mind the gap."]
     assert algorithm.known[4] == ["Mind the gap.", "Shorter."]
+
+
+def test_work_knows_the_same_comments_after_an_interruption() -> None:
+    whole, resumed = Climbing(), Climbing()
+    plan: Plan = [(3.5, fe.Comment("Mind the gap.", candidate="c0")), (6.5, fe.Comment("Shorter.", candidate="c0"))]
+    _, facts = climb(*plan, algorithm=whole, max_in_flight=1)
+    _, second = events_of(facts, "run.steered")
+    evolve(resumed, facts[: facts.index(second) + 1], max_in_flight=1)
+    assert resumed.known[3] == ["Mind the gap."], "its work began before the second comment"
+    assert resumed.known[4] == ["Mind the gap.", "Shorter."]
+    assert resumed.known == {ordinal: texts for ordinal, texts in whole.known.items() if ordinal >= 3}
+
+
+def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_by() -> None:
+    algorithm = Climbing()
+    algorithm.task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=15, seed=1))
+    data = algorithm.task.data
+    train, val, test = data.train[1].id, data.val[0].id, data.test[0].id
+    plan: Plan = [(second, fe.Comment("Hm.", example=name)) for second, name in enumerate([train, val, test], start=1)]
+    _, facts = climb(*plan, algorithm=algorithm, max_in_flight=1)
+    refusal = f"comment: the task has no training or validation example {test!r}"
+    assert [refused for _, _, refused in steered(facts)] == [None, None, refusal]
 
 
 @pytest.mark.parametrize(
