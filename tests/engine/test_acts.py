@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.core.acts import Act
@@ -21,6 +22,7 @@ from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Scheduler
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 
@@ -191,6 +193,30 @@ def test_what_a_gate_has_stopped_is_judged_once_it_is_approved() -> None:
     assert report.pool.status(approved.id) == "confirmed"
 
 
+class Drafting(Climbing):
+    """Makes its first child from a draft of its own. Nothing comes of either."""
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal:
+            async for emission in super()._make(item, context):
+                yield emission
+            return
+        seed = context.pool["c0"]
+        draft = context.propose(fe.Artifact({"a": "draft"}), parents=[seed], operator="w")
+        context.propose(fe.Artifact({"a": "draft, shorter"}), parents=[seed, draft], operator="w")
+        raise Discard("not better")
+
+
+def test_what_is_approved_goes_on_from_those_of_its_parents_that_the_pool_has_kept() -> None:
+    report, facts = climb((1.0, fe.Approve("c1-2")), algorithm=Drafting(), max_in_flight=1)
+    assert [refused for _, _, refused in steered(facts)] == [None]
+    assert report.pool.status("c1") == "rejected"
+    (approved,) = (each for _, each in report.pool.candidates() if each.attributes == {"approved": "c1-2"})
+    assert approved.artifact["a"] == "draft, shorter"
+    assert approved.parents == ("c0",)
+    assert report.pool.status(approved.id) == "confirmed"
+
+
 def test_edited_texts_go_in_with_what_they_were_edited_from() -> None:
     report, _ = climb((5.5, fe.Inject({"a": "by hand, and longer than all others"}, "c1")), max_in_flight=1)
     (candidate,) = [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]
@@ -244,6 +270,28 @@ def test_work_knows_the_comments_that_were_made_before_it_began() -> None:
     assert algorithm.known[0] == algorithm.known[1] == []
     assert algorithm.known[2] == ["Mind the gap."]
     assert algorithm.known[4] == ["Mind the gap.", "Shorter."]
+
+
+def test_work_knows_the_same_comments_after_an_interruption() -> None:
+    whole, resumed = Climbing(), Climbing()
+    plan: Plan = [(3.5, fe.Comment("Mind the gap.", candidate="c0")), (6.5, fe.Comment("Shorter.", candidate="c0"))]
+    _, facts = climb(*plan, algorithm=whole, max_in_flight=1)
+    _, second = events_of(facts, "run.steered")
+    evolve(resumed, facts[: facts.index(second) + 1], max_in_flight=1)
+    assert resumed.known[3] == ["Mind the gap."], "its work began before the second comment"
+    assert resumed.known[4] == ["Mind the gap.", "Shorter."]
+    assert resumed.known == {ordinal: texts for ordinal, texts in whole.known.items() if ordinal >= 3}
+
+
+def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_by() -> None:
+    algorithm = Climbing()
+    algorithm.task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=15, seed=1))
+    data = algorithm.task.data
+    train, val, test = data.train[1].id, data.val[0].id, data.test[0].id
+    plan: Plan = [(second, fe.Comment("Hm.", example=name)) for second, name in enumerate([train, val, test], start=1)]
+    _, facts = climb(*plan, algorithm=algorithm, max_in_flight=1)
+    refusal = f"comment: the task has no training or validation example {test!r}"
+    assert [refused for _, _, refused in steered(facts)] == [None, None, refusal]
 
 
 @pytest.mark.parametrize(
@@ -332,3 +380,17 @@ def test_interrupted_after_any_event_what_was_done_holds(mode: str) -> None:
             assert report.stop_reason in ("proposals", "exhausted")
         assert steered(combined) == steered(facts[:end])
     assert whole.pool.vetoed("c1")
+
+
+def test_what_was_cut_off_on_its_way_and_has_no_place_in_the_resumed_run_is_refused_for_good() -> None:
+    inject = fe.Inject({"a": "by hand"}, "c0")
+    _, facts = climb((5.5, inject), max_in_flight=1)
+    (event,) = events_of(facts, "run.steered")
+    cut = facts[: facts.index(event) + 1]
+    _, late = evolve(Climbing(), cut, budget=fe.Budget(seconds=5), max_in_flight=1)
+    refusal = "inject: the run takes nothing more (seconds); resume it, or start a new one"
+    assert steered(late) == [("ada", inject.to_json(), None), ("ada", inject.to_json(), refusal)]
+    report, again = evolve(Climbing(), late, max_in_flight=1)
+    assert steered(again) == steered(late)
+    assert report.stop_reason == "exhausted"
+    assert not [each for each in report.pool.snapshot().candidates() if each.operator == "injected"]

@@ -102,13 +102,14 @@ def test_what_goes_through_a_stage() -> None:
         ItemTaken(ITEM, "write", 3, None),
         ItemTaken(ITEM, "elsewhere", 9, None),
         sent("1.0.0", "write", "group"),
-        sent("1.0.1", "write", "group", "Released"),
+        sent("1.0.1", "write", "group"),
+        sent("1.0.2", "write", "group", "Released"),
         sent("1.0.r", "write", "repair"),
         done("write", seconds=1.5, cost=Cost(rollouts=3, tokens=10)),
         done("write", outcome="discarded", reason="stale", seconds=2.0, cost=Cost(rollouts=4, tokens=11)),
         done("elsewhere", seconds=7.0),
     ).stages["write"]
-    assert (counts.items_in, counts.gaps, counts.items_out) == (2, 5, 1)
+    assert (counts.items_in, counts.gaps, counts.items_out) == (2, 5, 2)
     assert (counts.consumed, counts.discarded, counts.ended, dict(counts.reasons)) == (1, 1, 2, {"stale": 1})
     assert (counts.busy_seconds, counts.rollouts, counts.tokens) == (3.5, 7, 21)
 

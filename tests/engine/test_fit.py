@@ -74,16 +74,28 @@ def test_interrupted_after_any_event_or_call_fit_pays_nothing_twice_and_learns_t
         assert not [name for name in proposed if report.pool.status(name) == "proposed"]
 
 
-def test_what_fit_had_proposed_and_does_not_propose_again_is_rejected() -> None:
-    class Another(Learning):
-        async def fit(self, context: UpdateContext) -> None:
-            pass
+class Another(Learning):
+    """Does nothing in fit."""
 
+    async def fit(self, context: UpdateContext) -> None:
+        pass
+
+
+def test_what_fit_had_proposed_and_does_not_propose_again_is_rejected() -> None:
     _, facts = evolve(Learning(), roles=echo)
     end = facts.index(events_of(facts, "candidate.proposed")[1]) + 1
     report, combined = evolve(Another(), facts[:end], roles=echo)
     assert [event.data["reason"] for event in events_of(combined, "candidate.rejected")] == ["not proposed again"]
     assert report.pool.version == 1
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_what_fit_was_answered_is_charged_though_it_does_not_ask_again(mode: str) -> None:
+    _, facts = evolve(Learning(), roles=echo, mode=mode)
+    _, first, _ = (place for place, fact in enumerate(facts) if isinstance(fact, CallRecord))
+    report, combined = evolve(Another(), facts[: first + 1], roles=echo, mode=mode)
+    assert report.spent.tokens == 220
+    assert events_of(combined, "phase.ended")[0].data["cost"] == {"tokens": 110}
 
 
 def test_a_fit_that_fails_ends_the_run_and_is_done_when_it_goes_on() -> None:

@@ -17,8 +17,9 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
-from flowevolve.core.item import Item
+from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
+from flowevolve.llm.client.client import EMBED_BATCH
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.plan import ProvidedObjects, make_plan
@@ -154,6 +155,24 @@ def test_a_budget_in_tokens_is_passed_by_the_calls_in_flight_at_most_also_after_
     assert 4000 <= spent < most
     for end in cuts(facts, 7):
         assert 4000 <= spend(facts[:end])[0] < most, f"interrupted after {facts[end - 1]}"
+
+
+class Embedding(Asking):
+    """The first flow embeds as many texts as one call takes, the second one more."""
+
+    async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await context.embed(["text"] * (EMBED_BATCH + item.expect(Ticket).ordinal))
+        yield Emit(item.payload)
+
+
+def test_vectors_belong_to_the_work_as_a_whole_unless_one_call_does_not_take_all_texts() -> None:
+    def embedding() -> Mapping[str, Models]:
+        return {"embedding": Role(interruption.Echo(), "e")}
+
+    budget = fe.Budget(tokens=10 * (2 * EMBED_BATCH + 1))
+    _, facts = interruption.evolve(Embedding(), roles=embedding, budget=budget, max_in_flight=1)
+    of = [fact.scope.item for fact in facts if isinstance(fact, CallRecord)]
+    assert of == ["1", "2/0", f"2/{EMBED_BATCH}"]
 
 
 def test_a_stage_learns_that_a_call_failed_once_that_is_on_disk() -> None:
