@@ -274,6 +274,8 @@ class PoolCommitted(EventBody, kind="pool.commit"):
     changes: tuple[LoggedChange, ...]
     best: str | None
     best_score: Number | None
+    proposals: int | None = None
+    """How many had been charged, where the best score rose; None in older journals."""
 
     def read_changes(self, lookup: Callable[[str], Candidate]) -> list[Change]:
         """The changes themselves; ``lookup`` knows the candidates that were proposed."""

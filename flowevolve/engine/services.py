@@ -335,10 +335,19 @@ class EngineServices:
         update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
         score = None if best is None else best.mean_score
-        improved = self.pool_and_archives.note_best(score, self._ledger.spent.proposals)
+        proposals = self._ledger.spent.proposals
+        improved = self.pool_and_archives.note_best(score, proposals)
         logged = tuple(map(logged_change, changes))
         self._events.emit(
-            PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score)
+            PoolCommitted(
+                update.version,
+                item_id,
+                stage,
+                logged,
+                None if best is None else best.id,
+                score,
+                proposals if improved else None,
+            )
         )
         self.keep_state()
         self._on_commit(update, improved, item_id)

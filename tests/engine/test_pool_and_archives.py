@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import anyio
 import pytest
 
 import flowevolve as fe
@@ -33,7 +32,6 @@ def scoring(*scores: float, triggers: tuple[Trigger, ...] = ()) -> Small:
         yield Emit(propose(context, item.id).scored({"x": scores[ordinal]}), to="update")
 
     async def add(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
-        await anyio.sleep(1)
         context.commit([Add(item.expect(Candidate))])
         for emission in NO_EMISSIONS:
             yield emission

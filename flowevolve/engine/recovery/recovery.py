@@ -228,7 +228,8 @@ class _LogReplay:
 
     def _committed(self, commit: PoolCommitted, time: float) -> None:
         update = self._state.pool.commit(commit.read_changes(self._state.pool.pool.__getitem__), commit.item, time)
-        improved = self._state.pool.note_best(commit.best_score, self._state.spent.proposals)
+        proposals = self._state.spent.proposals if commit.proposals is None else commit.proposals
+        improved = self._state.pool.note_best(commit.best_score, proposals)
         for trigger in self._graph.triggers:
             trigger.fires(update, improved)  # so that triggers which count commits count this one
         if commit.item in self._state.interrupted_work and commit.stage is not None:
