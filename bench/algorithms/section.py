@@ -60,6 +60,8 @@ the same budget, it is also the ratio of the times to the same number of tokens,
 whose lockstep is ten wide wait for the slowest of ten, and those that go one step at a time gain the most. What this
 does to the scores is in the column of differences above."""
 
+NAMED = 3
+"""How many comparisons in which streams score lower are named in the answer; the page has them all."""
 MODES = ("sync", "stream")
 WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
@@ -77,7 +79,7 @@ def answer(content: Content) -> str:
         )
     (least, low), *_, (most, high) = found
     lower, higher = _apart(content)
-    named = f" ({', '.join(_difference(each) for each in lower)})" if lower else ""
+    named = f" ({', '.join(_difference(each) for each in lower)})" if 0 < len(lower) <= NAMED else ""
     return (
         f"{median(ratio for _, ratio in found):.1f} times as fast in the median, from {low:.1f} (`{least}`) to "
         f"{high:.1f} (`{most}`); at these tokens streams score lower in {len(lower)} of {len(content['figures'])} "
