@@ -131,7 +131,7 @@ class JoinedNode:
 
     async def end(self) -> None:
         """Say that no more will come, and wait until the node has ended what it runs."""
-        with suppress(*_ENDS), anyio.move_on_after(CLOSE_SECONDS):
+        with suppress(*_ENDS, RuntimeError), anyio.move_on_after(CLOSE_SECONDS):  # uvloop's, if it is closed already
             await self._messages.stream.send_eof()
             await self.gone.wait()
         self.kill()

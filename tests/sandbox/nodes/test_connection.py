@@ -60,6 +60,19 @@ async def test_a_node_that_knows_the_secret_joins_and_ends_with_the_run() -> Non
             await node.cancel(b"[]")
 
 
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})], ids=["uvloop"])
+async def test_a_node_that_was_killed_can_be_ended(anyio_backend: tuple[str, dict[str, bool]]) -> None:
+    """Under uvloop, which does not take the end of a connection that is closed."""
+    pytest.importorskip("uvloop")
+    async with anyio.create_task_group() as tasks, run_with("a secret") as run:
+        tasks.start_soon(join, "127.0.0.1", run.port, "a secret", "7")
+        await run.some.wait()
+        (node,) = run.joined
+        node.kill()
+        await node.gone.wait()
+        await anyio.wait_all_tasks_blocked()
+
+
 async def test_one_that_knows_another_secret_is_no_node_and_hears_from_no_run() -> None:
     async with run_with("a secret") as run:
         with pytest.raises(NodeLostError, match=rf"127.0.0.1:{run.port} is not the run that this node is for"):
