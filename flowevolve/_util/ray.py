@@ -95,21 +95,39 @@ def first_line(error: Exception) -> str:
 
 
 async def _connect(address: str, setting: str) -> None:
+    named, source = _named(address, setting)
     connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
-            await anyio.to_thread.run_sync(_check_listening, address)
+            if named != "auto":
+                await anyio.to_thread.run_sync(_check_listening, named)
             await anyio.to_thread.run_sync(connect, abandon_on_cancel=True)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"{setting}: there is no Ray cluster at {address!r} that this machine belongs to "
+            f"{source}: there is no Ray cluster at {named!r} that this machine belongs to "
             f"({first_line(error) or 'it does not answer'}); join it with ray start --address=HOST:PORT"
         ) from error
 
 
+def _named(address: str, setting: str) -> tuple[str, str]:
+    """The address of the cluster, which Ray's own variable may give, and where it was given.
+
+    Raises:
+        InputError: if it is none.
+    """
+    variable = os.environ.get("RAY_ADDRESS", "") if address == "auto" else ""
+    named, source = (variable, "the environment variable RAY_ADDRESS") if variable else (address, setting)
+    host, _, port = named.rpartition(":")
+    if named != "auto" and ("://" in named or not host or not port.isdecimal()):
+        kind = "an address of Ray Client, by which a cluster can't be used here" if "://" in named else "no HOST:PORT"
+        raise InputError(
+            f"{source}: {named!r} is {kind}; give the address of the cluster's head as ray start was given it, such as "
+            "10.0.0.1:6379"
+        )
+    return named, source
+
+
 def _check_listening(address: str) -> None:
-    named = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    if named != "auto":
-        host, _, port = named.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS / 2).close()
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS / 2).close()

@@ -29,7 +29,7 @@ async def list_models(address: Address, get: Callable[[str], Awaitable[bytes]]) 
         if not await _is_below(address, get):
             raise
         right = address.base_url.rstrip("/") + _VERSION
-        raise WrongAddressError(f"there is no API there, but at {right} there is: set base_url to {right}") from None
+        raise WrongAddressError(f"there is no API there, but at {right} there is: give that address instead") from None
 
 
 async def _is_below(address: Address, get: Callable[[str], Awaitable[bytes]]) -> bool:

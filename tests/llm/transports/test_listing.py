@@ -38,7 +38,7 @@ class Server:
 
 @pytest.mark.parametrize("elsewhere", [RefusedError("HTTP 404", status=404), b"<html>a page for people</html>"])
 async def test_the_address_that_would_work_is_named(elsewhere: LLMError | bytes) -> None:
-    with pytest.raises(WrongAddressError, match="at http://h:8000/v1 there is: set base_url to http://h:8000/v1"):
+    with pytest.raises(WrongAddressError, match="at http://h:8000/v1 there is: give that address instead"):
         await list_models(Address("http://h:8000/"), Server("/v1/models", elsewhere).get)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,26 @@ async def test_hostile_programs_leave_nothing_on_a_node(ray_cluster: Cluster) ->
 async def test_where_there_is_no_cluster_it_is_said() -> None:
     settings = SETTINGS.model_copy(update={"on": "ray", "address": "127.0.0.1:1"})
     with pytest.raises(InputError, match=r"sandbox.address: there is no Ray cluster at '127.0.0.1:1'"):
+        async with open_evaluators(settings):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("address", "variable", "said"),
+    [
+        ("10.0.0.1", None, "sandbox.address: '10.0.0.1' is no HOST:PORT; give the address"),
+        ("ray://10.0.0.1:10001", None, "sandbox.address: 'ray://10.0.0.1:10001' is an address of Ray Client"),
+        ("auto", "127.0.0.1:1", "the environment variable RAY_ADDRESS: there is no Ray cluster at '127.0.0.1:1'"),
+    ],
+)
+async def test_an_address_that_is_none_is_refused_by_where_it_was_given(
+    address: str, variable: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("RAY_ADDRESS", variable)
+    settings = SETTINGS.model_copy(update={"on": "ray", "address": address})
+    with pytest.raises(InputError, match=re.escape(said)):
         async with open_evaluators(settings):
             pass
 
