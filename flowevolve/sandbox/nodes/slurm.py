@@ -83,9 +83,10 @@ class SlurmCluster:
         Raises:
             InputError: if no port can be listened on, Slurm does not take the jobs, or all of them end at once.
         """
-        self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
+        await in_thread(slurm_jobs.check_settings, self._settings.slurm)
         self._host, self._port = await in_thread(_address, self._settings)
         self._readable = await in_thread(fingerprint, self._settings.readable)
+        self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._listening())
             stack.push_async_callback(self._end_jobs)

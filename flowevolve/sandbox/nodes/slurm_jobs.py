@@ -15,6 +15,7 @@ import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.core.sandbox_settings import SlurmSettings
 from flowevolve.sandbox.nodes.cluster import NodeLostError
 from flowevolve.sandbox.nodes.connection import join
@@ -23,21 +24,44 @@ MINUTES = 60
 """The time limit of a job, if the settings have none."""
 GRACE_SECONDS = 2.0
 """The time that a job whose connection has ended has to end by itself."""
+_OF_SUBMITIT = (
+    "timeout_min",
+    "mem_gb",
+    "name",
+    "cpus_per_task",
+    "gpus_per_node",
+    "stderr_to_stdout",
+    "slurm_partition",
+    "slurm_account",
+    "slurm_qos",
+    "slurm_setup",
+)
+"""Keys that go to submitit: all that have no prefix, and the commonest of Slurm's. It knows more of those itself."""
 _TAKEN_AWAY = ("PREEMPTED", "REQUEUED", "PENDING", "NODE_FAIL", "TIMEOUT")
 """States of jobs that were well when Slurm ended them."""
+
+
+def check_settings(settings: SlurmSettings) -> None:
+    """Raises:
+    InputError: if nobody knows a key, or there is no Slurm here.
+    """
+    known = [*SlurmSettings.model_fields, *_OF_SUBMITIT]
+    for key in settings.settings:
+        if key not in _OF_SUBMITIT and not key.startswith(("slurm_", "local_")):
+            raise InputError(f"sandbox.slurm.{key}: unknown key; {did_you_mean(key, known)}")
+    if settings.executor == "slurm" and shutil.which("sbatch") is None:
+        raise InputError(
+            "sandbox.on: there is no Slurm on this machine (no sbatch); start the run where you submit jobs, or try "
+            'it on this machine alone with sandbox.slurm.executor = "local"'
+        )
 
 
 def make_folder(settings: SlurmSettings) -> Path:
     """A new folder for the files of jobs, which nobody else can read.
 
     Raises:
-        InputError: if it can't be made, or there is no Slurm here.
+        InputError: if it can't be made.
     """
-    if settings.executor == "slurm" and shutil.which("sbatch") is None:
-        raise InputError(
-            "sandbox.on: there is no Slurm on this machine (no sbatch); start the run where you submit jobs, or try "
-            'it on this machine alone with sandbox.slurm.executor = "local"'
-        )
     try:
         settings.folder.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="run-", dir=settings.folder.resolve()))

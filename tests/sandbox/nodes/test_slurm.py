@@ -160,6 +160,18 @@ async def test_settings_that_submitit_does_not_know_are_refused(tmp_path: Path) 
     await refused(on(tmp_path, timeout_min="an hour"), r"sandbox.slurm: .*timeout_min")
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("slot", "slots"), ("executer", "executor"), ("mem_bg", "mem_gb"), ("time_min", "timeout_min")],
+)
+async def test_a_key_that_nobody_knows_is_refused_before_anything_is_made(
+    tmp_path: Path, given: str, meant: str
+) -> None:
+    settings = on(tmp_path, executor="slurm", **{given: "local"})
+    await refused(settings, rf"sandbox.slurm.{given}: unknown key; did you mean '{meant}'\?")
+    assert not (tmp_path / "logs").exists()
+
+
 async def test_a_folder_that_can_not_be_written_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
     await refused(on(tmp_path), r"sandbox.slurm.folder: .*logs can't be written to")
