@@ -167,7 +167,7 @@ async def test_settings_that_submitit_does_not_know_are_refused(tmp_path: Path) 
 async def test_a_key_that_nobody_knows_is_refused_before_anything_is_made(
     tmp_path: Path, given: str, meant: str
 ) -> None:
-    settings = on(tmp_path, executor="slurm", **{given: "local"})
+    settings = on(tmp_path, SETTINGS, executor="slurm", **{given: "local"})
     await refused(settings, rf"sandbox.slurm.{given}: unknown key; did you mean '{meant}'\?")
     assert not (tmp_path / "logs").exists()
 
