@@ -104,8 +104,6 @@ class MemoryCluster:
         self.replaces = True
         self.hopeless = ""
         """Why no node will come any more; empty: there may be some."""
-        self.occupied: set[str] = set()
-        """The names of nodes that another run uses."""
         self.machines: dict[str, str] = {}
         """The classes of nodes that are of another one than most."""
         self._make = make
@@ -131,8 +129,6 @@ class MemoryCluster:
     async def open(self, name: str) -> MemoryNode:
         if name in self._refuses:
             raise NodeRefusedError(f"node {name}: bubblewrap (bwrap) is not installed")
-        if name in self.occupied:
-            raise NodeLostError(f"node {name}: another run uses its slots")
         try:
             evaluators = await self._make().__aenter__()
         except InputError as error:

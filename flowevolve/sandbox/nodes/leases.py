@@ -127,14 +127,14 @@ class LeasedEvaluators:
 
         Raises:
             InputError: if programs can be run on none of them; the message has each one's reason.
-            BackendUnreachableError: if all are gone again or in use, or refused beside such.
+            BackendUnreachableError: if all are gone again.
         """
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._cluster)
             names = await self._cluster.names()
-            error = await self._open_all(names)
+            refused = await self._open_all(names)
             if not self._nodes:
-                raise error or InputError("sandbox: the cluster has no node for programs")
+                raise refused or InputError("sandbox: the cluster has no node for programs")
             self.measured_on = self.measured_on or self._commonest()
             self._tasks = await stack.enter_async_context(beside())
             self._tasks.start_soon(self._watch)
@@ -327,7 +327,7 @@ class LeasedEvaluators:
                     self._tasks.start_soon(self._open, name)
 
     async def _open_all(self, names: Sequence[str]) -> InputError | BackendUnreachableError | None:
-        """Open nodes; why some could not be opened, as one error: no `InputError` if one of them may be had later."""
+        """Open nodes; the reasons why none could be opened, as one error, if it was so."""
         errors: list[InputError | BackendUnreachableError] = []
 
         async def one(name: str) -> None:
@@ -340,8 +340,8 @@ class LeasedEvaluators:
                 tasks.start_soon(one, name)
         if not errors:
             return None
-        lost_first = sorted(errors, key=lambda error: isinstance(error, InputError))
-        return type(lost_first[0])("; ".join(map(str, lost_first)))
+        refused = [error for error in errors if isinstance(error, InputError)]
+        return type((refused or errors)[0])("; ".join(map(str, refused or errors)))
 
     async def _open(self, name: str) -> InputError | BackendUnreachableError | None:
         """Open a node; why it could not be, if so. One that was refused is not asked again."""

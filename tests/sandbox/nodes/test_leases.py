@@ -299,17 +299,6 @@ def test_a_node_that_can_not_run_programs_is_refused_by_name() -> None:
     clock.run(go, clock="virtual")
 
 
-def test_a_node_in_use_beside_a_refused_one_is_something_to_wait_for() -> None:
-    async def go() -> None:
-        scene = Scene(2, refuses=["1"])
-        scene.cluster.occupied = {"2"}
-        with pytest.raises(BackendUnreachableError, match=r"node 2: another run uses its slots; node 1: bubblewrap"):
-            async with scene.evaluators:
-                pass
-
-    clock.run(go, clock="virtual")
-
-
 def test_a_job_says_which_work_it_is_for() -> None:
     async def go() -> None:
         scene = Scene(1)
