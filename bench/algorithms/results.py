@@ -12,6 +12,7 @@ from bench._lib.stats import Content
 from bench.algorithms.figures import Row, summarise
 from bench.algorithms.groups import Group
 from bench.algorithms.real_model import perform_real
+from bench.meta_harness.runs import DATA
 from flowevolve._util.errors import InputError
 from flowevolve.runner.assemble import make_task
 
@@ -60,12 +61,19 @@ def described(group: Group, runs: Sequence[Run], *, quick: bool) -> Content:
     return {
         "problems": problems,
         "tokens": group.quick_tokens if quick else group.tokens,
-        "algorithms": {name: dict(modes) for name, modes in group.algorithms.items()},
+        "algorithms": {name: _from_the_data_on(modes) for name, modes in group.algorithms.items()},
         "seed_scores": {
             problem: next((run.seed_score for run in runs if run.problem == problem), None) for problem in problems
         },
         **({"load": getloadavg()[-1]} if group.measured else {}),
     }
+
+
+def _from_the_data_on(settings: object) -> object:
+    """Settings in which files are named from the folder of the data on, wherever that is on this machine."""
+    if isinstance(settings, Mapping):
+        return {name: _from_the_data_on(each) for name, each in settings.items()}
+    return settings.replace(f"{DATA}/", "shared/data/") if isinstance(settings, str) else settings
 
 
 def real(server: str, minutes: float, seeds: int) -> Content:

@@ -15,6 +15,7 @@ from bench.algorithms.groups import BASELINE, Group, groups, search
 from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
 from bench.algorithms.results import beside, described, real, simulated
 from bench.algorithms.section import WORDS, answer, section
+from bench.meta_harness.runs import DATA
 from flowevolve._util.errors import InputError
 from flowevolve.runner.assemble import make_algorithm, make_task
 from flowevolve.runner.registries import ALGORITHMS
@@ -174,6 +175,12 @@ def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPa
     assert text.startswith("# Algorithms with a real model\n")
     assert "--server vllm-cpu --minutes 2 " in text
     assert "*Real*: small, 2 minutes for each run, 1 seed;" in text
+
+
+def test_files_of_rows_are_named_from_the_folder_of_the_data_on() -> None:
+    about = json.dumps(described(groups(2)["harnesses"], [], quick=False))
+    assert '"shared/data/symptom2disease/' in about
+    assert str(DATA) not in about
 
 
 def test_a_group_is_described_with_what_evolution_begins_from() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -46,6 +47,11 @@ def test_every_result_names_a_commit_that_is_in_the_history() -> None:
     found = commits()
     assert {name for name, commit in found.items() if commit is None} == BEFORE_RESULTS_NAMED_ONE
     assert {f"{name}: {commit}" for name, commit in found.items() if commit and not age.knows(str(commit))} == set()
+
+
+def test_no_result_names_a_place_of_the_machine_that_it_was_measured_on() -> None:
+    places = re.compile(r'"(/|[A-Z]:\\\\)\w')
+    assert [file.name for file in RESULTS.rglob("*.json") if places.search(file.read_text(encoding="utf-8"))] == []
 
 
 def test_what_is_no_commit_of_this_history_is_not_known() -> None:
