@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.methods.enough import LEAST, TURNS, needed
@@ -19,6 +19,8 @@ SCORE = {"best_score": "best validation score"}
 """What is compared with predictions beside `COLUMNS`, where they have it."""
 STEPS = 5
 """Of a window, after each of which the table of scores says what candidates are worth."""
+SECONDS, CALLS = 0, 1
+"""The places of what was spent in `bench._lib.methods.held_out.Spent`."""
 NAMES = {
     "gepa_sync": "synchronous gepa",
     "stream": "the defaults",
@@ -110,7 +112,7 @@ def _commands(content: Content) -> str:
         f"python -m bench.gpu --workloads {workloads} --methods {methods} --minutes {settings['minutes']:g} "
         f"--concurrency {settings['concurrency']} --json FILE"
     )
-    if settings.get("predicted_before", False):
+    if _is_before(content):
         return f"    python -m bench.gpu --predict bench/gpu/before.json\n    {asked} --predicted bench/gpu/before.json"
     return f"    {asked}\n    python -m bench.gpu --predict FILE"
 
@@ -157,13 +159,11 @@ def _gpu(repeats: Sequence[Mapping[str, float] | None], name: str) -> str:
     return f"{fmean(told):.0f}" if told else "–"
 
 
-def _worth(row: Content) -> Callable[[float], float]:
-    """What a method's best candidate was worth after so many seconds: the mean over its runs."""
-
-    def worth(run: Sequence[Sequence[float]], seconds: float) -> float:
-        return next((each[-1] for each in reversed(run) if each[0] <= seconds), run[0][-1])
-
-    return lambda seconds: fmean(worth(run, seconds) for run in row["held_out"])
+def _worth(row: Content, most: float, place: int = SECONDS) -> float:
+    """What a method's best candidate was worth when so many seconds, or calls, were spent: the mean over its runs."""
+    return fmean(
+        next((each[-1] for each in reversed(run) if each[place] <= most), run[0][-1]) for run in row["held_out"]
+    )
 
 
 def _scores(content: Content) -> str:
@@ -175,7 +175,7 @@ def _scores(content: Content) -> str:
     rows = [
         (
             f"{row['workload']}, {row['method']}",
-            *(f"{_worth(row)(each):.2f}" for each in seconds),
+            *(f"{_worth(row, each):.2f}" for each in seconds),
             _sooner(row, known),
             _at_equal_calls(row, known),
         )
@@ -207,11 +207,7 @@ def _at_equal_calls(row: Content, known: Sequence[Content]) -> str:
     if gepa is None or gepa is row:
         return "–"
     calls = min(min(each["values"]["calls"]) for each in (row, gepa))
-
-    def worth(of: Content) -> float:
-        return fmean(next((at[-1] for at in reversed(run) if at[1] <= calls), run[0][-1]) for run in of["held_out"])
-
-    return f"{worth(row) - worth(gepa):+.2f}"
+    return f"{_worth(row, calls, CALLS) - _worth(gepa, calls, CALLS):+.2f}"
 
 
 def _sooner(row: Content, known: Sequence[Content]) -> str:
@@ -219,7 +215,7 @@ def _sooner(row: Content, known: Sequence[Content]) -> str:
     gepa = _of_gepa(row, known)
     if gepa is None:
         return "–"
-    last = _worth(gepa)(math.inf)
+    last = _worth(gepa, math.inf)
     times = [next((each[0] for each in run if each[-1] >= last), math.inf) for run in row["held_out"]]
     return "not in its window" if math.inf in times else f"{max(times):.0f} s"
 
@@ -247,7 +243,7 @@ defaults](quality_others.md)."""
 def _predicted(content: Content) -> str:
     if "predicted" not in content:
         return ""
-    before = content["settings"].get("predicted_before", False)
+    before = _is_before(content)
     return f"""
 ## The simulator beside it
 
@@ -271,6 +267,11 @@ The predictions were computed after the runs, and corrected once: the costs of a
 texts, and are given here for the tokens that the runs send, as a made-up tokenizer makes more of the same text. That
 was noticed when a first prediction of tokens was off by up to 28 %; the factor is that of the tokenizer, and no figure
 of the runs was used."""
+
+
+def _is_before(content: Content) -> bool:
+    """Whether the predictions were made before the runs. Older results don't say, and were not."""
+    return bool(content["settings"].get("predicted_before", False))
 
 
 def _after(content: Content) -> str:
@@ -319,7 +320,7 @@ def _compared(content: Content) -> dict[str, str]:
 
 def made(content: Content) -> str:
     """Whose the profile was, and when the predictions were made, in a few words."""
-    if content["settings"].get("predicted_before", False):
+    if _is_before(content):
         return "with the profile of another H200, predicted before the runs"
     return "predicted after the runs, and corrected once"
 

@@ -114,7 +114,7 @@ def _real(contents: Mapping[str, Content]) -> str:
         said += ON_CPU.format(simulated=simulated, real=real)
     if "prediction" in contents:
         said += SINGLE.format(gains=prediction.gains(contents["prediction"]))
-    for name in ("gpu", "gpu_aime"):
+    for name in ON_GPUS:
         if name in contents:
             found = contents[name]
             page = f"benchmarks/{name}.md"

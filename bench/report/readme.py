@@ -18,10 +18,10 @@ from bench.prediction.section import rates
 from bench.quality import section as quality
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import confirm, missed_goals
+from bench.report.page import ON_GPUS, confirm, missed_goals
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
-from bench.throughput.goals import by_workload, median_and_range, median_of, places, score_name
+from bench.throughput.goals import by_workload, median_and_range, places, quotient, score_name
 from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
 
 PICTURE = "hover"
@@ -60,7 +60,7 @@ def _numbers() -> str:
     of_quality, equal_calls, throughput = (_result(name) for name in ("quality", "equal_calls", "throughput"))
     rows = [
         (
-            "Time until the stream has the held-out score of synchronous GEPA, in our own form, after three hours",
+            "Time until the stream has the held-out score that our own synchronous GEPA has after three hours",
             f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
             *_origin("quality", of_quality),
         ),
@@ -117,12 +117,13 @@ def _soon(content: Content, server: str) -> str:
     """The time, how many runs got so far, and the median of each workload."""
     rows = places(content)[server]
     timed = time_to_score(rows, "stream", [BASE])
-    each = ", ".join(f"{name} {median_of(found)}" for name, found in by_workload(rows, "stream").items())
+    medians = {name: found.median for name, found in by_workload(rows, "stream").items()}
+    each = ", ".join(f"{name} {'–' if found is None else quotient(found)}" for name, found in medians.items())
     return f"{median_and_range(timed)} ({timed.reached} of {timed.runs} runs reach it; {each})"
 
 
 def _on_gpu() -> str:
-    first, second = (_result(name) for name in ("gpu", "gpu_aime"))
+    first, second = map(_result, ON_GPUS)
     age = "" if mark_of(_bench("gpu_aime"), second) is None else ", older than the code"
     most = " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
     return (
@@ -143,7 +144,7 @@ def _on_real_servers() -> Iterator[tuple[float, float]]:
     prediction = _result("prediction")
     ours, theirs = rates(prediction, "stream"), rates(prediction, "gepa_pxn_4x4")
     yield from ((ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
-    on_gpu = {(row["workload"], row["method"]): row for name in ("gpu", "gpu_aime") for row in _result(name)["rows"]}
+    on_gpu = {(row["workload"], row["method"]): row for name in ON_GPUS for row in _result(name)["rows"]}
     for rows in (on_gpu, *places(_result("throughput_vllm_cpu")).values()):
         widths = methods(rows, "gepa_pxn")
         for name in workloads(rows, "stream", *widths) if widths else ():
@@ -176,7 +177,7 @@ def _range(means: Mapping[str, float]) -> str:
 
 def room() -> str:
     """How much of a large server the defaults use, and the preset that is made to fill one."""
-    found, on_gpu = places(_result("throughput")), [_result(name) for name in ("gpu", "gpu_aime")]
+    found, on_gpu = places(_result("throughput")), [_result(name) for name in ON_GPUS]
     return _wrapped(
         ROOM.format(
             gpu=_share(found[GPU], "saturation"),

@@ -158,8 +158,8 @@ def by_workload(rows: Rows, method: str) -> Mapping[str, TimeToScore]:
     }
 
 
-def median_of(timed: TimeToScore) -> str:
-    return "–" if timed.median is None else "never" if math.isinf(timed.median) else f"{timed.median:.2f}"
+def quotient(found: float) -> str:
+    return "never" if math.isinf(found) else f"{found:.2f}"
 
 
 def median_and_range(timed: TimeToScore) -> str:

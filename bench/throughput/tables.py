@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
@@ -12,7 +11,7 @@ from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, ranged, table
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import by_workload, median_share, places, score_name, share
+from bench.throughput.goals import by_workload, median_share, places, quotient, score_name, share
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import (
     BASE,
@@ -32,7 +31,7 @@ from bench.throughput.rows import (
 def single_workloads(content: Content) -> str:
     """The times of the defaults to synchronous gepa's last score, on each workload."""
     lines = [
-        (suffix, name, ", ".join(_quotient(each) for each in timed.by_run) or "–")
+        (suffix, name, ", ".join(map(quotient, timed.by_run)) or "–")
         for suffix, rows in places(content).items()
         for name, timed in by_workload(rows, "stream").items()
     ]
@@ -40,10 +39,6 @@ def single_workloads(content: Content) -> str:
         return ""
     header = ("server", "workload", "time of `stream` to synchronous gepa's last score, of its time: each run")
     return f"{table(header, lines)}\n\n{EACH_RUN}"
-
-
-def _quotient(found: float) -> str:
-    return "never" if math.isinf(found) else f"{found:.2f}"
 
 
 EACH_RUN = """\

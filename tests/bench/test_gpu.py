@@ -33,6 +33,7 @@ pytestmark = pytest.mark.anyio
 SLOW = BatchingProfile(
     OutputLength(0.0, 0.0, 1), ((1, 0.03), (16, 0.032)), 0.0001, 0.00003, max_num_seqs=64, cache_blocks=1000
 )
+FIGURES = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"curve": (), "moments": ()})  # type: ignore[arg-type]  # numbers by name, and two that are none
 LENGTHS = OutputLength(median=50.0, sigma=0.5, most=400)
 
 
@@ -148,7 +149,7 @@ def test_the_sizes_of_a_shape(tmp_path: Path) -> None:
 
 
 def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
-    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"proposals_per_min": 2.0, "curve": (), "moments": ()})  # type: ignore[arg-type]  # whatever they are
+    came_to = replace(FIGURES, proposals_per_min=2.0)
     faster = replace(came_to, proposals_per_min=12.0)
     busy = {"utilization_percent": 91.0}
     found = Measurements()
@@ -181,9 +182,8 @@ def test_a_result_has_what_candidates_are_worth_and_what_was_predicted_before(
     predicted = {"profile": "measured", "workload": "hover", "method": "stream", "values": {"best_score": [0.5]}}
     file.write_text(json.dumps({"profile": asdict(SLOW), "predicted": [predicted]}))
     moments = (Moment(0.0, 10, 500, "Answer."), Moment(7.5, 20, 1000, "Answer in at most 5 words."))
-    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"curve": (), "moments": moments})  # type: ignore[arg-type]  # whatever they are
     found = Measurements()
-    found.runs["hover", "stream"] = [Measured(came_to, None)]
+    found.runs["hover", "stream"] = [Measured(replace(FIGURES, moments=moments), None)]
     for arguments, is_known in ((parse([]), True), (parse(["--model", "m"]), False)):
         made = content(found, arguments, wanted_of(arguments), read_before(file))
         assert made["profile"] == asdict(SLOW)
