@@ -279,4 +279,6 @@ async def test_a_run_on_replicas_of_a_real_vllm_goes_on_after_one_was_killed(
     assert heard.kinds()[:3] == ["healthy", "healthy", "died"]
     assert result.report.stop_reason == "stopped"
     assert result.llm.failed == 0
-    assert all(endpoint.requests > endpoint.failures for endpoint in result.traffic.endpoints)
+    # A server that has come in place of the killed one may have been asked nothing before the run was stopped.
+    answered_requests = sum(endpoint.requests - endpoint.failures for endpoint in result.traffic.endpoints)
+    assert answered_requests == result.llm.requests + result.cancelled
