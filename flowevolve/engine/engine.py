@@ -246,7 +246,6 @@ class Engine:
             raise first_leaf(group) from group
         finally:
             RUN.reset(before)
-        self._executor.close()
         self._lifecycle.hold_open()
         self._dispatcher.services.keep_state()
         self._report = self._make_report()

@@ -39,9 +39,6 @@ class Executor(Protocol):
     async def advance(self) -> None:
         """Work on, and return when a flow may have ended or the run was asked to stop."""
 
-    def close(self) -> None:
-        """End the tasks once they are idle."""
-
     def queue_stats(self, stage: str) -> QueueStats | None:
         """Statistics of a stage's queue, if it has one."""
 

@@ -87,9 +87,6 @@ class Lockstep:
     def _holds(self, stage: str) -> bool:
         return bool(self._waiting[stage] or self._together[stage])
 
-    def close(self) -> None:
-        pass
-
     def queue_stats(self, stage: str) -> QueueStats | None:
         return None
 

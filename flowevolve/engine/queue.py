@@ -17,10 +17,6 @@ from anyio.lowlevel import checkpoint_if_cancelled
 T = TypeVar("T")
 
 
-class QueueClosedError(Exception):
-    """The queue takes nothing more and everything in it has been taken."""
-
-
 @dataclass(frozen=True, slots=True)
 class QueueStats:
     """Statistics of a queue since it was made.
@@ -57,7 +53,7 @@ class ItemQueue(Generic[T]):
         self._together: deque[int] = deque()
         self._takers: deque[anyio.Event] = deque()
         self._putters: deque[anyio.Event] = deque()
-        self._closed = self._flushing = False
+        self._flushing = False
         self._put = self._taken = self._max_depth = 0
         self._wait_seconds = self._depth_seconds = 0.0
         self._made = self._changed = now()
@@ -66,23 +62,13 @@ class ItemQueue(Generic[T]):
         return len(self._entries)
 
     async def put(self, entry: T) -> None:
-        """Append an entry, waiting while the queue is full.
-
-        Raises:
-            QueueClosedError: if the queue was closed.
-        """
-        while len(self._entries) >= self.capacity and not self._closed:
+        """Append an entry, waiting while the queue is full."""
+        while len(self._entries) >= self.capacity:
             await self._line_up(self._putters)
         self.put_back(entry)
 
     def put_back(self, entry: T) -> None:
-        """Append an entry at once, whatever the depth.
-
-        Raises:
-            QueueClosedError: if the queue was closed.
-        """
-        if self._closed:
-            raise QueueClosedError
+        """Append an entry at once, whatever the depth."""
         self._account()
         self._entries.append((entry, self._now()))
         if self._key is not None:
@@ -92,14 +78,8 @@ class ItemQueue(Generic[T]):
         self._pass_on()
 
     async def take(self) -> list[T]:
-        """Take the ``gather`` oldest entries together; fewer only after ``flush`` or ``close``, or when it is full.
-
-        Raises:
-            QueueClosedError: if the queue was closed and is empty.
-        """
+        """Take the ``gather`` oldest entries together; fewer only after ``flush``, or when it is full."""
         while not self._ready():
-            if self._closed:
-                raise QueueClosedError
             await self._line_up(self._takers)
         if self._together:
             return self.drain(self._together.popleft())
@@ -114,11 +94,7 @@ class ItemQueue(Generic[T]):
             self._pass_on()
 
     def put_together(self, entries: Sequence[T]) -> None:
-        """Append entries that are to be taken together, as they once were, before any others are put.
-
-        Raises:
-            QueueClosedError: if the queue was closed.
-        """
+        """Append entries that are to be taken together, as they once were, before any others are put."""
         for entry in entries:
             self.put_back(entry)
         self._together.append(len(entries))
@@ -158,13 +134,6 @@ class ItemQueue(Generic[T]):
         self._pass_on()
         return [entry for entry, _ in taken]
 
-    def close(self) -> None:
-        """Refuse further entries; those inside can still be taken. Wakes everybody who waits."""
-        self._closed = True
-        for line in (self._takers, self._putters):
-            while line:
-                line.popleft().set()
-
     def stats(self) -> QueueStats:
         self._account()
         lifetime = self._changed - self._made
@@ -180,7 +149,7 @@ class ItemQueue(Generic[T]):
         )
 
     def _ready(self) -> bool:
-        if self._flushing or self._closed or self._together:
+        if self._flushing or self._together:
             return bool(self._entries)
         if self._key is None:
             return len(self._entries) >= self.gather

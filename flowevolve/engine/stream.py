@@ -16,7 +16,7 @@ from flowevolve.core.graph import AnyStage
 from flowevolve.core.item import Item
 from flowevolve.core.policies import FlowBound, Place, Workload
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.queue import ItemQueue, QueueClosedError, QueueStats
+from flowevolve.engine.queue import ItemQueue, QueueStats
 from flowevolve.engine.workers import WorkerPool
 
 
@@ -92,10 +92,6 @@ class Stream:
             self._let_depart()
         await self._dispatcher.changed.wait()
 
-    def close(self) -> None:
-        for queue in self._queues.values():
-            queue.close()
-
     def queue_stats(self, stage: str) -> QueueStats | None:
         return self._queues[stage].stats()
 
@@ -163,10 +159,7 @@ class Stream:
         while worker_pool.keeps(worker):
             if stage.gather_by is not None:
                 queue.set_gather(self._dispatcher.batch_size(stage))
-            try:
-                taken = await worker_pool.wait(worker, queue.take)
-            except QueueClosedError:
-                return
+            taken = await worker_pool.wait(worker, queue.take)
             if taken is not None:
                 if self._dispatcher.pause.items:
                     with self._dispatcher.in_work(len(taken)):  # which they count as until the pause is over

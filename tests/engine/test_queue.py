@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
-from flowevolve.engine.queue import ItemQueue, QueueClosedError
+from flowevolve.engine.queue import ItemQueue
 from tests.support.depth import examples
 
 
@@ -64,28 +64,6 @@ async def test_gathering_waits_for_enough_and_flush_gives_what_there_is() -> Non
         assert taken == [[0, 1, 2]]
         queue.flush()
     assert taken == [[0, 1, 2], [3]]
-
-
-@pytest.mark.asyncio
-async def test_closing_wakes_everybody_and_gives_out_what_is_inside() -> None:
-    queue = ItemQueue[int](1, anyio.current_time)
-    await queue.put(1)
-    refused: list[int] = []
-
-    async def put(number: int) -> None:
-        try:
-            await queue.put(number)
-        except QueueClosedError:
-            refused.append(number)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(put, 2)
-        await wait_all_tasks_blocked()
-        queue.close()
-    assert refused == [2]
-    assert await queue.take() == [1]
-    with pytest.raises(QueueClosedError):
-        await queue.take()
 
 
 @examples(60)
@@ -369,11 +347,6 @@ def test_what_is_measured_of_a_queue() -> None:
         assert (stats.put, stats.taken, stats.depth, stats.max_depth) == (3, 2, 1, 3)
         assert (stats.depth_seconds, stats.wait_seconds) == (2 * 1 + 1 * 3 + 2 * 2 + 1 * 1, 3 + 3)
         assert stats.mean_depth == 10 / 6
-        queue.close()
-        with pytest.raises(QueueClosedError):
-            queue.put_back(4)
-        with pytest.raises(QueueClosedError):
-            await queue.put(4)
 
     clock.run(run, clock="virtual")
 
