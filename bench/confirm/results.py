@@ -7,20 +7,27 @@ from pathlib import Path
 
 from bench._lib.environment import environment
 from bench.confirm.meter import Meter, Paid, Unit
+from bench.confirm.rehearsal import REHEARSALS
 from bench.confirm.repeats import METHODS, Repeat
 from bench.confirm.settings import Settings
 from flowevolve.core.task import Task
 
 
 def content(
-    settings: Settings, tasks: Mapping[str, Task], out: Path, meter: Meter, caps: Mapping[Unit, float], rehearsal: str
+    settings: Settings,
+    tasks: Mapping[str, Task],
+    out: Path,
+    meter: Meter,
+    caps: Mapping[Unit, float],
+    rehearsed_on: str | None,
 ) -> dict[str, object]:
-    """What there is so far. ``rehearsal`` says why it shows nothing of the claims; empty if it does."""
+    """What there is so far. ``rehearsed_on`` names the `Rehearsal` that it is, if it is one."""
     shown = settings.to_json()
     shown.pop("data")  # where somebody's files are
     return {
         "settings": {**shown, "base_url": None, "caps": dict(caps)},
-        "rehearsal": rehearsal,
+        "rehearsed_on": rehearsed_on,
+        "rehearsal": "" if rehearsed_on is None else REHEARSALS[rehearsed_on].about,
         "rows": {name: {"repeats": _repeats(name, task, out, meter)} for name, task in tasks.items()},
         "paid": _paid(meter, meter.paid()),
         **environment(),

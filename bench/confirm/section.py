@@ -8,7 +8,7 @@ from statistics import fmean
 from bench._lib.stats import Interval
 from bench._lib.text import Content, table
 from bench.confirm.claims import CLAIMS, LEAST_REPEATS, Answer, answers
-from bench.confirm.rows import ROW_SETS
+from bench.confirm.rows import ROW_SETS, SHIPPED
 
 
 def answer(content: Content) -> str:
@@ -54,15 +54,23 @@ where gepa's own loop does not improve the seed prompt: whoever finds nothing th
 
 
 def _command(content: Content) -> str:
-    settings = content["settings"]
+    settings, where = content["settings"], content["rehearsed_on"]
     sampling, sizes = settings["sampling"], settings["sizes"]
+    asked = f"--base-url URL --model {sampling['model']}" if where is None else f"--rehearse-on {where}"
+    data = "" if settings["rows"] == [SHIPPED] else " --data FOLDER"
     caps = " ".join(f"--{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
     prices = " --input-price P --output-price P" if "dollars" in settings["caps"] else ""
-    file = "confirm_rehearsal" if content["rehearsal"] else "confirm"
-    return f"""python -m bench.confirm --base-url URL --model {sampling["model"]} {caps}{prices} \\
-        --rows {" ".join(settings["rows"])} --calls {settings["calls"]} --train {sizes["train"]} \\
-        --validation {sizes["validation"]} --held-out {sizes["held_out"]} --max-tokens {sampling["max_tokens"]} \\
-        --concurrency {sampling["concurrency"]} --json bench/results/{file}.json"""
+    sized = {
+        "rows": " ".join(settings["rows"]),
+        "repeats": max(len(rows["repeats"]) for rows in content["rows"].values()),
+        "calls": settings["calls"],
+        **sizes,
+        "max_tokens": sampling["max_tokens"],
+        "concurrency": sampling["concurrency"],
+    }
+    given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sized.items())
+    file = {None: "confirm", "sim": "confirm_rehearsal"}.get(where, "confirm_smollm2")
+    return f"python -m bench.confirm {asked} {caps}{prices}{data} {given} --json bench/results/{file}.json"
 
 
 def _standing(content: Content) -> str:

@@ -29,32 +29,13 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
+from bench.report.measured import CONFIRM, GEPA, GPU, METHODS, PROGRAMS, RUNS
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
 from bench.throughput import goals as throughput_goals, section as throughput
 
 SIMULATED, SMALL, NONE = "simulated", "SmolLM2-135M", "none"
-
-_RUNS = (
-    "flowevolve/engine",
-    ":(exclude)flowevolve/engine/recovery",
-    "flowevolve/llm/scheduling",
-    "policies",
-    "stages",
-    "flowevolve/prompts",
-    "flowevolve/sim",
-)
-"""What decides the figures of any run on the simulator."""
-_GEPA = (*_RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
-_METHODS = (*_GEPA, "flowevolve/algorithms/combee", "bench/peers", "bench/_lib/methods")
-_GPU = ("flowevolve/sim/calibration", "bench/gpu/service.py", *_METHODS)
-_PROGRAMS = (
-    *_RUNS,
-    *(f"flowevolve/algorithms/{name}" for name in ("baselines", "code_evolve", "context_evolve", "cse", "levi")),
-    "flowevolve/archives",
-    "flowevolve/problems",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +69,7 @@ BENCHES: Sequence[Bench] = (
         "How soon is the stream at synchronous gepa's last score, and how many proposals does it make?",
         throughput.answer,
         throughput.section,
-        measures=_METHODS,
+        measures=METHODS,
         goals=throughput_goals.met,
     ),
     Bench(
@@ -98,7 +79,7 @@ BENCHES: Sequence[Bench] = (
         throughput.section,
         SMALL,
         "throughput --server vllm-cpu",
-        measures=_METHODS,
+        measures=METHODS,
         goals=throughput_goals.met,
     ),
     Bench(
@@ -110,7 +91,7 @@ BENCHES: Sequence[Bench] = (
         measures=(
             "flowevolve/sim/calibration",
             "flowevolve/sim/service_model.py",
-            *_GEPA,
+            *GEPA,
             "bench/_lib/methods",
             "bench/prediction/measurements.py",
             "bench/prediction/replies.py",
@@ -123,7 +104,7 @@ BENCHES: Sequence[Bench] = (
         gpu.answer,
         gpu.section,
         "random weights, simulated words",
-        measures=_GPU,
+        measures=GPU,
         quick=None,
     ),
     Bench(
@@ -133,7 +114,7 @@ BENCHES: Sequence[Bench] = (
         gpu.section,
         "random weights, simulated words",
         "gpu --workloads aime --minutes 1 --concurrency 64",
-        measures=_GPU,
+        measures=GPU,
         quick=None,
     ),
     Bench(
@@ -142,7 +123,7 @@ BENCHES: Sequence[Bench] = (
         confirm.answer,
         confirm.section,
         "one of your choice",
-        measures=_METHODS,
+        measures=METHODS,
         quick=None,
     ),
     Bench(
@@ -150,8 +131,19 @@ BENCHES: Sequence[Bench] = (
         "Does the command work that has a model confirm them?",
         confirm.answer,
         confirm.section,
-        command="confirm",
-        measures=("bench/confirm", ":(exclude)bench/confirm/section.py"),
+        command="confirm --rehearse-on sim --tokens 10000000 --rows house_style --repeats 3 --calls 400 --train 100 "
+        "--validation 40 --held-out 80 --max-tokens 8192 --concurrency 16",
+        measures=CONFIRM,
+        quick="--repeats 1 --calls 80 --validation 20 --held-out 30",
+    ),
+    Bench(
+        "confirm_smollm2",
+        "Does it work on a real server, with rows of IFBench?",
+        confirm.answer,
+        confirm.section,
+        SMALL,
+        "confirm --rehearse-on vllm-cpu",
+        measures=CONFIRM,
         quick=None,
     ),
     Bench(
@@ -159,7 +151,7 @@ BENCHES: Sequence[Bench] = (
         "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
         quality.answer,
         quality.section,
-        measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
+        measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
         goals=quality.goals,
     ),
     Bench(
@@ -168,7 +160,7 @@ BENCHES: Sequence[Bench] = (
         beside.others_answer,
         beside.others_section,
         command=beside.OTHERS_COMMAND,
-        measures=(*_GEPA, "flowevolve/algorithms/combee", "bench/quality/runs.py", "bench/quality/methods.py"),
+        measures=(*GEPA, "flowevolve/algorithms/combee", "bench/quality/runs.py", "bench/quality/methods.py"),
     ),
     Bench(
         "quality_without",
@@ -176,7 +168,7 @@ BENCHES: Sequence[Bench] = (
         beside.without_answer,
         beside.without_section,
         command=beside.WITHOUT_COMMAND,
-        measures=(*_GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
+        measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
     ),
     Bench(
         "equal_calls",
@@ -193,7 +185,7 @@ BENCHES: Sequence[Bench] = (
         "How soon does the stream reach the score of our own lockstep loop?",
         gepa_modes.answer,
         gepa_modes.section,
-        measures=_GEPA,
+        measures=GEPA,
     ),
     Bench(
         "gepa_adapter",
@@ -209,14 +201,14 @@ BENCHES: Sequence[Bench] = (
         "What does each way of treating stale work lead to?",
         ablations.answer,
         ablations.section,
-        measures=(*_GEPA, "bench/ablations/questions.py"),
+        measures=(*GEPA, "bench/ablations/questions.py"),
     ),
     Bench(
         "ace",
         "How soon does ACE's stream reach the score of its lockstep form?",
         ace.answer,
         ace.section,
-        measures=(*_RUNS, "flowevolve/algorithms/ace"),
+        measures=(*RUNS, "flowevolve/algorithms/ace"),
     ),
     Bench(
         "meta_harness",
@@ -224,7 +216,7 @@ BENCHES: Sequence[Bench] = (
         meta_harness.answer,
         meta_harness.section,
         command="meta_harness --minutes 10 --width 24 --workers 12",
-        measures=(*_RUNS, "flowevolve/algorithms/meta_harness"),
+        measures=(*RUNS, "flowevolve/algorithms/meta_harness"),
         goals=meta_harness.goals,
     ),
     Bench(
@@ -232,7 +224,7 @@ BENCHES: Sequence[Bench] = (
         "How much faster than lockstep do the algorithms spend the same tokens as streams?",
         algorithms.answer,
         algorithms.section,
-        measures=(*_RUNS, "flowevolve/algorithms"),
+        measures=(*RUNS, "flowevolve/algorithms"),
     ),
     Bench(
         "algorithms_vllm_cpu",
@@ -241,14 +233,14 @@ BENCHES: Sequence[Bench] = (
         algorithms.section,
         SMALL,
         "algorithms --server vllm-cpu --minutes 3",
-        measures=(*_RUNS, "flowevolve/algorithms"),
+        measures=(*RUNS, "flowevolve/algorithms"),
     ),
     Bench(
         "programs",
         "Are LEVI and CodeEvolve better than plain searches at equal evaluations?",
         programs.answer,
         programs.section,
-        measures=_PROGRAMS,
+        measures=PROGRAMS,
     ),
     Bench(
         "program_peers",
@@ -270,7 +262,7 @@ BENCHES: Sequence[Bench] = (
         "How far are the algorithms ahead of (1+λ) where another family of programs has to be found?",
         families.answer,
         families.section,
-        measures=_PROGRAMS,
+        measures=PROGRAMS,
         quick="--seeds 2 --evaluations 20",
     ),
     Bench(
@@ -279,7 +271,7 @@ BENCHES: Sequence[Bench] = (
         families.answer,
         families.long_section,
         command=families.LONG,
-        measures=_PROGRAMS,
+        measures=PROGRAMS,
         quick="--seeds 1",
     ),
     Bench(
@@ -287,21 +279,21 @@ BENCHES: Sequence[Bench] = (
         "What are the parts of CSE and the agents of ContextEvolve worth?",
         agent_ablations.answer,
         agent_ablations.section,
-        measures=_PROGRAMS,
+        measures=PROGRAMS,
     ),
     Bench(
         "task_sequence",
         "What is CSE's global memory worth over a sequence of tasks?",
         task_sequence.answer,
         task_sequence.section,
-        measures=(*_PROGRAMS, "flowevolve/experience"),
+        measures=(*PROGRAMS, "flowevolve/experience"),
     ),
     Bench(
         "context_tokens",
         "How many tokens does a step of ContextEvolve take, compared with raw histories?",
         context_tokens.answer,
         context_tokens.section,
-        measures=(*_RUNS, "flowevolve/algorithms/context_evolve"),
+        measures=(*RUNS, "flowevolve/algorithms/context_evolve"),
     ),
     Bench(
         "levi_proxy",

@@ -64,8 +64,8 @@ def confirm(server: Served, out: Path, *more: str) -> tuple[int, str]:
 def test_a_run_is_kept_and_gone_on_with(server: Served, tmp_path: Path) -> None:
     out, file = tmp_path / "out", tmp_path / "result.json"
     server.asked.clear()
-    rehearsed = (*TOKENS, "--rehearsal", "in a test", "--json", str(file))
-    code, said = confirm(server, out, *rehearsed, "--repeats", "1")
+    more = (*TOKENS, "--json", str(file))
+    code, said = confirm(server, out, *more, "--repeats", "1")
     assert code == 0
     assert "**can't tell**: 1 of at least 3 repeats" in said
     content: dict[str, Any] = json.loads(file.read_text())
@@ -74,15 +74,29 @@ def test_a_run_is_kept_and_gone_on_with(server: Served, tmp_path: Path) -> None:
     assert {len(scores) for scores in repeat["scores"].values()} == {6}
     assert repeat["calls"]["defaults"] <= 24 <= repeat["calls"]["gepa"]
     assert content["paid"]["requests"] == len(server.asked), "what was paid is what the server was asked"
-    assert "says nothing of the" in section(content)
-    assert answer(content).startswith("it ran: 1 repeat, counted as ")
-    assert "nothing was paid" in answer(content)
-    assert "Counted in all" in section(content)
-    code, said = confirm(server, out, *rehearsed, "--repeats", "2")
+    assert "All answers are those of the model at the endpoint" in section(content)
+    assert answer(content) == "of 3 claims 0 confirmed, 0 refuted, 3 can't tell, by `simulated`"
+    assert "Paid in all" in section(content)
+    code, said = confirm(server, out, *more, "--repeats", "2")
     assert (code, said.count("held out seed")) == (0, 1), "only the second repeat is made"
     again = json.loads(file.read_text())
     assert again["rows"][SHIPPED]["repeats"][0] == repeat
     assert len(again["rows"][SHIPPED]["repeats"]) == 2
+
+
+def test_a_rehearsal_starts_its_own_server_and_judges_no_claim(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "result.json"
+    given = ["--rehearse-on", "sim", *SMALL, *TOKENS, "--repeats", "1", "--json", str(file)]
+    assert main(given) == 0
+    assert "**This is a rehearsal, on the simulator" in capsys.readouterr().out
+    content: dict[str, Any] = json.loads(file.read_text())
+    assert "says nothing of the" in section(content)
+    assert "python -m bench.confirm --rehearse-on sim --tokens 100000000 \\\n" in section(content)
+    assert answer(content).startswith("it ran: 1 repeat, counted as ")
+    assert "nothing was paid" in answer(content)
+    assert "Counted in all" in section(content)
 
 
 def test_neither_method_sees_a_row_that_is_held_out(server: Served, tmp_path: Path) -> None:
@@ -155,6 +169,11 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     assert code == 2
     assert said in capsys.readouterr().err
     assert not server.asked
+
+
+def test_a_model_has_to_be_named(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--base-url", server.url, *TOKENS]) == 2
+    assert capsys.readouterr().err == "--base-url: needs --model, the name of a model there\n"
 
 
 def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

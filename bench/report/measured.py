@@ -1,0 +1,24 @@
+"""What decides the figures of several benches: folders and files, as git's pathspecs."""
+
+from __future__ import annotations
+
+RUNS = (
+    "flowevolve/engine",
+    ":(exclude)flowevolve/engine/recovery",
+    "flowevolve/llm/scheduling",
+    "policies",
+    "stages",
+    "flowevolve/prompts",
+    "flowevolve/sim",
+)
+"""What decides the figures of any run on the simulator."""
+GEPA = (*RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
+METHODS = (*GEPA, "flowevolve/algorithms/combee", "bench/peers", "bench/_lib/methods")
+GPU = ("flowevolve/sim/calibration", "bench/gpu/service.py", *METHODS)
+PROGRAMS = (
+    *RUNS,
+    *(f"flowevolve/algorithms/{name}" for name in ("baselines", "code_evolve", "context_evolve", "cse", "levi")),
+    "flowevolve/archives",
+    "flowevolve/problems",
+)
+CONFIRM = ("bench/confirm", ":(exclude)bench/confirm/section.py")
