@@ -39,7 +39,7 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 KEPT = ROOT / "runs" / "confirm"
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argument_parser(bench.confirm)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--base-url", help="of an OpenAI-compatible API, with its /v1; needs --model")
@@ -149,7 +149,7 @@ async def compare(arguments: argparse.Namespace, comparison: Comparison, meter: 
             await comparison.run(gate, address, arguments.repeats)
 
 
-def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(said, flush=True)) -> int:
+def main(given: Sequence[str] | None = None, say: Callable[[str], None] = lambda said: print(said, flush=True)) -> int:
     arguments = parse(given)
     with ExitStack() as opened:
         is_kept = arguments.out is not None or arguments.rehearse_on is None
@@ -183,4 +183,4 @@ def main(given: Sequence[str], say: Callable[[str], None] = lambda said: print(s
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the methods' processes, as Ctrl-C does
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

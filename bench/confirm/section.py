@@ -57,20 +57,21 @@ def _command(content: Content) -> str:
     settings, where = content["settings"], content["rehearsed_on"]
     sampling, sizes = settings["sampling"], settings["sizes"]
     asked = f"--base-url URL --model {sampling['model']}" if where is None else f"--rehearse-on {where}"
-    data = "" if settings["rows"] == [SHIPPED] else " --data FOLDER"
+    rows = "" if settings["rows"] == [SHIPPED] else f" --data FOLDER --rows {' '.join(settings['rows'])}"
     caps = " ".join(f"--{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
     prices = " --input-price P --output-price P" if "dollars" in settings["caps"] else ""
     sized = {
-        "rows": " ".join(settings["rows"]),
-        "repeats": max(len(rows["repeats"]) for rows in content["rows"].values()),
+        "repeats": max(len(each["repeats"]) for each in content["rows"].values()),
         "calls": settings["calls"],
-        **sizes,
-        "max_tokens": sampling["max_tokens"],
+        "validation": sizes["validation"],
+        "held-out": sizes["held_out"],
+        "max-tokens": sampling["max_tokens"],
+        "train": sizes["train"],
         "concurrency": sampling["concurrency"],
     }
-    given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sized.items())
+    given = " ".join(f"--{name} {value}" for name, value in sized.items())
     file = {None: "confirm", "sim": "confirm_rehearsal"}.get(where, "confirm_smollm2")
-    return f"python -m bench.confirm {asked} {caps}{prices}{data} {given} --json bench/results/{file}.json"
+    return f"python -m bench.confirm {asked} {caps}{prices}{rows} {given} --json bench/results/{file}.json"
 
 
 def _standing(content: Content) -> str:

@@ -131,8 +131,8 @@ BENCHES: Sequence[Bench] = (
         "Does the command work that has a model confirm them?",
         confirm.answer,
         confirm.section,
-        command="confirm --rehearse-on sim --tokens 10000000 --rows house_style --repeats 3 --calls 400 --train 100 "
-        "--validation 40 --held-out 80 --max-tokens 8192 --concurrency 16",
+        command="confirm --rehearse-on sim --tokens 10000000 --repeats 3 --calls 400 --validation 40 --held-out 80 "
+        "--max-tokens 8192",
         measures=CONFIRM,
         quick="--repeats 1 --calls 80 --validation 20 --held-out 30",
     ),

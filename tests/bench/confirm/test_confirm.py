@@ -93,7 +93,7 @@ def test_a_rehearsal_starts_its_own_server_and_judges_no_claim(
     assert "**This is a rehearsal, on the simulator" in capsys.readouterr().out
     content: dict[str, Any] = json.loads(file.read_text())
     assert "says nothing of the" in section(content)
-    assert "python -m bench.confirm --rehearse-on sim --tokens 100000000 \\\n" in section(content)
+    assert "python -m bench.confirm --rehearse-on sim --tokens 100000000 --repeats 1 --calls 24 " in section(content)
     assert answer(content).startswith("it ran: 1 repeat, counted as ")
     assert "nothing was paid" in answer(content)
     assert "Counted in all" in section(content)
