@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.methods.enough import LEAST, TURNS, needed
+from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, percent, table
 
 COLUMNS = {
@@ -19,8 +20,6 @@ SCORE = {"best_score": "best validation score"}
 """What is compared with predictions beside `COLUMNS`, where they have it."""
 STEPS = 5
 """Of a window, after each of which the table of scores says what candidates are worth."""
-SECONDS, CALLS = 0, 1
-"""The places of what was spent in `bench._lib.methods.held_out.Spent`."""
 NAMES = {
     "gepa_sync": "synchronous gepa",
     "stream": "the defaults",
@@ -159,11 +158,9 @@ def _gpu(repeats: Sequence[Mapping[str, float] | None], name: str) -> str:
     return f"{fmean(told):.0f}" if told else "–"
 
 
-def _worth(row: Content, most: float, place: int = SECONDS) -> float:
-    """What a method's best candidate was worth when so many seconds, or calls, were spent: the mean over its runs."""
-    return fmean(
-        next((each[-1] for each in reversed(run) if each[place] <= most), run[0][-1]) for run in row["held_out"]
-    )
+def _worth(row: Content, most: float, spent: Unit = "seconds") -> float:
+    """What a method's best candidate was worth when so much was spent: the mean over its runs."""
+    return fmean(worth_at(run, spent, most) for run in row["held_out"])
 
 
 def _scores(content: Content) -> str:
@@ -207,7 +204,7 @@ def _at_equal_calls(row: Content, known: Sequence[Content]) -> str:
     if gepa is None or gepa is row:
         return "–"
     calls = min(min(each["values"]["calls"]) for each in (row, gepa))
-    return f"{_worth(row, calls, CALLS) - _worth(gepa, calls, CALLS):+.2f}"
+    return f"{_worth(row, calls, 'calls') - _worth(gepa, calls, 'calls'):+.2f}"
 
 
 def _sooner(row: Content, known: Sequence[Content]) -> str:

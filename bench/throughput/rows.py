@@ -10,6 +10,7 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from bench._lib.methods.ratios import Ratio, difference, ratio
+from bench._lib.methods.spent import worth_at
 
 Row = Mapping[str, Any]
 """A row of the result file, as `bench._lib.methods.ratios.row` makes it."""
@@ -82,17 +83,8 @@ def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"]) -
     for name in names:
         pair = [rows[name, each] for each in (method, BASE)]
         least = min(min(values(row, spent)) for row in pair)
-        scores[name] = [[_score_at(run, _SPENT[spent], least) for run in row["held_out"]] for row in pair]
+        scores[name] = [[worth_at(run, spent, least) for run in row["held_out"]] for row in pair]
     return difference(scores)
-
-
-_SPENT = {"calls": 1, "tokens": 2}
-"""The places of what was spent in `bench._lib.methods.held_out.Spent`."""
-
-
-def _score_at(run: Sequence[Sequence[float]], place: int, most: float) -> float:
-    """The worth of the last candidate that was there when so much was spent; at first, of the seed."""
-    return next((each[-1] for each in reversed(run) if each[place] <= most), run[0][-1])
 
 
 @cache

@@ -14,14 +14,13 @@ from multiprocessing import get_context
 from bench._lib.house_style import expected
 from bench._lib.methods.figures import Figures
 from bench._lib.methods.recording_server import PRESET
+from bench._lib.methods.spent import Spent
 from bench._lib.methods.workloads import rows_like
 from flowevolve._util.json_types import JSON
 from flowevolve.sim.worlds.rules.params import PRESETS
 from flowevolve.sim.worlds.rules.world import RulesWorld
 
 ROWS = 500
-Spent = tuple[float, int, int, float]
-"""From when on a method would have returned a candidate, in seconds, answered calls and tokens; what that is worth."""
 
 
 def worth(text: str) -> float:
