@@ -44,6 +44,7 @@ def _command(asked: argparse.Namespace) -> str:
         "minutes": asked.minutes,
         "repeats": asked.repeats,
         "virtual-repeats": asked.virtual_repeats,
+        "base-repeats": asked.base_repeats,
         "seed": asked.seed or None,
     }
     words = ["python -m bench.throughput", *(["--quick"] if asked.quick else [])]
@@ -65,6 +66,7 @@ def main() -> int:
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), help="instead of the default ones")
     parser.add_argument("--minutes", type=float, help="of the server's own time for each run")
     parser.add_argument("--repeats", type=int, help="of what runs in real time")
+    parser.add_argument("--base-repeats", type=int, help="of synchronous gepa, beside which all is, if they are more")
     parser.add_argument("--virtual-repeats", type=int, help="of our methods on the simulated servers")
     parser.add_argument("--processes", type=int, default=1, help="runs on the virtual clock side by side")
     parser.add_argument("--real-processes", type=int, default=1, help="runs in real time side by side, where simulated")
@@ -83,6 +85,7 @@ def main() -> int:
         seed=asked.seed,
         processes=asked.processes,
         real_processes=asked.real_processes,
+        base_repeats=asked.base_repeats or 0,
     )
     code = environment()
     if asked.keep is not None and code["uncommitted_changes"]:

@@ -24,6 +24,7 @@ from bench._lib.methods.virtual import evolve
 from bench._lib.methods.workloads import WORKLOADS
 from bench._lib.real_server import NAME, served_model, smollm2
 from bench.throughput.kept import KeptRuns, Trial, drawn
+from bench.throughput.rows import BASE
 
 CPU_TOKENS = 48
 """The most tokens that a real model on a CPU may answer with."""
@@ -69,7 +70,9 @@ class Plan:
     methods: Sequence[str]
     workloads: Sequence[str]
     repeats: int
-    """Of what runs in real time; ``virtual_repeats`` are of what runs on the virtual clock."""
+    """Of what runs in real time; ``virtual_repeats`` are of what runs on the virtual clock, and ``base_repeats``, where
+    they are more, of `BASE`, beside which everything is.
+    """
     virtual_repeats: int
     seconds: float
     concurrency: int
@@ -77,6 +80,7 @@ class Plan:
     processes: int
     """How many runs on the virtual clock go on side by side; ``real_processes`` are those in real time."""
     real_processes: int = 1
+    base_repeats: int = 0
 
     def real(self, place: Place, workload: str) -> list[str]:
         """The methods that take real time on this workload."""
@@ -162,9 +166,9 @@ def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured
 def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
     """Each method once on a workload, in random order."""
     order = random.Random(f"{plan.seed}/{place.name}")
-    for repeat in range(plan.repeats):
+    for repeat in range(max(plan.repeats, plan.base_repeats)):
         for workload in order.sample(list(plan.workloads), len(plan.workloads)):
-            methods = plan.real(place, workload)
+            methods = [each for each in plan.real(place, workload) if repeat < plan.repeats or each == BASE]
             yield [
                 Trial(
                     place.name, workload, method, plan.seed + repeat, plan.seconds, plan.concurrency, "real", place.url

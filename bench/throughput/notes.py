@@ -141,13 +141,15 @@ def _interval(content: Content, present: set[str]) -> str:
     missing = [LABELS[method] for method in METHODS if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
-    if repeats == 1:
+    base = content["settings"].get("base_repeats", repeats)
+    if base == 1:
         return f"{_ONE_REPEAT}{left_out}"
     runs = content["settings"].get("virtual_repeats", repeats)
-    drawn = (
-        f"{repeats} repeats" if runs == repeats else f"{repeats} repeats of what ran in real time and {runs} of ours"
-    )
-    return f"Intervals come from drawing {several} workloads anew and, in each of them, {drawn}.{left_out}"
+    drawn = f"{repeats} repeat{'' if repeats == 1 else 's'}"
+    if runs != repeats:
+        drawn += f" of what ran in real time and {runs} of ours"
+    more = "" if base == repeats else f", and {base} of synchronous gepa"
+    return f"Intervals come from drawing {several} workloads anew and, in each of them, {drawn}{more}.{left_out}"
 
 
 _ONE_REPEAT = """\

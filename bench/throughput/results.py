@@ -37,6 +37,7 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
         "settings": {
             "concurrency": plan.concurrency,
             "repeats": plan.repeats,
+            "base_repeats": max(plan.repeats, plan.base_repeats),
             "virtual_repeats": plan.virtual_repeats,
             "minutes": plan.seconds / 60,
             "real_minutes": sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,

@@ -116,11 +116,13 @@ counted where it is made. Other projects' methods get a client that costs less C
 def _runs(content: Content) -> str:
     settings = content["settings"]
     length = f"{settings['minutes']:g} minutes of the server's own time"
+    base = settings.get("base_repeats", settings["repeats"])
+    more = "" if base == settings["repeats"] else f", and {base} of synchronous gepa"
     if not content["simulated"]:
-        return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}."
+        return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}{more}."
     return f"""\
 Each run lasts {length}, counted from the end of the seed's validation. Other projects' methods
-run in processes of their own and in random order (repeats: {settings["repeats"]}{_side_by_side(settings)}). Their
+run in processes of their own and in random order (repeats: {settings["repeats"]}{more}{_side_by_side(settings)}). Their
 windows add up to {settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
 {settings["virtual_repeats"]}), with the same simulated server in their process; their
 CPU time contains the server's."""

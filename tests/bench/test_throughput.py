@@ -215,6 +215,14 @@ def test_the_page_has_a_verdict_for_every_goal(made: dict[str, object]) -> None:
     )
 
 
+def test_the_page_says_how_often_what_all_is_beside_was_run(made: dict[str, object]) -> None:
+    settings = made["settings"]
+    assert isinstance(settings, dict)
+    assert "(repeats: 2)" in section(made)
+    settings["base_repeats"] = 5
+    assert "(repeats: 2, and 5 of synchronous gepa)" in section(made).replace("\n", " ")
+
+
 def test_a_window_with_too_few_proposals_is_named() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=10, stream=60, ceiling=0)
     rows = made["rows"]

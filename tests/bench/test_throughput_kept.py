@@ -128,3 +128,18 @@ def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_
     server = Place("m", "url", "http://127.0.0.1:1/v1")
     assert PLAN.virtual(server) == []
     assert PLAN.real(server, "aime") == ["gepa_sync", "lockstep", CEILING]
+
+
+def test_what_everything_is_beside_may_have_more_repeats(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KeptRuns(tmp_path, "abc")
+    plan = replace(PLAN, methods=["gepa_sync", "gepa_pxn_8x8"], workloads=["aime"], base_repeats=3)
+    run, came_to = measured
+    for method, repeats in (("gepa_sync", 3), ("gepa_pxn_8x8", 1)):
+        for seed in range(repeats):
+            trial = Trial(PLACE.name, "aime", method, seed, 60.0, 64, "real")
+            kept.write(trial, (replace(run, method=method), came_to))
+    monkeypatch.setattr(Plan, "virtual", lambda plan, place: [])
+    found = measure(PLACE, plan, kept)
+    assert {method: len(each) for (_, method), each in found.items()} == {"gepa_sync": 3, "gepa_pxn_8x8": 1}
