@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.ray_environment import set_ray_environment
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.local import LocalEvaluators
@@ -23,6 +24,7 @@ def open_evaluators(settings: SandboxSettings) -> Evaluators:
 
 def _cluster(settings: SandboxSettings) -> Cluster:
     if settings.on == "ray":
+        set_ray_environment()
         try:
             from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
         except ImportError:
