@@ -298,7 +298,8 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
     Of a vLLM that the run would start itself, only that it could be started. ``note`` is told what can't be known
-    before the first call, such as whether a backend without a list of models serves one; by default it is logged.
+    before the first call, such as whether a backend without a list of models serves one (by default that is logged),
+    and which machines are awaited.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
@@ -314,6 +315,8 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
 
             await check_vllm(config.vllm)
             return plan.task
+        if note is not None and isinstance(plan.task, OnMachines):
+            plan.task.watch_machines(note)
         async with (
             _in_use(plan.task),
             _in_use(plan.algorithm),

@@ -18,7 +18,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import Message
 from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
-from flowevolve.runner.run import Watchers, run
+from flowevolve.runner.run import Watchers, check, run
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
@@ -160,10 +160,14 @@ def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch:
     monkeypatch.setattr(
         "flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell)
     )
-    lines, events = list[str](), list[Event]()
+    lines, checked, events = list[str](), list[str](), list[Event]()
 
     def tell(line: str) -> None:
         lines.append(line)
+        cluster.occupied.clear()
+
+    def note(line: str) -> None:
+        checked.append(line)
         cluster.occupied.clear()
 
     table = {"algorithm": {"name": "best_of_n"}, "sim": {"world": "code"}, "budget": {"evaluations": 2}}
@@ -175,3 +179,6 @@ def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch:
         "the cluster: the wait is over; slots for programs: 1",
     ]
     assert [event.kind for event in events][:2] == ["node.awaited", "node.joined"]
+    cluster.occupied = {"1"}
+    clock.run(partial(check, config, ProgramTask(Nearest(), SETTINGS), note), clock="virtual")
+    assert checked == lines
