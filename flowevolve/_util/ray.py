@@ -97,7 +97,6 @@ def first_line(error: Exception) -> str:
 async def _connect(address: str, setting: str) -> None:
     named, source = _named(address, setting)
     connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
             if named != "auto":

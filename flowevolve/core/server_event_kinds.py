@@ -76,6 +76,14 @@ class NodeLost(EventBody, kind="node.lost"):
 
 
 @dataclass(frozen=True)
+class NodeAwaited(EventBody, kind="node.awaited"):
+    """There is no node that programs could run on; one is awaited for so many seconds at most."""
+
+    reason: Text
+    seconds: Number
+
+
+@dataclass(frozen=True)
 class NodeRefused(EventBody, kind="node.refused"):
     """Programs can't be run on it; ``reason`` names it."""
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.ray_environment import set_ray_environment
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import Cluster
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 
 
-def open_evaluators(settings: SandboxSettings) -> Evaluators:
-    """Where programs with these settings run.
+def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Evaluators:
+    """Where programs with these settings run. ``tell`` is told when they wait for a node of a cluster.
 
     Raises:
         InputError: if what that needs is not installed, or there is no such cluster here.
     """
     if settings.on == "here":
         return LocalEvaluators(settings)
-    return LeasedEvaluators(_cluster(settings), settings.measure_on)
+    where = f"Ray cluster {settings.address}" if settings.on == "ray" else "Slurm"
+    return LeasedEvaluators(_cluster(settings), settings.measure_on, where, tell)
 
 
 def _cluster(settings: SandboxSettings) -> Cluster:
     if settings.on == "ray":
+        set_ray_environment()
         try:
             from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
         except ImportError:

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.ray_environment import set_ray_environment
 from flowevolve._util.tasks import Pulse, beside, run_all
 from flowevolve.vllm.local import check_local, local_servers
 from flowevolve.vllm.server import Replica, ServerChange, ServerListener, keep_alive
@@ -68,7 +69,7 @@ async def check_vllm(settings: VLLMSettings) -> None:
     if settings.on == "here":
         await anyio.to_thread.run_sync(check_local, settings)
         return
-    _check_installed()
+    _prepare_ray()
     from flowevolve.vllm.ray import cluster  # noqa: PLC0415 - an extra
 
     async with cluster(settings):
@@ -81,12 +82,14 @@ def _replicas(
     """The replicas, none of which is started."""
     if settings.on == "here":
         return local_servers(model, settings, log=log, on_event=on_event, unanswered=unanswered, api_key=api_key)
-    _check_installed()
+    _prepare_ray()
     from flowevolve.vllm.ray import replicas_on_ray  # noqa: PLC0415 - an extra
 
     return replicas_on_ray(model, settings, on_event, unanswered, api_key)
 
 
-def _check_installed() -> None:
+def _prepare_ray() -> None:
+    """Raises: InputError if it is not installed."""
     if find_spec("ray") is None:
         raise InputError("vllm.on: 'ray' needs Ray: pip install 'flowevolve[ray]'")
+    set_ray_environment()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import anyio.lowlevel
 import pytest
 
+from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
+from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.events import Event
 from flowevolve.core.model import Message
 from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
+from flowevolve.runner.run import Watchers, check, run
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
@@ -139,7 +144,7 @@ async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS), size=1, faults=["repeat", "lose_after"])
-    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings: LeasedEvaluators(cluster))
+    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster))
     there = await rollouts(Nearest(cases=2))
     monkeypatch.undo()
     here = await rollouts(Nearest(cases=2))
@@ -147,3 +152,33 @@ async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of
     sent = [message for node in cluster.nodes.values() for message in node.sent]
     keys = [json.loads(message)["jobs"][0]["key"] for message in sent]
     assert [(case, epoch) for _, _, _, case, _, epoch in keys] == [("case0", 1), ("case1", 1), ("case1", 2)]
+
+
+def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS), size=1)
+    cluster.occupied = {"1"}
+    monkeypatch.setattr(
+        "flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell)
+    )
+    lines, checked, events = list[str](), list[str](), list[Event]()
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        cluster.occupied.clear()
+
+    def note(line: str) -> None:
+        checked.append(line)
+        cluster.occupied.clear()
+
+    table = {"algorithm": {"name": "best_of_n"}, "sim": {"world": "code"}, "budget": {"evaluations": 2}}
+    config = parse_config({**table, "clock": "virtual"}, "test")
+    watchers = Watchers(events=(events.append,), machines=(tell,))
+    clock.run(partial(run, config, task=ProgramTask(Nearest(), SETTINGS), watchers=watchers), clock="virtual")
+    assert lines == [
+        "the cluster: node 1 is in use by another run; waiting for 120 s at most",
+        "the cluster: the wait is over; slots for programs: 1",
+    ]
+    assert [event.kind for event in events][:2] == ["node.awaited", "node.joined"]
+    cluster.occupied = {"1"}
+    clock.run(partial(check, config, ProgramTask(Nearest(), SETTINGS), note), clock="virtual")
+    assert checked == lines

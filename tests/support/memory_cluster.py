@@ -11,7 +11,7 @@ import anyio
 from flowevolve._util.errors import InputError
 from flowevolve.sandbox.evaluators import Evaluators
 from flowevolve.sandbox.nodes import messages
-from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
+from flowevolve.sandbox.nodes.cluster import NodeInUseError, NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.messages import Answer, Reply
 from flowevolve.sandbox.nodes.work import NodeWork
 
@@ -104,6 +104,12 @@ class MemoryCluster:
         self.replaces = True
         self.hopeless = ""
         """Why no node will come any more; empty: there may be some."""
+        self.open_seconds = 0.0
+        """How long a node takes to begin."""
+        self.dying: set[str] = set()
+        """The names of nodes that die while they are opened."""
+        self.occupied: set[str] = set()
+        """The names of nodes that another run uses."""
         self.machines: dict[str, str] = {}
         """The classes of nodes that are of another one than most."""
         self._make = make
@@ -129,6 +135,11 @@ class MemoryCluster:
     async def open(self, name: str) -> MemoryNode:
         if name in self._refuses:
             raise NodeRefusedError(f"node {name}: bubblewrap (bwrap) is not installed")
+        await anyio.sleep(self.open_seconds)
+        if name in self.occupied:
+            raise NodeInUseError(f"node {name} is in use by another run")
+        if name in self.dying:
+            raise NodeLostError(f"node {name}: it has died")
         try:
             evaluators = await self._make().__aenter__()
         except InputError as error:

@@ -11,6 +11,7 @@ from flowevolve.core.server_event_kinds import (
     EndpointEjected,
     EndpointReturned,
     LimitsRefused,
+    NodeAwaited,
     NodeJoined,
     NodeLost,
     NodeRefused,
@@ -53,6 +54,8 @@ def decisions(event: Event) -> Iterator[MoveRow]:
             yield _move(event, "node", node, capacity - slots, capacity, "it joined")
         case NodeLost(node=node, reason=reason, capacity=capacity):
             yield _move(event, "node", node, None, capacity, reason)
+        case NodeAwaited(reason=reason, seconds=seconds):
+            yield _move(event, "node", None, None, None, f"{reason}; waiting for {seconds:g} s at most")
         case NodeRefused(reason=reason):
             yield _move(event, "node", None, None, None, reason)
         case ServerEvent(url=url, detail=detail):

@@ -13,6 +13,10 @@ class NodeRefusedError(InputError):
     """Programs can't be run on a node, for a reason that stays as long as the node does."""
 
 
+class NodeInUseError(BackendUnreachableError):
+    """Another run has a node; it may be had when that has ended."""
+
+
 class NodeLostError(BackendUnreachableError):
     """A node, or what ran programs there, is gone; what it was sent may have been run or not."""
 
@@ -67,7 +71,8 @@ class Cluster(Protocol):
 
         Raises:
             NodeRefusedError: if that machine can't run them; the message says why.
-            NodeLostError: if it is gone, or has no room.
+            NodeInUseError: if another run has it.
+            NodeLostError: if it is gone, or does not answer.
         """
         ...
 

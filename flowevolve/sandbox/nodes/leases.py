@@ -19,19 +19,17 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util import clock
-from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.errors import BackendUnreachableError
 from flowevolve._util.logger import CASE, ITEM, RUN, STAGE, logger
 from flowevolve._util.tasks import beside
-from flowevolve.core.events import Log, log_nothing
-from flowevolve.core.server_event_kinds import NodeJoined, NodeLost, NodeRefused
-from flowevolve.sandbox.evaluators import Job, TrustedCall
+from flowevolve.core.events import Log
+from flowevolve.sandbox.evaluators import Job, Tell, TrustedCall, tell_nobody
 from flowevolve.sandbox.nodes import messages
-from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeLostError, NodeRefusedError, NoNodesError
+from flowevolve.sandbox.nodes.cluster import Cluster, NodeLostError, NoNodesError
+from flowevolve.sandbox.nodes.membership import LOOK_SECONDS, Membership, OpenNode
 from flowevolve.sandbox.nodes.messages import Key, Reply
 from flowevolve.sandbox.outcome import Outcome
 
-LOOK_SECONDS = 2.0
-"""The time between two looks at which nodes there are, and whether they answer."""
 SILENT_SECONDS = 30.0
 """The time that a node has to say that it is there, or to kill a program, before it is given up."""
 PATIENCE_SECONDS = 300.0
@@ -41,8 +39,6 @@ MOST_LOSSES = 5
 BATCH_SECONDS = 0.3
 """How long a batch should take: of short programs, several go to a node at once."""
 MOST_IN_BATCH = 64
-AHEAD = 1
-"""How many batches more than slots a node has, so that no slot has to wait for its next program."""
 
 
 @dataclass(slots=True)
@@ -64,44 +60,27 @@ class _Case:
     """Of its latest epoch."""
     job: Job | TrustedCall
     ended: anyio.Event
-    node: _OpenNode | None = None
+    node: OpenNode | None = None
     """Where it has a slot."""
     losses: int = 0
     outcomes: Sequence[Outcome] = ()
     error: BackendUnreachableError | None = None
 
 
-class _OpenNode:
-    """A node, the batches that it has, and the texts that it knows."""
-
-    def __init__(self, name: str, node: Node) -> None:
-        self.name = name
-        self.node = node
-        self.batches = 0
-        self.texts: set[str] = set()
-        self.asked = False
-        """Whether it is being asked for a sign of life."""
-
-    @property
-    def load(self) -> float:
-        return self.batches / self.node.slots
-
-    @property
-    def has_room(self) -> bool:
-        return self.batches < self.node.slots + AHEAD
-
-
 class LeasedEvaluators:
     """The `flowevolve.sandbox.evaluators.Evaluators` of a cluster."""
 
-    def __init__(self, cluster: Cluster, measure_on: str = "") -> None:
-        """``measure_on``: the class of machines that pinned jobs run on; empty: that with most slots at the start."""
+    def __init__(
+        self, cluster: Cluster, measure_on: str = "", where: str = "the cluster", tell: Tell = tell_nobody
+    ) -> None:
+        """``measure_on``: the class of machines that pinned jobs run on; empty: that with most slots at the start.
+
+        ``where`` says which cluster it is, in words, as ``tell`` gets lines about nodes that are awaited there.
+        """
         self.counts = Counts()
         self.measured_on = measure_on
         self._cluster = cluster
-        self._nodes: dict[str, _OpenNode] = {}
-        self._known: set[str] = set()
-        """The names of the nodes that are open, being opened or refused."""
+        self._members = Membership(cluster, where, tell)
         self._waiting: deque[_Case] = deque()
         self._measured: deque[_Case] = deque()
         """Pinned jobs that wait, as only nodes of one class may have them."""
@@ -112,29 +91,27 @@ class LeasedEvaluators:
         """How long a job takes, on average."""
         self._deserted: float | None = None
         """Since when jobs have waited without any node."""
-        self._refused: list[str] = []
-        """Why nodes were refused, each once."""
-        self._log: Log = log_nothing
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup | None = None
 
     @property
     def capacity(self) -> int:
-        return sum(node.node.slots for node in self._nodes.values())
+        return self._members.capacity
+
+    @property
+    def _nodes(self) -> dict[str, OpenNode]:
+        return self._members.open
 
     async def __aenter__(self) -> Self:
         """Begin with the nodes that there are.
 
         Raises:
             InputError: if programs can be run on none of them; the message has each one's reason.
-            BackendUnreachableError: if all are gone again.
+            BackendUnreachableError: if all are gone again, or one that could be used stays in use.
         """
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._cluster)
-            names = await self._cluster.names()
-            refused = await self._open_all(names)
-            if not self._nodes:
-                raise refused or InputError("sandbox: the cluster has no node for programs")
+            await self._members.begin()
             self.measured_on = self.measured_on or self._commonest()
             self._tasks = await stack.enter_async_context(beside())
             self._tasks.start_soon(self._watch)
@@ -157,13 +134,7 @@ class LeasedEvaluators:
         return max(sorted(slots), key=slots.__getitem__)
 
     def log_nodes(self, log: Log) -> None:
-        for reason in self._refused:
-            log(NodeRefused(reason))
-        slots = 0
-        for node in self._nodes.values():
-            slots += node.node.slots
-            log(NodeJoined(node.name, node.node.machine, node.node.slots, slots))
-        self._log = log
+        self._members.log_to(log)
 
     async def run(self, job: Job | TrustedCall) -> list[Outcome]:
         self._number += 1
@@ -189,7 +160,7 @@ class LeasedEvaluators:
         del self._leased[case.key.number]
         await self._cancel(case.node, [case.key])
 
-    async def _cancel(self, node: _OpenNode, keys: Sequence[Key]) -> None:
+    async def _cancel(self, node: OpenNode, keys: Sequence[Key]) -> None:
         """Have a node kill jobs. One that does not say in time that it has is killed itself."""
         with anyio.move_on_after(SILENT_SECONDS) as limit:
             try:
@@ -204,7 +175,7 @@ class LeasedEvaluators:
         self._lease_from(self._measured, self._measuring())
         self._lease_from(self._waiting, list(self._nodes.values()))
 
-    def _lease_from(self, queue: deque[_Case], nodes: Sequence[_OpenNode]) -> None:
+    def _lease_from(self, queue: deque[_Case], nodes: Sequence[OpenNode]) -> None:
         while queue and self._tasks is not None:
             free = [node for node in nodes if node.has_room]
             if not free:
@@ -221,7 +192,7 @@ class LeasedEvaluators:
     def _queue_of(self, case: _Case) -> deque[_Case]:
         return self._measured if case.job.pinned else self._waiting
 
-    def _measuring(self) -> list[_OpenNode]:
+    def _measuring(self) -> list[OpenNode]:
         return [node for node in self._nodes.values() if node.node.machine == self.measured_on]
 
     def _next_batch(self, queue: deque[_Case]) -> list[_Case]:
@@ -233,7 +204,7 @@ class LeasedEvaluators:
             batch.append(queue.popleft())
         return batch
 
-    async def _run_batch(self, node: _OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> None:
+    async def _run_batch(self, node: OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> None:
         try:
             reply = await self._sent(node, batch)
         except NodeLostError as error:
@@ -246,7 +217,7 @@ class LeasedEvaluators:
         self._lease_again([key for key, _ in batch])
         self._lease()
 
-    async def _sent(self, node: _OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> Reply:
+    async def _sent(self, node: OpenNode, batch: Sequence[tuple[Key, Job | TrustedCall]]) -> Reply:
         while True:
             message, texts = messages.pack_batch(batch, node.texts)
             node.texts |= texts
@@ -282,16 +253,12 @@ class LeasedEvaluators:
             case.outcomes = [lost_outcome(case.losses)]
             case.ended.set()
 
-    def _lose(self, node: _OpenNode, why: str) -> None:
+    def _lose(self, node: OpenNode, why: str) -> None:
         """Give a node up, and put back what it had. If it answers all the same, that is dropped."""
         if self._nodes.get(node.name) is not node:
             return
-        del self._nodes[node.name]
-        self._known.discard(node.name)
+        self._members.give_up(node, why)
         self.counts.lost_nodes += 1
-        logger().warning("evaluators.node_lost", node=node.name, why=why, slots=self.capacity)
-        self._log(NodeLost(node.name, why, self.capacity))
-        node.node.kill()
         self._lease_again([case.key for case in self._leased.values() if case.node is node])
         self._lease()
 
@@ -303,65 +270,30 @@ class LeasedEvaluators:
                     self._tasks.start_soon(self._ask, node)
             hopeless = ""
             try:
-                await self._compare(await self._cluster.names())
+                self._compare(await self._cluster.names())
             except NoNodesError as error:
                 hopeless = str(error)
             except NodeLostError as error:
                 logger().warning("evaluators.cluster_silent", why=str(error))
             self._mind_patience(hopeless)
 
-    async def _ask(self, node: _OpenNode) -> None:
+    async def _ask(self, node: OpenNode) -> None:
         """Ask a node for a sign of life: to cancel nothing."""
         node.asked = True
         await self._cancel(node, [])
         node.asked = False
 
-    async def _compare(self, names: Sequence[str]) -> None:
+    def _compare(self, names: Sequence[str]) -> None:
         """Open nodes that are new, and give up those that are gone."""
         for name in [name for name in self._nodes if name not in names]:
             self._lose(self._nodes[name], "it left the cluster")
-        self._known &= {*names, *self._nodes}
         if self._tasks is not None:
-            for name in names:
-                if name not in self._known:
-                    self._tasks.start_soon(self._open, name)
+            for name in self._members.unopened(names):
+                self._tasks.start_soon(self._open, name)
 
-    async def _open_all(self, names: Sequence[str]) -> InputError | BackendUnreachableError | None:
-        """Open nodes; the reasons why none could be opened, as one error, if it was so."""
-        errors: list[InputError | BackendUnreachableError] = []
-
-        async def one(name: str) -> None:
-            error = await self._open(name)
-            if error is not None:
-                errors.append(error)
-
-        async with anyio.create_task_group() as tasks:
-            for name in names:
-                tasks.start_soon(one, name)
-        if not errors:
-            return None
-        refused = [error for error in errors if isinstance(error, InputError)]
-        return type((refused or errors)[0])("; ".join(map(str, refused or errors)))
-
-    async def _open(self, name: str) -> InputError | BackendUnreachableError | None:
-        """Open a node; why it could not be, if so. One that was refused is not asked again."""
-        self._known.add(name)
-        try:
-            node = await self._cluster.open(name)
-        except NodeRefusedError as error:
-            logger().warning("evaluators.node_refused", why=str(error))
-            self._refused.append(str(error))
-            self._log(NodeRefused(str(error)))
-            return error
-        except NodeLostError as error:
-            self._known.discard(name)
-            logger().warning("evaluators.node_lost", node=name, why=str(error), slots=self.capacity)
-            return error
-        self._nodes[name] = _OpenNode(name, node)
-        logger().info("evaluators.node", node=name, machine=node.machine, slots=self.capacity)
-        self._log(NodeJoined(name, node.machine, node.slots, self.capacity))
+    async def _open(self, name: str) -> None:
+        await self._members.join(name)
         self._lease()
-        return None
 
     def _mind_patience(self, hopeless: str) -> None:
         """End the jobs that waited for a node for too long, or in vain: ``hopeless`` says why there will be none."""
@@ -374,22 +306,31 @@ class LeasedEvaluators:
             return
         self._deserted = clock.now() if self._deserted is None else self._deserted
         if not hopeless and clock.now() - self._deserted < PATIENCE_SECONDS:
+            self._members.say_awaited(self._lacking(waiting[0]), PATIENCE_SECONDS)
             return
         self._deserted = None
         for case in waiting:
             self._queue_of(case).remove(case)
-            case.error = BackendUnreachableError(hopeless or self._missing(case))
+            case.error = BackendUnreachableError(hopeless or self._given_up(case))
             case.ended.set()
 
-    def _missing(self, case: _Case) -> str:
+    def _lacking(self, case: _Case) -> str:
         """What there is no node for."""
         if not case.job.pinned or not self._nodes:
-            return f"sandbox.on: there has been no node for programs for {PATIENCE_SECONDS:g} s; start one, and resume"
+            return "there is no node for programs (sandbox.on)"
         others = ", ".join(sorted({node.node.machine for node in self._nodes.values()}))
         return (
-            f"sandbox.measure_on: programs are measured on nodes with {self.measured_on!r}, and for "
-            f"{PATIENCE_SECONDS:g} s there has been none, but such with {others}; start one, or set "
-            "sandbox.measure_on to another class and compare with what was measured before all the same"
+            f"programs are measured on nodes with {self.measured_on!r} (sandbox.measure_on), and there is none, but "
+            f"such with {others}"
+        )
+
+    def _given_up(self, case: _Case) -> str:
+        """What is said of a job that has waited for too long."""
+        said = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one, and resume"
+        if not case.job.pinned or not self._nodes:
+            return said
+        return (
+            f"{said}, or set sandbox.measure_on to another class and compare with what was measured before all the same"
         )
 
 

@@ -14,14 +14,14 @@ from typing import Self
 import anyio
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayError
+from ray.exceptions import ActorAlreadyExistsError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.ray import connected, first_line
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError
+from flowevolve.sandbox.nodes.cluster import NodeInUseError, NodeLostError, NodeRefusedError
 from flowevolve.sandbox.nodes.folders import fingerprint
 from flowevolve.sandbox.nodes.host import CLOSE_SECONDS, OPEN_SECONDS, NodeHost, checked_machine
 
@@ -102,7 +102,12 @@ class RayCluster:
         resources, called = row["Resources"], f"node {row['NodeName']} ({name[:8]})"
         assert isinstance(resources, Mapping), "Ray's own form"
         slots = int(resources[RESOURCE])
-        actor = _start_actor(name, self._settings.model_dump_json(), slots)
+        try:
+            actor = await in_thread(_start_actor, name, self._settings.model_dump_json(), slots)
+        except ActorAlreadyExistsError as error:
+            raise NodeInUseError(f"{called} is in use by another run") from error
+        except RayError as error:
+            raise NodeLostError(f"{called}: {first_line(error)}") from error
         try:
             with anyio.fail_after(OPEN_SECONDS):
                 said = await actor.begin.remote()
@@ -113,7 +118,8 @@ class RayCluster:
         except (TimeoutError, RayError) as error:
             ray.kill(actor)
             why = (
-                first_line(error) or f"no room for an actor within {OPEN_SECONDS:g} s; does another run use its slots?"
+                first_line(error)
+                or f"no room for an actor within {OPEN_SECONDS:g} s; does something else use its slots?"
             )
             raise NodeLostError(f"{called}: {why}") from error
         node = RayNode(actor, slots, machine)
@@ -133,7 +139,10 @@ class RayCluster:
 
 
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
+    """Raises: ActorAlreadyExistsError if another run has the node: of each node one actor has the name."""
     options = ray.remote(NodeHost).options(
+        name=node_id,
+        namespace=RESOURCE,
         num_cpus=0,
         resources={RESOURCE: slots},  # all of it: the slots of a node are lent to one run at a time
         max_restarts=0,

@@ -24,7 +24,18 @@ from flowevolve.sandbox.opening import open_evaluators
 from tests.sandbox.conftest import left_over
 from tests.support.evaluators_conformance import EvaluatorsConformance
 from tests.support.hostile import PROGRAMS, Hostile
-from tests.support.on_clusters import RESULTS, SETTINGS, go_on, kill_half_way, pids, slow_programs, until, write_run
+from tests.support.on_clusters import (
+    RESULTS,
+    SETTINGS,
+    flowevolve,
+    go_on,
+    kept,
+    kill_half_way,
+    pids,
+    slow_programs,
+    until,
+    write_run,
+)
 from tests.support.ray_cluster import add_node, cluster, kill_node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")]
@@ -79,6 +90,46 @@ async def test_a_killed_actor_is_replaced(ray_cluster: Cluster) -> None:
             os.kill(pids("ray::NodeHost")[0], signal.SIGKILL)
         assert evaluators.counts.lost_nodes == 1
         await until(lambda: evaluators.capacity == 2)
+
+
+async def test_a_second_run_waits_for_nodes_that_are_in_use_and_says_so(ray_cluster: Cluster) -> None:
+    told, waits = list[str](), anyio.Event()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        waits.set()
+
+    async def second() -> None:
+        async with open_evaluators(on(ray_cluster), tell) as evaluators:
+            assert evaluators.capacity >= 1
+
+    async with anyio.create_task_group() as tasks, opened(ray_cluster):
+        tasks.start_soon(second)
+        await waits.wait()
+    said, joined = told
+    assert said.startswith(f"Ray cluster {ray_cluster.address}: node ")
+    assert said.count(" is in use by another run") == 2
+    assert ": the wait is over; slots for programs: " in joined
+
+
+async def test_of_a_node_that_dies_in_mid_run_one_line_is_said_and_no_log_of_ray(
+    other_cluster: Cluster, tmp_path: Path
+) -> None:
+    write_run(tmp_path, 'on = "ray"')
+    await anyio.to_thread.run_sync(add_node, other_cluster)
+    run = flowevolve(tmp_path, "run", "config.toml", "--out", "run", environment={"RAY_ADDRESS": other_cluster.address})
+    try:
+        await until(lambda: len(kept(tmp_path)) >= 4 or run.poll() is not None)
+        await anyio.to_thread.run_sync(kill_node, other_cluster, next(iter(other_cluster.worker_nodes)))
+        await until(lambda: run.poll() is not None)
+    finally:
+        run.kill()
+        run.wait()
+    said = (tmp_path / "output").read_text()
+    assert run.returncode == 0, said
+    assert re.findall(r"node \w{8} is lost: .*; slots left: 1", said)
+    assert "state-dump" not in said
+    assert "(raylet)" not in said
 
 
 async def test_a_node_without_bubblewrap_is_refused_by_name(ray_cluster: Cluster) -> None:
