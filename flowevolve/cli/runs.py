@@ -124,6 +124,7 @@ def show(
         (metrics.call, progress.call),
         (tell_server,),
         (traffic.watch,),
+        (told.say,),
         (tell_page,),
     )
     with _served(metrics, metrics_port), progress:

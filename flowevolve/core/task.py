@@ -6,7 +6,7 @@ returns a rollout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, runtime_checkable
@@ -164,6 +164,9 @@ class OnMachines(Protocol):
     @property
     def measured_on(self) -> str:
         """The class of the machines that time and memory are measured on, where the task measures them."""
+
+    def watch_machines(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell``, in a line each, when a machine is awaited, has come then, or is lost. Comes before the run."""
 
     def log_machines(self, log: Log) -> None:
         """Write to ``log`` which machines of a cluster there are, and from then on which come and go."""

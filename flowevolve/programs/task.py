@@ -18,7 +18,7 @@ from flowevolve.programs.evaluator import EvaluatorProblem, without_evaluator
 from flowevolve.programs.problem import Case, Problem, Verdict
 from flowevolve.programs.trust import Trial, trust_by_settings
 from flowevolve.sandbox import Sandbox, SandboxPair, SandboxSettings
-from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
 from flowevolve.sandbox.opening import open_evaluators
 
 
@@ -49,6 +49,7 @@ class ProgramTask:
         self.data = Dataset(train=rows, val=rows)
         self.trust = trust_by_settings(problem, self.settings)
         """Whether programs could forge their scores; None: not known before `find_trust`, and until then they could."""
+        self._tell: Tell = tell_nobody
         self._evaluators: Evaluators | None = None
         self._sandbox: Sandbox | None = None
         self._apart: Sandbox | None = None
@@ -63,7 +64,7 @@ class ProgramTask:
         """
         if self._sandbox is not None:
             raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
-        evaluators = await open_evaluators(self.settings).__aenter__()
+        evaluators = await open_evaluators(self.settings, self._tell).__aenter__()
         self._evaluators, self._sandbox = evaluators, Sandbox(self.settings, evaluators)
         if isinstance(self.problem, EvaluatorProblem) and (self.trust is None or self.trust.kind == "isolated"):
             self._apart = Sandbox(without_evaluator(self.settings, self.problem), evaluators)
@@ -83,6 +84,9 @@ class ProgramTask:
     @property
     def measured_on(self) -> str:
         return "" if self._evaluators is None else self._evaluators.measured_on
+
+    def watch_machines(self, tell: Tell) -> None:
+        self._tell = tell
 
     def log_machines(self, log: Log) -> None:
         if self._evaluators is not None:

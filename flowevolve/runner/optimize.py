@@ -176,7 +176,7 @@ async def _evolve(
     out = arguments.get("out")
     directory = None if out is None else Path(out)
     with _progress(config, shown=arguments.get("progress", True)) as progress:
-        watchers = Watchers((progress.event,), (progress.call,), pages=(_tell_page,))
+        watchers = Watchers((progress.event,), (progress.call,), machines=(_note,), pages=(_tell_page,))
         if arguments.get("resume") and directory is not None and is_run(directory):
             return await go_on(
                 directory,

@@ -58,6 +58,8 @@ class Watchers:
     servers: Sequence[ServerListener] = ()
     traffic: Sequence[Callable[[Traffic], None]] = ()
     """Told, as the run begins, what shares out its requests."""
+    machines: Sequence[Callable[[str], None]] = ()
+    """Told, in a line each, when a machine for programs is awaited, has come then, or is lost."""
     pages: Sequence[Callable[[str], None]] = ()
     """Told the address of the live page, where the configuration asks for one; if nobody is, it is logged."""
 
@@ -228,6 +230,8 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)
         stack.enter_context(modules_beside(config))
+        if isinstance(plan.task, OnMachines):
+            plan.task.watch_machines(partial(_tell_all, watchers.machines))
         await stack.enter_async_context(_in_use(plan.task))
         await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
@@ -342,6 +346,11 @@ async def _start(plan: Plan) -> Start | None:
 def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
     """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
+
+
+def _tell_all(told: Sequence[Callable[[str], None]], line: str) -> None:
+    for tell in told:
+        tell(line)
 
 
 def _tell_page(watchers: Watchers, address: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Protocol, Self
@@ -12,6 +12,13 @@ from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import Outcome
+
+Tell = Callable[[str], None]
+"""Told, in one line each, that a machine for programs is awaited, that it has come then, and that one is lost."""
+
+
+def tell_nobody(line: str) -> None:
+    """The `Tell` for use where nobody reads that."""
 
 
 @dataclass(frozen=True, slots=True)

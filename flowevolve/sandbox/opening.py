@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.cluster import Cluster
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 
 
-def open_evaluators(settings: SandboxSettings) -> Evaluators:
-    """Where programs with these settings run.
+def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Evaluators:
+    """Where programs with these settings run. ``tell`` is told when they wait for a node of a cluster.
 
     Raises:
         InputError: if what that needs is not installed, or there is no such cluster here.
     """
     if settings.on == "here":
         return LocalEvaluators(settings)
-    return LeasedEvaluators(_cluster(settings), settings.measure_on)
+    return LeasedEvaluators(_cluster(settings, tell), settings.measure_on)
 
 
-def _cluster(settings: SandboxSettings) -> Cluster:
+def _cluster(settings: SandboxSettings, tell: Tell) -> Cluster:
     if settings.on == "ray":
         try:
             from flowevolve.sandbox.nodes.ray import RayCluster  # noqa: PLC0415 - an extra
@@ -32,4 +32,4 @@ def _cluster(settings: SandboxSettings) -> Cluster:
         from flowevolve.sandbox.nodes.slurm import SlurmCluster  # noqa: PLC0415 - an extra
     except ImportError:
         raise InputError("sandbox.on: 'slurm' needs submitit: pip install 'flowevolve[slurm]'") from None
-    return SlurmCluster(settings)
+    return SlurmCluster(settings, tell)

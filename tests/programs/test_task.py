@@ -139,7 +139,7 @@ async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS), size=1, faults=["repeat", "lose_after"])
-    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings: LeasedEvaluators(cluster))
+    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster))
     there = await rollouts(Nearest(cases=2))
     monkeypatch.undo()
     here = await rollouts(Nearest(cases=2))
