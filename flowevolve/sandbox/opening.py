@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
@@ -19,6 +21,23 @@ def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Eval
     if settings.on == "here":
         return LocalEvaluators(settings)
     return LeasedEvaluators(_cluster(settings, tell), settings.measure_on)
+
+
+async def check_evaluators(settings: SandboxSettings, note: Callable[[str], None]) -> None:
+    """Check that programs with these settings can run. Jobs, which may wait for hours, are not submitted to Slurm for
+    that; ``note`` is told so.
+
+    Raises:
+        InputError, BackendUnreachableError: if they can't.
+    """
+    evaluators = open_evaluators(settings)
+    if settings.on != "slurm":
+        async with evaluators:
+            return
+    from flowevolve.sandbox.nodes.slurm import check_slurm  # noqa: PLC0415 - an extra
+
+    await check_slurm(settings)
+    note("no job was submitted; whether programs can run on the nodes shows when the first one begins")
 
 
 def _cluster(settings: SandboxSettings, tell: Tell) -> Cluster:
