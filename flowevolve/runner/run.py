@@ -326,6 +326,21 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
     return plan.task
 
 
+@asynccontextmanager
+async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
+    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
+    if isinstance(task, ProgramTask):
+        await task.check(note)
+        yield
+        return
+    async with _in_use(task):
+        yield
+
+
+def _log_note(said: str) -> None:
+    logger().warning("check.note", note=said)
+
+
 def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
@@ -347,21 +362,6 @@ async def _start(plan: Plan) -> Start | None:
 def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
     """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
-
-
-@asynccontextmanager
-async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
-    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
-    if isinstance(task, ProgramTask):
-        await task.check(note)
-        yield
-        return
-    async with _in_use(task):
-        yield
-
-
-def _log_note(said: str) -> None:
-    logger().warning("check.note", note=said)
 
 
 def _tell_all(told: Sequence[Callable[[str], None]], line: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
@@ -23,14 +21,14 @@ def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Eval
     return LeasedEvaluators(_cluster(settings, tell), settings.measure_on)
 
 
-async def check_evaluators(settings: SandboxSettings, note: Callable[[str], None]) -> None:
+async def check_evaluators(settings: SandboxSettings, note: Tell) -> None:
     """Check that programs with these settings can run. Jobs, which may wait for hours, are not submitted to Slurm for
-    that; ``note`` is told so.
+    that; ``note`` is told so, and what is waited for elsewhere.
 
     Raises:
         InputError, BackendUnreachableError: if they can't.
     """
-    evaluators = open_evaluators(settings)
+    evaluators = open_evaluators(settings, note)
     if settings.on != "slurm":
         async with evaluators:
             return
