@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -19,7 +19,7 @@ from flowevolve.programs.problem import Case, Problem, Verdict
 from flowevolve.programs.trust import Trial, trust_by_settings
 from flowevolve.sandbox import Sandbox, SandboxPair, SandboxSettings
 from flowevolve.sandbox.evaluators import Evaluators, Tell, tell_nobody
-from flowevolve.sandbox.opening import open_evaluators
+from flowevolve.sandbox.opening import check_evaluators, open_evaluators
 
 
 class ProgramTask:
@@ -76,6 +76,14 @@ class ProgramTask:
         evaluators, self._evaluators, self._sandbox, self._apart = self._evaluators, None, None, None
         if evaluators is not None:
             await evaluators.__aexit__(kind, error, trace)
+
+    async def check(self, note: Callable[[str], None]) -> None:
+        """Check that programs can run, as far as that takes nothing of anybody; ``note`` is told what was left out.
+
+        Raises:
+            InputError, BackendUnreachableError: if they can't.
+        """
+        await check_evaluators(self.settings, note)
 
     @property
     def slots(self) -> int:

@@ -32,6 +32,7 @@ from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
+from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
@@ -297,9 +298,9 @@ async def _opened(
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
-    Of a vLLM that the run would start itself, only that it could be started. ``note`` is told what can't be known
-    before the first call, such as whether a backend without a list of models serves one (by default that is logged),
-    and which machines are awaited.
+    Of a vLLM that the run would start itself, only that it could be started; to Slurm no job is submitted. ``note`` is
+    told what can't be known so, such as whether a backend without a list of models serves one (by default that is
+    logged), and which machines are awaited.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
@@ -315,10 +316,8 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
 
             await check_vllm(config.vllm)
             return plan.task
-        if note is not None and isinstance(plan.task, OnMachines):
-            plan.task.watch_machines(note)
         async with (
-            _in_use(plan.task),
+            _checked(plan.task, note or _log_note),
             _in_use(plan.algorithm),
             open_response_cache(config) as cache,
             open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
@@ -326,6 +325,23 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             await clients.llm.check(note)
             clients.traffic.check()
     return plan.task
+
+
+@asynccontextmanager
+async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
+    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
+    if isinstance(task, ProgramTask):
+        await task.check(note)
+        yield
+        return
+    if isinstance(task, OnMachines):
+        task.watch_machines(note)
+    async with _in_use(task):
+        yield
+
+
+def _log_note(said: str) -> None:
+    logger().warning("check.note", note=said)
 
 
 def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:

@@ -20,10 +20,27 @@ def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Eval
     if settings.on == "here":
         return LocalEvaluators(settings)
     where = f"Ray cluster {settings.address}" if settings.on == "ray" else "Slurm"
-    return LeasedEvaluators(_cluster(settings), settings.measure_on, where, tell)
+    return LeasedEvaluators(_cluster(settings, tell), settings.measure_on, where, tell)
 
 
-def _cluster(settings: SandboxSettings) -> Cluster:
+async def check_evaluators(settings: SandboxSettings, note: Tell) -> None:
+    """Check that programs with these settings can run. Jobs, which may wait for hours, are not submitted to Slurm for
+    that; ``note`` is told so, and what is waited for elsewhere.
+
+    Raises:
+        InputError, BackendUnreachableError: if they can't.
+    """
+    evaluators = open_evaluators(settings, note)
+    if settings.on != "slurm":
+        async with evaluators:
+            return
+    from flowevolve.sandbox.nodes.slurm import check_slurm  # noqa: PLC0415 - an extra
+
+    await check_slurm(settings)
+    note("no job was submitted; whether programs can run on the nodes shows when the first one begins")
+
+
+def _cluster(settings: SandboxSettings, tell: Tell) -> Cluster:
     if settings.on == "ray":
         set_ray_environment()
         try:
@@ -35,4 +52,4 @@ def _cluster(settings: SandboxSettings) -> Cluster:
         from flowevolve.sandbox.nodes.slurm import SlurmCluster  # noqa: PLC0415 - an extra
     except ImportError:
         raise InputError("sandbox.on: 'slurm' needs submitit: pip install 'flowevolve[slurm]'") from None
-    return SlurmCluster(settings)
+    return SlurmCluster(settings, tell)

@@ -14,11 +14,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import flowevolve
+from tests.support.slurm import install_commands
 
 GOOD = """
 clock = "virtual"
 [budget]
 proposals = 3
+"""
+ON_SLURM = """
+algorithm.name = "one_plus_lambda"
+task = {name = "program", problem = "circle_packing_26"}
+sandbox = {on = "slurm", address = "127.0.0.1"}
+budget.evaluations = 3
 """
 ROWS = '{"key": 1, "prompt": "p", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}\n'
 
@@ -314,6 +321,20 @@ def test_same_seed_same_events_in_another_process(config: Path) -> None:
         logs[name] = (config.parent / name / "events.jsonl").read_bytes()
     assert logs["a"] == logs["b"]
     assert logs["a"] != logs["c"]
+
+
+def test_check_submits_no_job_and_says_so(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = install_commands(config.parent, monkeypatch)
+    config.write_text(ON_SLURM)
+    done = flowevolve("check", "run.toml", cwd=config.parent)
+    assert done.returncode == 0, done.stderr
+    assert "note: no job was submitted" in done.stdout
+    assert not (commands / "submitted").exists()
+    done = flowevolve("check", "run.toml", "--set", "sandbox.slurm.mem_bg=4", cwd=config.parent)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        ["error: sandbox.slurm.mem_bg: unknown key; did you mean 'mem_gb'?"],
+    )
 
 
 def test_check_and_list(config: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,8 @@ from flowevolve._util.errors import InputError
 from flowevolve.algorithms.meta_harness.evaluator import SandboxEvaluator
 from flowevolve.config.run import parse_config
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox.opening import open_evaluators
+from flowevolve.sandbox.opening import check_evaluators, open_evaluators
+from tests.support.slurm import asked, install_commands
 
 ON_RAY = SandboxSettings(on="ray")
 
@@ -39,3 +42,35 @@ def test_a_cluster_needs_real_time() -> None:
 def test_harnesses_run_here() -> None:
     with pytest.raises(InputError, match=r"sandbox.on: 'ray' is for programs"):
         SandboxEvaluator(ON_RAY)
+
+
+@pytest.mark.anyio
+async def test_to_check_slurm_no_job_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands, notes = install_commands(tmp_path, monkeypatch), list[str]()
+    await check_evaluators(asked(tmp_path), notes.append)
+    assert notes == ["no job was submitted; whether programs can run on the nodes shows when the first one begins"]
+    assert not (commands / "submitted").exists()
+    assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("slurm", "message"),
+    [
+        ({"slurm_partitoin": "cpu"}, r"sandbox.slurm: .*'slurm_partitoin'"),
+        ({"mem_bg": 4}, r"sandbox.slurm.mem_bg: unknown key"),
+    ],
+)
+async def test_what_slurm_would_not_take_is_found_without_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: Mapping[str, object], message: str
+) -> None:
+    install_commands(tmp_path, monkeypatch)
+    with pytest.raises(InputError, match=message):
+        await check_evaluators(asked(tmp_path, **slurm), print)
+
+
+@pytest.mark.anyio
+async def test_the_sandbox_of_this_machine_is_checked_by_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InputError, match="bubblewrap"):
+        await check_evaluators(SandboxSettings(preload=()), print)

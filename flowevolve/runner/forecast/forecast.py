@@ -128,7 +128,10 @@ def plan(
     found = [(name, find_profile(name)) for name in named]
     combined = list(product(_widths(widths, config.llm.concurrency), found, models or (config.llm.model,)))
     changed = [_changed(config, width, model) for width, _, model in combined]
-    seed_run = clock.run(run_seed, given.task, clock="real") if isinstance(given.task, ProgramTask) else None
+    seed_run = None
+    if isinstance(given.task, ProgramTask):
+        given.task.watch_machines(note)
+        seed_run = clock.run(run_seed, given.task, clock="real")
     known = Known(given.task, seed_run, None if lengths is None else read_lengths(Path(lengths)))
     if probe is not None:
         known = replace(known, lengths=probe_model(config, known, found[0][1], probe, note))

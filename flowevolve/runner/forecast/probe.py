@@ -17,7 +17,7 @@ from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.forecast.doubts import EXPECTED
 from flowevolve.runner.forecast.measure import read_lengths
 from flowevolve.runner.forecast.simulate import Known, simulate
-from flowevolve.runner.run import run
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.lengths import MeasuredLengths
 from flowevolve.sim.profiles import Profile
 
@@ -44,7 +44,9 @@ def probe(
     capped = short.model_copy(update={"budget": Budget(proposals=proposals, tokens=most)})
     with TemporaryDirectory() as folder:
         out = Path(folder, "probe")
-        result = clock.run(partial(run, capped, task=small, out=out), clock=config.clock)
+        result = clock.run(
+            partial(run, capped, task=small, out=out, watchers=Watchers(machines=(note,))), clock=config.clock
+        )
         note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {result.llm.requests} calls")
         return read_lengths(out)
 

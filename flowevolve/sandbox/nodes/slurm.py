@@ -26,16 +26,16 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sandbox.evaluators import Tell, tell_nobody
 from flowevolve.sandbox.nodes import slurm_jobs
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.connection import JoinedNode, receive_node
 from flowevolve.sandbox.nodes.folders import fingerprint
 from flowevolve.sandbox.nodes.host import OPEN_SECONDS, checked_machine
+from flowevolve.sandbox.nodes.slurm_wait import Wait
 
 LOOK_SECONDS = 2.0
 """The time between two looks at jobs, as long as none has joined."""
-LOOKS_IN_SILENCE = 10
-"""After so many it is said what the run waits for."""
 EARLY_SECONDS = 60.0
 """A job that ends by itself before it has been a node for so long has ended early."""
 MOST_EARLY_ENDS = 3
@@ -58,8 +58,9 @@ class _Submitted:
 class SlurmCluster:
     """Keeps as many jobs queued or at work as the settings say."""
 
-    def __init__(self, settings: SandboxSettings) -> None:
+    def __init__(self, settings: SandboxSettings, tell: Tell = tell_nobody) -> None:
         self._settings = settings
+        self._tell = tell
         self._host, self._port = "", 0
         self._secret = secrets.token_hex()
         self._folder = Path()
@@ -74,7 +75,11 @@ class SlurmCluster:
         self._arrived = anyio.Event()
         self._has_had_node = False
         self._is_ending = False
-        self._last_said = ""
+        self._why_ended = ""
+        """Of the last job that has ended early."""
+        self._logs_tell = False
+        """Whether a job has ended by itself, so that its log may say why."""
+        self._wait = Wait(settings.slurm.nodes, tell)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -88,6 +93,7 @@ class SlurmCluster:
         self._readable = await in_thread(fingerprint, self._settings.readable)
         self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
         async with AsyncExitStack() as stack:
+            stack.push_async_exit(self._remove_folder)
             await stack.enter_async_context(self._listening())
             stack.push_async_callback(self._end_jobs)
             await self._wait_for_first()
@@ -98,6 +104,14 @@ class SlurmCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+    async def _remove_folder(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove the files of the jobs, but for logs in which somebody may want to read what went wrong."""
+        all_went_well = not self._logs_tell and not isinstance(error, Exception)
+        with anyio.CancelScope(shield=True):
+            await in_thread(partial(slurm_jobs.remove_folder, self._folder, with_logs=all_went_well))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
@@ -122,16 +136,12 @@ class SlurmCluster:
         self._arrived.set()
 
     async def _wait_for_first(self) -> None:
-        looks = 0
         try:
             await self._renew()
             while not self._joined:
                 with anyio.move_on_after(LOOK_SECONDS):
                     await self._arrived.wait()
                 await self._renew()
-                looks += 1
-                if looks == LOOKS_IN_SILENCE:
-                    logger().warning("evaluators.slurm_jobs_are_queued", jobs=list(self._jobs), logs=str(self._folder))
         except NodeLostError as error:
             raise InputError(str(error)) from error
 
@@ -159,8 +169,9 @@ class SlurmCluster:
         if not self._jobs and not self._joined:
             raise NoNodesError(
                 f"sandbox.on: all jobs of Slurm have ended early, before they were nodes or within {EARLY_SECONDS:g} s "
-                f"from then; their logs are in {self._folder}, and the last one says: {self._last_said}"
+                f"from then; their logs are in {self._folder}, and the last one says: {self._why_ended}"
             )
+        self._wait.look(list(self._jobs), len(self._joined), self._folder)
 
     async def _forget(self, submitted: _Submitted) -> None:
         """End a job for good. Its place is vacant again, unless too many in a row have ended early there."""
@@ -168,15 +179,19 @@ class SlurmCluster:
         taken_away = await in_thread(slurm_jobs.was_taken_away, submitted.job)
         await self._end(submitted)
         if has_worked or taken_away:
+            self._logs_tell |= not taken_away
             self._vacant.append(0)
             return
+        self._logs_tell = True
         early_ends = submitted.early_ends + 1
         again = early_ends < (MOST_EARLY_ENDS if self._has_had_node else 1)
         if again:
             self._vacant.append(early_ends)
-        self._last_said = await in_thread(slurm_jobs.last_said, submitted.job)
-        said = {"why": self._last_said, "in_a_row": early_ends, "submitted_again": again}
-        logger().warning("evaluators.slurm_job_ended_early", job=submitted.job.job_id, **said)
+        self._why_ended = await in_thread(slurm_jobs.why_ended, submitted.job)
+        name, said = submitted.job.job_id, {"in_a_row": early_ends, "submitted_again": again}
+        logger().warning("evaluators.slurm_job_ended_early", job=name, why=self._why_ended, **said)
+        what_follows = "another is submitted in its place" if again else "no other is submitted in its place"
+        self._tell(f"Slurm: job {name} has ended early: {self._why_ended}; {what_follows}")
 
     async def open(self, name: str) -> JoinedNode:
         node, called = self._joined[name], f"job {name}"
@@ -209,6 +224,16 @@ class SlurmCluster:
         await in_thread(partial(slurm_jobs.end, submitted.job, by_itself=submitted.began is not None))
 
 
+async def check_slurm(settings: SandboxSettings) -> None:
+    """Check all that can be checked without submitting a job.
+
+    Raises:
+        InputError: as the cluster would before it submits its first job.
+    """
+    await in_thread(slurm_jobs.check, settings.slurm)
+    await in_thread(_address, settings)
+
+
 def _address(settings: SandboxSettings) -> tuple[str, int]:
     """Where nodes reach this machine, and the port, 0 for any.
 
@@ -216,6 +241,11 @@ def _address(settings: SandboxSettings) -> tuple[str, int]:
         InputError: if that can't be told.
     """
     if settings.slurm.executor == "local":
+        if settings.address != "auto":
+            raise InputError(
+                f"sandbox.address: {settings.address!r} is not for sandbox.slurm.executor 'local', whose jobs are "
+                "processes of this machine; take it out, or set sandbox.address=auto"
+            )
         return "127.0.0.1", 0
     host, _, port = settings.address.partition(":")
     if settings.address == "auto":

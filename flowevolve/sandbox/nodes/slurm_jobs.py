@@ -5,9 +5,13 @@ What submitit pickles is the call of `_work` with texts. What programs are and r
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -23,7 +27,7 @@ from flowevolve.sandbox.nodes.connection import join
 MINUTES = 60
 """The time limit of a job, if the settings have none."""
 GRACE_SECONDS = 2.0
-"""The time that a job whose connection has ended has to end by itself."""
+"""The time that a job whose connection has ended has to end by itself, and one that is asked to end to do so."""
 _OF_SUBMITIT = (
     "timeout_min",
     "mem_gb",
@@ -69,6 +73,32 @@ def make_folder(settings: SlurmSettings) -> Path:
         raise InputError(f"sandbox.slurm.folder: {settings.folder} can't be written to: {error}") from error
 
 
+def check(settings: SlurmSettings) -> None:
+    """Check all that can be checked without submitting a job. Leaves nothing behind.
+
+    Raises:
+        InputError: if nobody knows a setting, there is no Slurm here, or the folder can't be written to.
+    """
+    check_settings(settings)
+    was_there = settings.folder.exists()
+    folder = make_folder(settings)
+    try:
+        _executor(settings, folder)
+    finally:
+        remove_folder(folder)
+        if not was_there:
+            settings.folder.rmdir()
+
+
+def remove_folder(folder: Path, *, with_logs: bool = True) -> None:
+    """Remove the files of jobs that have ended; without ``with_logs`` only if none has written a log.
+
+    What one of them still has open may stay.
+    """
+    if with_logs or not any(folder.glob("*_log.err")):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def submit(settings: SlurmSettings, folder: Path, host: str, port: int, secret: str) -> submitit.Job[None]:
     """Submit a job that joins the run at this address.
 
@@ -76,43 +106,94 @@ def submit(settings: SlurmSettings, folder: Path, host: str, port: int, secret: 
         InputError: if submitit does not know a setting.
         NodeLostError: if Slurm does not take the job.
     """
+    executor = _executor(settings, folder)
+    try:
+        with _interrupts_held_back():
+            return executor.submit(_work, host, port, secret)
+    except (FailedJobError, FailedSubmissionError, OSError) as error:
+        raise NodeLostError(f"sandbox.slurm: Slurm does not take the job: {_lines(str(error))[-1]}") from error
+
+
+def _executor(settings: SlurmSettings, folder: Path) -> submitit.AutoExecutor:
+    """Raises: InputError if submitit does not know a setting."""
     asked = {"timeout_min": MINUTES, "name": "flowevolve", "cpus_per_task": settings.slots, "slurm_use_srun": False}
     try:
         executor = submitit.AutoExecutor(folder, cluster=settings.executor)
         executor.update_parameters(nodes=1, tasks_per_node=1, **{**asked, **settings.settings})
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"sandbox.slurm: submitit does not take this: {_lines(str(error))[0]}") from error
+    return executor
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """What this thread starts meanwhile does not get the interrupt that Ctrl-C sends to all processes of a terminal.
+
+    It is for the run, which goes on with its jobs until it has finished what is open. `_leave_terminal` lifts this.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return executor.submit(_work, host, port, secret)
-    except (FailedJobError, FailedSubmissionError, OSError) as error:
-        raise NodeLostError(f"sandbox.slurm: Slurm does not take the job: {_lines(str(error))[-1]}") from error
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end(job: submitit.Job[None], *, by_itself: bool) -> None:
     """Cancel a job, or give it a moment to end ``by_itself``."""
-    deadline = time.monotonic() + (GRACE_SECONDS if by_itself else 0)
+    if _has_ended(job, GRACE_SECONDS if by_itself else 0):
+        return
+    if not isinstance(job, submitit.LocalJob):
+        job.cancel(check=False)
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):  # submitit would interrupt its process, which dumps a traceback
+        os.kill(int(job.job_id), number)
+        if _has_ended(job, GRACE_SECONDS):
+            return
+
+
+def _has_ended(job: submitit.Job[None], within: float) -> bool:
+    """Whether a job has ended, or does so within so many seconds."""
+    deadline = time.monotonic() + within
     while not (ended := job.done()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    if not ended:
-        job.cancel(check=False)
-    if isinstance(job, submitit.LocalJob):  # a process of ours
-        job.wait()
+    return ended
 
 
 def was_taken_away(job: submitit.Job[None]) -> bool:
     """Whether Slurm has taken its node from a job that was well."""
-    return job.get_info(mode="force").get("State", "").upper() in _TAKEN_AWAY
+    return _state(job) in _TAKEN_AWAY
 
 
-def last_said(job: submitit.Job[None]) -> str:
-    """The last line of what a job wrote to its standard error."""
-    return _lines(job.stderr() or "")[-1]
+def _state(job: submitit.Job[None]) -> str:
+    """What Slurm says of a job; empty if it says nothing."""
+    return job.get_info(mode="force").get("State", "").upper()
+
+
+def why_ended(job: submitit.Job[None]) -> str:
+    """The last line of what a job wrote to its standard error; if it wrote nothing, what else is known of its end."""
+    if said := _lines(job.stderr() or "")[-1]:
+        return said
+    of_slurm = f" (Slurm: {state})" if (state := _state(job)) else ""
+    if job.paths.result_pickle.exists():
+        return f"it has lost its connection to the run, without an error of its own{of_slurm}"
+    return f"it was killed, such as for want of memory, and wrote nothing to {job.paths.stderr}{of_slurm}"
 
 
 def _lines(said: str) -> list[str]:
-    return [line.strip() for line in said.splitlines() if line.strip()] or ["nothing"]
+    """The lines that are not empty; an empty one if there is none."""
+    return [line.strip() for line in said.splitlines() if line.strip()] or [""]
 
 
 def _work(host: str, port: int, secret: str) -> None:
     """What a job does: run what the run asks for, as long as that is there."""
-    anyio.run(join, host, port, secret, submitit.JobEnvironment().job_id)
+    environment = submitit.JobEnvironment()
+    if environment.cluster == "local":
+        _leave_terminal()
+    anyio.run(join, host, port, secret, environment.job_id)
+
+
+def _leave_terminal() -> None:
+    """Have this process be ended by its run alone, and what it starts know interrupts as usual."""
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # submitit's handler goes on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -16,12 +16,11 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.errors import BackendUnreachableError
 from flowevolve._util.tasks import beside
-from flowevolve.core.sandbox_settings import SandboxSettings, SlurmSettings
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import Evaluators
-from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.sandbox.opening import open_evaluators
 from tests.support.evaluators_conformance import (
     EvaluatorsConformance,
@@ -30,25 +29,31 @@ from tests.support.evaluators_conformance import (
     trusted_functions,
     unique_name,
 )
-from tests.support.on_clusters import RESULTS, SETTINGS, go_on, kill_half_way, pids, slow_programs, until, write_run
+from tests.support.on_clusters import (
+    RESULTS,
+    SETTINGS,
+    flowevolve,
+    go_on,
+    kill_half_way,
+    pids,
+    slow_programs,
+    until,
+    write_run,
+)
+from tests.support.slurm import (
+    asked,
+    environment_of,
+    install_commands,
+    jobs,
+    kill_its_only_job,
+    lines_of,
+    on,
+    one_job,
+    opened,
+    refused,
+)
 
 pytestmark = pytest.mark.anyio
-
-
-def on(folder: Path, settings: SandboxSettings = SETTINGS, **slurm: object) -> SandboxSettings:
-    given = {"executor": "local", "folder": folder / "logs", **slurm}
-    return settings.model_copy(update={"on": "slurm", "slurm": SlurmSettings.model_validate(given)})
-
-
-def opened(settings: SandboxSettings) -> LeasedEvaluators:
-    evaluators = open_evaluators(settings)
-    assert isinstance(evaluators, LeasedEvaluators)
-    return evaluators
-
-
-def jobs(folder: Path) -> list[int]:
-    """The processes of the jobs whose logs are in this folder."""
-    return pids("submitit.core._submit", str(folder))
 
 
 class TestSlurm(EvaluatorsConformance):
@@ -73,13 +78,6 @@ async def test_what_a_killed_job_had_runs_elsewhere_and_another_is_submitted_in_
     assert jobs(tmp_path) == []
 
 
-async def kill_its_only_job(evaluators: LeasedEvaluators, folder: Path) -> None:
-    """Kill the job once it is a node, and wait until that is noticed."""
-    await until(lambda: evaluators.capacity == 1)
-    os.kill(jobs(folder)[0], signal.SIGKILL)
-    await until(lambda: evaluators.capacity == 0)
-
-
 async def test_jobs_that_end_early_three_times_in_a_row_end_the_run_with_their_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +95,7 @@ async def test_jobs_that_end_early_three_times_in_a_row_end_the_run_with_their_l
     assert [log["in_a_row"] for log in ended] == [1, 2, 3]
     assert [log["submitted_again"] for log in ended] == [True, True, False]
     assert ended[-1]["why"] in str(raised.value)
+    assert "it was killed, such as for want of memory, and wrote nothing to" in str(raised.value)
 
 
 async def test_jobs_that_have_worked_for_a_while_are_submitted_again_for_ever(
@@ -127,12 +126,6 @@ async def test_a_run_that_was_killed_leaves_no_jobs_and_goes_on_elsewhere(tmp_pa
     assert after[: len(before)] == before
     assert len(after) == len(set(after)) == RESULTS
     assert jobs(tmp_path) == []
-
-
-async def refused(settings: SandboxSettings, message: str) -> None:
-    with capture_logs(), pytest.raises(InputError, match=message):
-        async with open_evaluators(settings):
-            pass
 
 
 async def test_jobs_that_can_not_run_programs_are_refused_by_name(
@@ -193,41 +186,15 @@ async def test_a_port_that_is_none_is_refused(tmp_path: Path, commands: Path, ad
     await refused(settings, rf"sandbox.address: '{address}' is no address of this machine")
 
 
-COMMANDS = {
-    "sbatch": """
-cp "$1" FOLDER/submitted
-wait=$([ -e FOLDER/once ] && echo room || echo submitted)
-touch FOLDER/once
-(setsid sh -c 'while [ ! -e FOLDER/'$wait' ]; do sleep 0.1; done; SLURM_JOB_ID=$$ exec bash "$0"' "$1" >/dev/null 2>&1 &
-echo "Submitted batch job $!")
-""",
-    "scancel": """
-echo "$1" >> FOLDER/cancelled
-kill -KILL "-$1"
-""",
-    "sacct": """
-echo 'JobID|State|NodeList'
-[ ! -e FOLDER/preempted ] || sed 's/$/|PREEMPTED|node/' FOLDER/preempted
-""",
-    "srun": "",
-}
-"""In place of Slurm's. Jobs have the numbers of their processes; all but the first wait until there is ``room``."""
+async def test_an_address_is_refused_where_jobs_are_processes_of_this_machine(tmp_path: Path) -> None:
+    settings = on(tmp_path).model_copy(update={"address": "10.0.0.1"})
+    await refused(settings, r"sandbox.address: '10.0.0.1' is not for sandbox.slurm.executor 'local'.*=auto")
+    assert not (tmp_path / "logs").exists()
 
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "commands"
-    folder.mkdir()
-    for name, lines in COMMANDS.items():
-        (folder / name).write_text(f"#!/bin/sh\n{lines.replace('FOLDER', str(folder))}")
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    return folder
-
-
-def asked(folder: Path, **slurm: object) -> SandboxSettings:
-    settings = on(folder, SETTINGS, executor="slurm", nodes=2, slots=1, **slurm)
-    return settings.model_copy(update={"address": "127.0.0.1"})
+    return install_commands(tmp_path, monkeypatch)
 
 
 async def test_what_sbatch_is_asked_for_is_what_the_settings_say(tmp_path: Path, commands: Path) -> None:
@@ -245,6 +212,23 @@ async def test_a_job_that_waits_in_the_queue_joins_when_it_begins(tmp_path: Path
     await until(lambda: jobs(tmp_path) == [])
 
 
+async def test_a_run_says_what_it_waits_for_and_when_that_has_come(tmp_path: Path, commands: Path) -> None:
+    write_run(tmp_path, 'on = "slurm"\naddress = "127.0.0.1"\n[sandbox.slurm]\nslots = 2\n')
+    (commands / "once").touch()  # the first job waits, too
+    run, output = flowevolve(tmp_path, "run", "config.toml", "--set", "budget.evaluations=1"), tmp_path / "output"
+    try:
+        await until(lambda: "Slurm: jobs at work: none of 1 for" in output.read_text() or run.poll() is not None)
+        (commands / "room").touch()
+        await until(lambda: run.poll() is not None)
+    finally:
+        run.kill()
+        run.wait()
+    said = output.read_text()
+    assert run.returncode == 0, said
+    assert "the first is waited for as long as it takes, Ctrl-C cancels them" in said
+    assert "Slurm: jobs at work: 1 of 1\n" in said
+
+
 async def test_jobs_that_still_wait_are_cancelled_at_the_end(tmp_path: Path, commands: Path) -> None:
     async with opened(asked(tmp_path)):
         pass
@@ -255,10 +239,7 @@ async def test_jobs_that_still_wait_are_cancelled_at_the_end(tmp_path: Path, com
 async def test_why_slurm_does_not_take_a_job_is_told(tmp_path: Path, commands: Path) -> None:
     (commands / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: cpu' >&2\nexit 1\n")
     await refused(asked(tmp_path), r"sandbox.slurm: Slurm does not take the job: .*invalid partition specified: cpu")
-
-
-def one_job(folder: Path) -> SandboxSettings:
-    return asked(folder).model_copy(update={"slurm": asked(folder).slurm.model_copy(update={"nodes": 1})})
+    assert list((tmp_path / "logs").iterdir()) == []
 
 
 async def test_preempted_jobs_are_submitted_again_for_ever(
@@ -269,8 +250,8 @@ async def test_preempted_jobs_are_submitted_again_for_ever(
     async with opened(one_job(tmp_path)) as evaluators:
         for _ in range(4):
             await until(lambda: evaluators.capacity == 1)
-            with (commands / "preempted").open("a") as preempted:
-                preempted.writelines(f"{environment_of(job)['SLURM_JOB_ID']}\n" for job in jobs(tmp_path))
+            with (commands / "states").open("a") as states:
+                states.writelines(f"{environment_of(job)['SLURM_JOB_ID']}|PREEMPTED|node\n" for job in jobs(tmp_path))
             await kill_its_only_job(evaluators, tmp_path)
         await until(lambda: evaluators.capacity == 1)
 
@@ -290,14 +271,6 @@ async def test_a_requeued_job_takes_its_own_place_though_its_first_connection_ne
             await until(lambda: evaluators.capacity == 1)
             outcome = await Sandbox(SETTINGS, evaluators).run("def f(): return [1]", call="f")
             assert outcome.result == [1]
-
-
-def lines_of(process: int, file: str) -> list[str]:
-    return Path(f"/proc/{process}/{file}").read_text().split("\0")[:-1]
-
-
-def environment_of(job: int) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in lines_of(job, "environ"))
 
 
 @contextmanager
