@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 from rich.console import Console
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
@@ -125,7 +126,7 @@ def test_the_live_table_says_what_is_used_of_the_budget() -> None:
 
 
 def test_after_a_resume_what_was_spent_before_counts() -> None:
-    before = {"proposals": 6, "tokens": 750_000, "dollars": 0.25, "evaluations": 9}
+    before: JSON = {"proposals": 6, "tokens": 750_000, "dollars": 0.25, "evaluations": 9}
     resumed = some_event(10, "run.resumed", proposals=6, spent=before)
     done = some_event(30, "item.done", cost={"evaluations": 1, "tokens": 1_500_000})
     budget = Budget(minutes=2, proposals=12, tokens=3_000_000, evaluations=40)
