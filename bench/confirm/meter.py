@@ -11,6 +11,7 @@ from typing import Literal
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.model import Message, Usage
+from flowevolve.journal.lock import Lock
 from flowevolve.llm.client.accounting import Price
 
 Unit = Literal["dollars", "tokens"]
@@ -44,10 +45,14 @@ class Meter:
     """Reserves the most that a call can cost before it is sent, and settles it when it has ended.
 
     Both are written to a file as they happen. A call that was reserved and never settled, as the process was killed,
-    stays charged in full.
+    stays charged in full. Until it is closed, no other process may write in the folder of the file.
+
+    Raises:
+        InputError: if another process is at work in that folder, or the file is none of a meter's.
     """
 
     def __init__(self, file: Path, caps: Mapping[Unit, float], price: Price) -> None:
+        self._lock = Lock(file.parent)
         self._caps = caps
         self._price = price
         self._paid: dict[str, Paid] = {}
@@ -55,12 +60,17 @@ class Meter:
         self._calls = 0
         self.changed = Pulse()
         """Fires when a call is settled."""
-        if file.exists():
-            self._read(file)
-        self._file = file.open("a", encoding="utf-8")
+        try:
+            if file.exists():
+                self._read(file)
+            self._file = file.open("a", encoding="utf-8")
+        except BaseException:
+            self._lock.release()
+            raise
 
     def close(self) -> None:
         self._file.close()
+        self._lock.release()
 
     async def room(self, work: str, most: Usage) -> int:
         """As `reserve`, but wait for calls in progress if it is they that leave no room: most cost less than set aside.

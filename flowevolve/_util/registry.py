@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import ErrorDetails
 from typing_extensions import get_protocol_members, is_protocol
 
 from flowevolve._util.errors import InputError
@@ -218,7 +220,8 @@ def validated(model: type[M], settings: Mapping[str, object], where: str) -> M:
 
 def describe_validation(error: ValidationError, where: str = "", known: Sequence[str] = ()) -> str:
     """The first fault in one line: where it is, what is wrong, and what was given. ``known`` has the known keys."""
-    first = error.errors()[0]
+    faults = _faults(error)
+    first, more = faults[0], len(faults) - 1
     place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
     said = first["msg"].removeprefix("Value error, ")
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):  # of a model, of a dataclass
@@ -227,5 +230,17 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
         return f"{place}: is missing"
     given = first.get("input")
     shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
-    more = f"; and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}{more}"
+    if first["type"] in ("tuple_type", "too_short", "too_long"):  # what is a tuple here is a list in a file
+        said = re.sub("[Tt]uple", "list", said)
+    others = f"; and {more} more" if more else ""
+    return f"{place}{': ' if place else ''}{said[:1].lower()}{said[1:]}{shown}{others}"
+
+
+def _faults(error: ValidationError) -> list[ErrorDetails]:
+    """What is wrong. That a tuple is too short is left out if it only is without those of its items that are wrong."""
+    found = error.errors()
+
+    def has_wrong_items(place: tuple[int | str, ...]) -> bool:
+        return any(each["loc"][: len(place)] == place and each["loc"] != place for each in found)
+
+    return [each for each in found if each["type"] != "too_short" or not has_wrong_items(each["loc"])]

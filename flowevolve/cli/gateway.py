@@ -135,5 +135,6 @@ async def _list_models(transport: Transport) -> None:
     except RefusedError as error:
         if error.status not in NO_MODEL_LIST:
             raise BackendRefusedError(f"gateway: {error}; check the URL, and the key with --api-key-env") from error
+        print_plain(f"no list of models, so the first requests tell whether the URL is right: {error}")
     except LLMError as error:
         print_plain(f"no answer yet, and requests will be sent all the same: {error}")

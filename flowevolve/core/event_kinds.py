@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from flowevolve.core.acts import Act
 from flowevolve.core.artifact import Artifact, ArtifactKind
-from flowevolve.core.budget import Cost
+from flowevolve.core.budget import NOTHING, Cost
 from flowevolve.core.event_body import EventBody, Number, Table, Text
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.logged_changes import LoggedChange, read_change
@@ -52,6 +52,8 @@ class RunResumed(EventBody, kind="run.resumed"):
     items: int
     replies: int
     unchanged: int = 0
+    spent: Cost = NOTHING
+    """What the run had spent of all that a budget limits; nothing in a journal of an earlier version."""
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class Lifecycle:
                 dispatcher.flows.items,
                 before.recorded_replies.left,
                 dispatcher.counters.unchanged,
+                dispatcher.ledger.spent,
             )
         )
         self._steering.restore(before.acts)

@@ -42,6 +42,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.trust import find_trust
 from flowevolve.runner.vllm_server import starts_vllm
+from flowevolve.runner.watcher_errors import WatcherErrors
 from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
@@ -52,7 +53,11 @@ AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic."""
+    """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic.
+
+    What a watcher raises is its own error and never counts as a failure of a call, the task or a server: it ends the
+    run and comes out as it is. The journal is told before any watcher, so `flowevolve.resume` goes on from there.
+    """
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
@@ -63,6 +68,15 @@ class Watchers:
     """Told, in a line each, when a machine for programs is awaited, has come then, or is lost."""
     pages: Sequence[Callable[[str], None]] = ()
     """Told the address of the live page, where the configuration asks for one; if nobody is, it is logged."""
+
+    def kept_by(self, errors: WatcherErrors) -> Watchers:
+        """These, with what is raised in the middle of a run's work kept from that; the others are told before it."""
+        return replace(
+            self,
+            events=[errors.kept_from(tell) for tell in self.events],
+            calls=[errors.kept_from(tell) for tell in self.calls],
+            servers=[errors.kept_from(tell) for tell in self.servers],
+        )
 
 
 class RunRecord(Protocol):
@@ -247,6 +261,9 @@ async def _opened(
                 (await stack.enter_async_context(beside())).start_soon(page.listen)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
+        errors = WatcherErrors()
+        watchers = watchers.kept_by(errors)
+        await stack.enter_async_context(errors.ending())
         events = make_event_log(history)
         for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
             events.subscribe(sink)

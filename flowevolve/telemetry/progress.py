@@ -112,7 +112,7 @@ class ProgressFigures:
     limits: dict[str, float] = field(default_factory=dict)
     """Limits of the budget that somebody has raised, as `Budget.by_name` has them."""
     spent: Cost = field(default_factory=Cost)
-    """What work that has ended cost, since the last resume."""
+    """What work that has ended cost."""
     resumed: bool = False
     _waiting: dict[ItemId, str] = field(default_factory=dict)
     """Items that were handed on and not taken yet, with the stage that they wait for."""
@@ -149,7 +149,7 @@ class ProgressFigures:
             case RunResumed() as before:
                 self.version, self.unchanged, self.accepted = before.version, before.unchanged, before.accepted
                 self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
-                self.spent, self.resumed = Cost(proposals=before.proposals), True
+                self.spent, self.resumed = before.spent, True
             case RunFruitless(reasons=reasons):
                 self.in_vain = top_reasons(reasons)
             case RunStopping(reason=reason):
@@ -199,14 +199,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._failure = " ".join(said.split())[:_FAILURE_CHARACTERS]
 
     def _used(self) -> str:
-        """How much of each limit is used. After a resume, only of those of which the earlier part is known."""
+        """How much of each limit is used."""
         figures = self._figures
-        return used(
-            self._budget.raised(figures.limits),
-            figures.seconds,
-            figures.spent,
-            ("proposals",) if figures.resumed else DIMENSIONS,
-        )
+        return used(self._budget.raised(figures.limits), figures.seconds, figures.spent)
 
     def _waits(self) -> str:
         return ", ".join(f"{stage} {items}" for stage, items in self._figures.waiting().items())
@@ -253,7 +248,8 @@ class Lines(Progress):
             yield f"used {budget}"
         if calls.requests:
             yield f"in flight {calls.in_flight():.0f}"
-            yield f"tokens {calls.prompt_tokens + calls.completion_tokens:,}"
+            since = " since the resume" if figures.resumed else ""
+            yield f"tokens {calls.prompt_tokens + calls.completion_tokens:,}{since}"
         if figures.spent.dollars:
             yield f"dollars {figures.spent.dollars:.4f}"
         if waits := self._waits():
@@ -325,8 +321,9 @@ class LiveTable(Progress):
             return
         since = ", since the resume" if self._figures.resumed else ""
         yield "requests", f"{calls.requests} ({calls.failed} failed), about {calls.in_flight():.0f} in flight{since}"
-        cost = f", {dollars:.4f} dollars" if dollars else ""
-        yield "tokens", f"{calls.prompt_tokens:,} prompt, {calls.completion_tokens:,} completion{cost}{since}"
+        yield "tokens", f"{calls.prompt_tokens:,} prompt, {calls.completion_tokens:,} completion{since}"
+        if dollars:
+            yield "dollars", f"{dollars:.4f}"
 
 
 def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] = DIMENSIONS) -> str:
@@ -336,7 +333,7 @@ def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] =
         left = max(0.0, limit - seconds)
         parts.append(f"{min(1.0, seconds / limit):.0%} of the time ({left / 60:.1f} min left)")
     parts += [
-        f"{spent.amount(name) / most:.0%} of {most:,g} {name}"
+        f"{spent.amount(name) / most:.0%} of {most:,.12g} {name}"
         for name, most in budget.limits().items()
         if name in counted
     ]

@@ -64,6 +64,22 @@ async def test_it_passes_requests_on_until_it_is_interrupted_also_to_a_server_th
     assert (tmp_path / "cache").exists()
 
 
+async def test_it_says_where_a_server_has_no_list_of_models() -> None:
+    backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
+    async with serve(backend) as server, started(f"{server}/wrong") as (_, said):
+        assert "no list of models, so the first requests tell whether the URL is right: HTTP 404" in said
+
+
+async def test_one_wrong_address_among_several_is_named() -> None:
+    backend = SimBackend(RulesWorld(PRESETS["normal"]), PROFILES["instant"], model="m")
+    async with serve(backend) as server:
+        command = [sys.executable, "-m", "flowevolve", "gateway", server, f"{server}/wrong", "--port", "0"]
+        with anyio.fail_after(300):
+            done = await anyio.run_process(command, check=False)
+    assert done.returncode == 3
+    assert done.stderr.decode().startswith(f"error: gateway: {server}/wrong: HTTP 404")
+
+
 def test_a_key_in_an_address_is_not_repeated(tmp_path: Path) -> None:
     done = flowevolve("gateway", "https://x.org/v1?key=a-secret", cwd=tmp_path)
     assert done.returncode == 2

@@ -197,8 +197,14 @@ def test_a_list_of_one_is_no_router_and_no_list_is_openai() -> None:
 async def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InputError, match=r"llm.*base_url and base_urls: give one"):
         configured(base_url="http://a/v1", base_urls=["http://b/v1"])
-    with pytest.raises(InputError, match=r"llm\.base_urls"):
+    with pytest.raises(InputError, match=r"llm\.base_urls: list should have at least 1 item"):
         configured(base_urls=[])
+    with pytest.raises(InputError, match=r"llm\.base_urls: input should be a valid list \(got 'http://a/v1'\)$"):
+        configured(base_urls="http://a/v1")
+    with pytest.raises(InputError, match=r"llm\.base_urls\.0: is no address.* \(got 'a'\)$"):
+        configured(base_urls=["a"])
+    with pytest.raises(InputError, match=r"llm\.base_urls\.0: is no address.*; and 1 more$"):
+        configured(base_urls=["a", "b"])
     with pytest.raises(InputError, match=r"llm\.hedge"):
         configured(hedge=0.9)
     with pytest.raises(InputError, match=r"http://a/v1 is there twice"):

@@ -96,6 +96,7 @@ def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> No
     assert after.report.wall_seconds > before.report.wall_seconds
     assert after.llm.requests > before.llm.requests
     assert events[0].kind == "run.resumed"
+    assert events[0].data["spent"] == before.report.spent.to_json()
     assert json.loads((tmp_path / "result.json").read_text())["proposals"] == after.report.spent.proposals
     log = [json.loads(line)["seq"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert log == list(range(len(log)))

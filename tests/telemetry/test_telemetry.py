@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 from rich.console import Console
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
@@ -124,20 +125,33 @@ def test_the_live_table_says_what_is_used_of_the_budget() -> None:
     assert said in drawn([done], budget=budget)
 
 
-def test_after_a_resume_only_what_is_known_of_the_budget_is_said() -> None:
-    resumed = some_event(30, "run.resumed", proposals=6)
-    budget = Budget(minutes=2, proposals=12, tokens=1000)
-    output = drawn([resumed], [call(0, 1)], budget)
-    assert "25% of the time (1.5 min left), 50% of 12 proposals" in output
-    assert "tokens, " not in output.split("requests")[0]
+def test_after_a_resume_what_was_spent_before_counts() -> None:
+    before: JSON = {"proposals": 6, "tokens": 750_000, "dollars": 0.25, "evaluations": 9}
+    resumed = some_event(10, "run.resumed", proposals=6, spent=before)
+    done = some_event(30, "item.done", cost={"evaluations": 1, "tokens": 1_500_000})
+    budget = Budget(minutes=2, proposals=12, tokens=3_000_000, evaluations=40)
+    said = "25% of the time (1.5 min left), 50% of 12 proposals, 75% of 3,000,000 tokens, 25% of 40 evaluations"
+    output = drawn([resumed, done], [call(0, 1)], budget)
+    assert said in output
     assert "1 (0 failed), about 1 in flight, since the resume" in output
+    assert "1,000 prompt, 70 completion, since the resume" in output
+    assert "0.2500" in output
+    told: list[str] = []
+    with lines(told.append, "real", budget) as progress:
+        for event in [resumed, done]:
+            progress.event(event)
+        progress.call(call(0, 1))
+        progress.event(some_event(60, "flow.open"))
+    assert f"used {said}" in told[0]
+    assert "tokens 1,070 since the resume" in told[1]
 
 
 def test_the_live_table_tells_of_requests_tokens_and_dollars() -> None:
     done = some_event(30, "item.done", cost={"tokens": 500, "dollars": 0.25})
     output = drawn([done], [call(0, 6, "500: out\nof order"), call(0, 10), call(0, 10)])
     assert "3 (1 failed), about 3 in flight" in output  # 26 seconds of requests in 10
-    assert "2,000 prompt, 140 completion, 0.2500 dollars" in output
+    assert "2,000 prompt, 140 completion" in output
+    assert "0.2500" in output
     assert "500: out of order" in output
 
 

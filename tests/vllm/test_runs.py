@@ -47,6 +47,14 @@ def events(out: Path, kind: str) -> list[str]:
         return [row[0] for row in journal.execute("SELECT data FROM events WHERE kind = ?", (kind,))]
 
 
+async def test_what_a_watcher_of_servers_raises_ends_the_run_as_it_is(fake: FakeVLLM, tmp_path: Path) -> None:
+    def broken(change: ServerChange) -> None:
+        raise ZeroDivisionError("the watcher's own")
+
+    with pytest.raises(ZeroDivisionError, match="the watcher's own"):
+        await run(config(fake), out=tmp_path / "out", watchers=Watchers(servers=(broken,)))
+
+
 async def test_a_run_starts_its_server_looks_at_it_and_ends_it(fake: FakeVLLM, tmp_path: Path) -> None:
     out, server_changes = tmp_path / "out", list[ServerChange]()
     result = await run(config(fake), out=out, watchers=Watchers(servers=(server_changes.append,)))

@@ -382,7 +382,7 @@ def _log_note(said: str) -> None:
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
     return BackendRefusedError(
-        f"{call.backend.where} refuses to serve model {call.request.model!r} (role {call.role!r}): {error}. "
+        f"{call.backend.where}: model {call.request.model!r} (role {call.role!r}) is refused: {error}. "
         "Check the role's model, the API key and the base URL in the config"
     )
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from flowevolve.core.model import NO_MODEL_LIST, LLMError, RefusedError, ServerError, WrongAddressError
+from flowevolve.core.model import (
+    NO_MODEL_LIST,
+    LLMError,
+    OverloadedError,
+    RefusedError,
+    ServerError,
+    UnreachableError,
+    WrongAddressError,
+)
 from flowevolve.llm.transports import wire
 from flowevolve.llm.transports.address import MODELS, Address
 
@@ -24,19 +32,25 @@ async def list_models(address: Address, get: Callable[[str], Awaitable[bytes]]) 
     try:
         return wire.model_names(await get(MODELS))
     except (RefusedError, ServerError) as error:
-        if isinstance(error, RefusedError) and error.status not in NO_MODEL_LIST:
+        is_nowhere = error.status in NO_MODEL_LIST
+        if isinstance(error, RefusedError) and not is_nowhere:
             raise
-        if not await _is_below(address, get):
+        if not await _is_below(address, get, also_failing=is_nowhere):
             raise
         right = address.base_url.rstrip("/") + _VERSION
         raise WrongAddressError(f"there is no API there, but at {right} there is: give that address instead") from None
 
 
-async def _is_below(address: Address, get: Callable[[str], Awaitable[bytes]]) -> bool:
+async def _is_below(address: Address, get: Callable[[str], Awaitable[bytes]], *, also_failing: bool) -> bool:
+    """Whether there is an API below the address; ``also_failing``: be it one that answers that it can't serve now, as a
+    gateway does whose server is down.
+    """
     if address.azure_api_version is not None or re.search(r"/v\d", urlsplit(address.base_url).path):
         return False
     try:
         wire.model_names(await get(_VERSION + MODELS))
+    except (UnreachableError, OverloadedError, ServerError) as error:
+        return also_failing and error.status is not None
     except LLMError:
         return False
     return True

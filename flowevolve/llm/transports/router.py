@@ -33,6 +33,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import Pulse, run_all
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
+    NO_MODEL_LIST,
     ChatReply,
     ChatRequest,
     EmbedReply,
@@ -44,6 +45,7 @@ from flowevolve.core.model import (
     ServerError,
     Transport,
     UnreachableError,
+    WrongAddressError,
     embedding_transport,
 )
 from flowevolve.core.server_event_kinds import EndpointEjected, EndpointReturned
@@ -154,10 +156,16 @@ class Router:
     async def models(self) -> tuple[str, ...]:
         """The models that every endpoint serves, as `flowevolve.core.model.Transport.models` says.
 
-        Endpoints that can't be reached are ejected; the call fails if none is left.
+        Endpoints that can't be reached are ejected; the call fails if none is left. It also fails if some have a list
+        of models and others have none: servers of the same models are alike, so the address of these must be wrong.
         """
         answers = await run_all([partial(self._models_of, endpoint) for endpoint in self._endpoints])
-        served = [answer for answer in answers if answer is not None]
+        served = [answer for answer in answers if isinstance(answer, tuple)]
+        missing = next((answer for answer in answers if isinstance(answer, RefusedError)), None)
+        if missing is not None and served:
+            raise WrongAddressError(f"{missing}; the other endpoints list their models, so that address must be wrong")
+        if missing is not None:
+            raise missing
         if not served:
             raise UnreachableError(self._all_down())
         return tuple(model for model in served[0] if all(model in others for others in served))
@@ -192,6 +200,8 @@ class Router:
             if is_refusal(error) and endpoint.refused(sent, request.model, error):
                 log_refusal_storm(self._log, endpoint.stats.url, request.model, endpoint.rates[request.model])
             self._note_outcome(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
+            if isinstance(error, RefusedError):
+                raise _named(endpoint, error) from error
             raise
         except BaseException:
             if on_trial:
@@ -292,11 +302,15 @@ class Router:
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
         self._log(EndpointReturned(endpoint.stats.url, seconds))
 
-    async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
+    async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | RefusedError | None:
+        """The models that an endpoint lists, its refusal if it has no list, or None if it gives no useful answer."""
         try:
             return await endpoint.models()
         except RefusedError as error:
-            raise type(error)(f"{endpoint.stats.url}: {error}", status=error.status) from error
+            named = _named(endpoint, error)
+            if error.status in NO_MODEL_LIST:
+                return named
+            raise named from error
         except LLMError as error:
             endpoint.failed(error)
             if endpoint.state == "up":
@@ -306,6 +320,11 @@ class Router:
     def _all_down(self) -> str:
         errors = "; ".join(f"{endpoint.stats.url}: {endpoint.last_error}" for endpoint in self._endpoints)
         return f"no endpoint is up ({errors})"
+
+
+def _named(endpoint: Endpoint, error: RefusedError) -> RefusedError:
+    """The error with the address of the endpoint that it came from."""
+    return type(error)(f"{endpoint.stats.url}: {error}", status=error.status)
 
 
 def _is_failure(error: LLMError) -> bool:

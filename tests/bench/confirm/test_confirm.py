@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from bench._lib.paths import ROOT
 from bench.confirm.__main__ import main
 from bench.confirm.rows import SHIPPED, Sizes, whole_task
 from bench.confirm.section import answer, section
+from flowevolve.journal.lock import Lock
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve
@@ -174,6 +176,19 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
 def test_a_model_has_to_be_named(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--base-url", server.url, *TOKENS]) == 2
     assert capsys.readouterr().err == "--base-url: needs --model, the name of a model there\n"
+
+
+def test_two_in_one_folder_at_a_time_are_refused(
+    server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = Lock(tmp_path)
+    server.asked.clear()
+    code, _ = confirm(server, tmp_path, "--tokens", "1")
+    assert code == 2
+    assert f"{tmp_path}: process {os.getpid()} is at work in this run directory; wait" in capsys.readouterr().err
+    assert not server.asked
+    lock.release()
+    assert confirm(server, tmp_path, "--tokens", "1")[0] == 0
 
 
 def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,9 +24,20 @@ class Open(Protocol):
 
 @pytest.fixture
 def meter(tmp_path: Path) -> Iterator[Open]:
-    """Opens the meter of one folder, as each start of the command does."""
+    """Opens the meter of one folder, as each start of the command does once the one before has ended."""
     with ExitStack() as stack:
-        yield lambda **caps: stack.enter_context(closing(Meter(tmp_path / "paid.jsonl", cast("Caps", caps), PRICE)))
+
+        def opened(**caps: float) -> Meter:
+            stack.close()
+            return stack.enter_context(closing(Meter(tmp_path / "paid.jsonl", cast("Caps", caps), PRICE)))
+
+        yield opened
+
+
+def test_a_folder_is_one_process_s_until_its_meter_is_closed(meter: Open, tmp_path: Path) -> None:
+    meter(tokens=1000)
+    with pytest.raises(InputError, match="is at work in this run directory"):
+        Meter(tmp_path / "paid.jsonl", {}, PRICE)
 
 
 def test_a_call_is_reserved_at_its_longest(meter: Open) -> None:

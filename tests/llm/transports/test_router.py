@@ -85,7 +85,7 @@ class Fake:
 
 
 class Rig:
-    def __init__(self, count=3, takes=1.0, patience=60.0, fakes=()) -> None:
+    def __init__(self, count=3, takes=1.0, patience=60.0, fakes=(), must_have_list=True) -> None:
         self.fakes = list(fakes) or [Fake(takes) for _ in range(count)]
         self.events: list[tuple[str, dict[str, JSON]]] = []
         self.router = Router(
@@ -93,7 +93,8 @@ class Rig:
             log=lambda body: self.events.append((body.kind, body.to_json())),
         )
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
-        self.client = LLMClient({"r": Role(self.router, "m")}, Scheduler(1000), retry, 1, lambda record: None)
+        role = Role(self.router, "m", must_have_list=must_have_list)
+        self.client = LLMClient({"r": role}, Scheduler(1000), retry, 1, lambda record: None)
 
     @property
     def told(self) -> list[tuple[str, JSON]]:
@@ -671,6 +672,26 @@ async def test_the_check_fails_when_one_lacks_the_model_or_the_key() -> None:
     rig.fakes[1].trouble = RefusedError("HTTP 401", status=401)
     with pytest.raises(BackendRefusedError, match="http://b/v1: HTTP 401"):
         await rig.client.check()
+
+
+async def test_one_without_a_list_of_models_beside_others_that_have_one_is_at_a_wrong_address() -> None:
+    rig = Rig(count=3)
+    rig.fakes[1].lists = False
+    with pytest.raises(BackendRefusedError, match=r": http://b/v1: HTTP 404: Not Found; .*that address must be wrong$"):
+        await rig.client.check()
+
+
+async def test_where_none_has_a_list_of_models_the_first_call_tells() -> None:
+    rig = Rig(count=2, must_have_list=False)
+    for fake in rig.fakes:
+        fake.lists = False
+    notes: list[str] = []
+    await rig.client.check(notes.append)
+    assert [note.partition(" has no list of models")[0] for note in notes] == ["http://a/v1, http://b/v1"]
+    for fake in rig.fakes:
+        fake.trouble = RefusedError("HTTP 404: Not Found", status=404)
+    with pytest.raises(BackendRefusedError, match=r"'m' .* is refused: http://[ab]/v1: HTTP 404: Not Found\. Check"):
+        await rig.ask()
 
 
 async def test_closing_closes_all() -> None:

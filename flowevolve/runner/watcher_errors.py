@@ -1,0 +1,50 @@
+"""What watchers of a run raise: it ends the run, whatever they were told of, and is never taken for anything else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from flowevolve._util.tasks import beside
+
+T = TypeVar("T")
+
+
+class WatcherErrors:
+    """Keeps what watchers raise out of the work in whose midst they are told something, and ends a block with it.
+
+    Otherwise what a watcher of calls raises would come out of the call, as if the task or the server had failed.
+    """
+
+    def __init__(self) -> None:
+        self._first: Exception | None = None
+        self._raised = anyio.Event()
+
+    def kept_from(self, tell: Callable[[T], None]) -> Callable[[T], None]:
+        """Tells a watcher something, and raises nothing."""
+
+        def told(what: T) -> None:
+            try:
+                tell(what)
+            except Exception as error:  # noqa: BLE001 - raised again by `ending`
+                self._first = self._first or error
+                self._raised.set()
+
+        return told
+
+    @asynccontextmanager
+    async def ending(self) -> AsyncGenerator[None]:
+        """A block that ends with the first error of a watcher, which is raised as it is."""
+        async with beside() as tasks:
+            tasks.start_soon(self._raise_first)
+            yield
+            if self._raised.is_set():
+                await self._raise_first()
+
+    async def _raise_first(self) -> None:
+        await self._raised.wait()
+        if self._first is not None:
+            raise self._first
