@@ -207,7 +207,7 @@ def check_command(config: ConfigPath, overrides: Overrides = None, verbose: Verb
     """Validate a configuration and reach its backends, spending nothing."""
     from flowevolve.cli.runs import describe_backend, load
     from flowevolve.programs import ProgramTask
-    from flowevolve.runner.run import check
+    from flowevolve.runner.check import check
 
     show_logs(verbose=verbose)
     settings = load(config, overrides or ())

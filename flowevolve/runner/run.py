@@ -22,7 +22,7 @@ from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
-from flowevolve.engine.engine import Engine, check_gathering, make_event_log
+from flowevolve.engine.engine import Engine, make_event_log
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.report import RunReport
@@ -32,7 +32,6 @@ from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.policies.flows import AutoFlows
-from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
@@ -41,7 +40,6 @@ from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.trust import find_trust
-from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.runner.watcher_errors import WatcherErrors
 from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
@@ -247,8 +245,8 @@ async def _opened(
         stack.enter_context(modules_beside(config))
         if isinstance(plan.task, OnMachines):
             plan.task.watch_machines(partial(_tell_all, watchers.machines))
-        await stack.enter_async_context(_in_use(plan.task))
-        await stack.enter_async_context(_in_use(algorithm))
+        await stack.enter_async_context(in_use(plan.task))
+        await stack.enter_async_context(in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
         page = PageProcess()
         stack.push_async_callback(page.end)  # after the directory is closed, so that the page says that the run ended
@@ -272,7 +270,7 @@ async def _opened(
         clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
         client = clients.llm
         await client.check()
-        start = await _start(plan) if history is None or not history.begun else None
+        start = await start_of(plan) if history is None or not history.begun else None
         trust = await find_trust(plan.task, plan.trust)
         engine = Engine(
             algorithm,
@@ -312,55 +310,6 @@ async def _opened(
         yield _Opened(plan, engine, clients, keeping, history, trust, side_tasks)
 
 
-async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
-    """Build everything a run needs and reach its backends, without spending a token; returns the task.
-
-    Of a vLLM that the run would start itself, only that it could be started; to Slurm no job is submitted. ``note`` is
-    told what can't be known so, such as whether a backend without a list of models serves one (by default that is
-    logged), and which machines are awaited.
-
-    Raises:
-        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
-            several that a run would begin without.
-    """
-    plan = make_plan(config, ProvidedObjects(task))
-    with modules_beside(config):
-        check_gathering(plan.algorithm.graph(), flows_of(config, plan.algorithm), config.algorithm.mode)
-        make_allocation(config)
-        await _start(plan)
-        if starts_vllm(config):
-            from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
-
-            await check_vllm(config.vllm)
-            return plan.task
-        async with (
-            _checked(plan.task, note or _log_note),
-            _in_use(plan.algorithm),
-            open_response_cache(config) as cache,
-            open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
-        ):
-            await clients.llm.check(note)
-            clients.traffic.check()
-    return plan.task
-
-
-@asynccontextmanager
-async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
-    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
-    if isinstance(task, ProgramTask):
-        await task.check(note)
-        yield
-        return
-    if isinstance(task, OnMachines):
-        task.watch_machines(note)
-    async with _in_use(task):
-        yield
-
-
-def _log_note(said: str) -> None:
-    logger().warning("check.note", note=said)
-
-
 def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     """How many flows may be open at once, or what decides it."""
     section = config.algorithm
@@ -371,7 +320,7 @@ def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
     return algorithm.flow_bound or AutoFlows(scale=AIMS[section.aim])
 
 
-async def _start(plan: Plan) -> Start | None:
+async def start_of(plan: Plan) -> Start | None:
     """The pool to start from, if the configuration names one."""
     named = plan.config.start
     if named is None:
@@ -379,7 +328,7 @@ async def _start(plan: Plan) -> Start | None:
     return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
 
 
-def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
+def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
     """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
 

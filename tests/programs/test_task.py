@@ -18,7 +18,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import Message
 from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
-from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.check import check
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators

@@ -9,7 +9,8 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.config.run import parse_config
-from flowevolve.runner.run import check, run
+from flowevolve.runner.check import check
+from flowevolve.runner.run import run
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve

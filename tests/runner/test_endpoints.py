@@ -25,9 +25,10 @@ from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.router import Router
 from flowevolve.policies.admission import ServerQueue
+from flowevolve.runner.check import check
 from flowevolve.runner.llm import make_roles, make_transport, open_probe, open_roles
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve

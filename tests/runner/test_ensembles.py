@@ -17,8 +17,9 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest
+from flowevolve.runner.check import check
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import check, run
+from flowevolve.runner.run import run
 from flowevolve.sim.worlds import catalog
 from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.tasks.house_style import house_style_task

@@ -15,7 +15,8 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.runner import assemble as build
-from flowevolve.runner.run import check, run
+from flowevolve.runner.check import check
+from flowevolve.runner.run import run
 
 
 class Holding(GEPA):

@@ -19,6 +19,7 @@ from flowevolve.archives.base import ARCHIVES
 from flowevolve.config.backends import BACKENDS
 from flowevolve.config.run import parse_config
 from flowevolve.problems.catalog import PROBLEMS
+from flowevolve.runner.check import check
 from flowevolve.runner.registries import (
     ADMISSIONS,
     ALGORITHMS,
@@ -31,7 +32,7 @@ from flowevolve.runner.registries import (
 )
 from flowevolve.runner.replay import replay
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import check, run
+from flowevolve.runner.run import run
 from tests.support.site_packages import put_package
 
 ROOT = Path(__file__).parents[2]

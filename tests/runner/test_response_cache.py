@@ -16,8 +16,9 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
+from flowevolve.runner.check import check
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
 from flowevolve.telemetry.summary import summarize
 

@@ -25,7 +25,8 @@ from flowevolve.core.model import ChatRequest, Message, RefusedError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.engine.engine import Engine
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.check import check
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.opening import open_evaluators
 from flowevolve.vllm.serving import check_vllm, serve_vllm

@@ -21,7 +21,8 @@ from flowevolve.config.roles import role_settings
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.engine.engine import Engine
-from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.check import check
+from flowevolve.runner.run import Watchers, run
 from flowevolve.runner.vllm_server import open_server
 from flowevolve.vllm.server import ServerChange
 from tests.vllm.conftest import ROOT, FakeVLLM

@@ -1,0 +1,67 @@
+"""Checking what a run needs, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from flowevolve._util.logger import logger
+from flowevolve.config.run import Config, modules_beside
+from flowevolve.core.task import OnMachines, Task
+from flowevolve.engine.engine import check_gathering
+from flowevolve.programs.task import ProgramTask
+from flowevolve.runner.assemble import make_allocation
+from flowevolve.runner.clients import open_clients
+from flowevolve.runner.llm import open_response_cache
+from flowevolve.runner.plan import ProvidedObjects, make_plan
+from flowevolve.runner.run import flows_of, in_use, start_of
+from flowevolve.runner.vllm_server import starts_vllm
+
+
+async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
+    """Build everything a run needs and reach its backends, without spending a token; returns the task.
+
+    Of a vLLM that the run would start itself, only that it could be started; to Slurm no job is submitted. ``note`` is
+    told what can't be known so, such as whether a backend without a list of models serves one (by default that is
+    logged), and which machines are awaited.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
+            several that a run would begin without.
+    """
+    plan = make_plan(config, ProvidedObjects(task))
+    with modules_beside(config):
+        check_gathering(plan.algorithm.graph(), flows_of(config, plan.algorithm), config.algorithm.mode)
+        make_allocation(config)
+        await start_of(plan)
+        if starts_vllm(config):
+            from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+
+            await check_vllm(config.vllm)
+            return plan.task
+        async with (
+            _checked(plan.task, note or _log_note),
+            in_use(plan.algorithm),
+            open_response_cache(config) as cache,
+            open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
+        ):
+            await clients.llm.check(note)
+            clients.traffic.check()
+    return plan.task
+
+
+@asynccontextmanager
+async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
+    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
+    if isinstance(task, ProgramTask):
+        await task.check(note)
+        yield
+        return
+    if isinstance(task, OnMachines):
+        task.watch_machines(note)
+    async with in_use(task):
+        yield
+
+
+def _log_note(said: str) -> None:
+    logger().warning("check.note", note=said)
