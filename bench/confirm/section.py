@@ -58,7 +58,7 @@ def _command(content: Content) -> str:
     sampling, sizes = settings["sampling"], settings["sizes"]
     asked = f"--base-url URL --model {sampling['model']}" if where is None else f"--rehearse-on {where}"
     rows = "" if settings["rows"] == [SHIPPED] else f" --data FOLDER --rows {' '.join(settings['rows'])}"
-    caps = " ".join(f"--{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
+    caps = "".join(f" --{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
     prices = " --input-price P --output-price P" if "dollars" in settings["caps"] else ""
     sized = {
         "repeats": max(len(each["repeats"]) for each in content["rows"].values()),
@@ -71,16 +71,19 @@ def _command(content: Content) -> str:
     }
     given = " ".join(f"--{name} {value}" for name, value in sized.items())
     file = {None: "confirm", "sim": "confirm_rehearsal"}.get(where, "confirm_smollm2")
-    return f"python -m bench.confirm {asked} {caps}{prices}{rows} {given} --json bench/results/{file}.json"
+    return f"python -m bench.confirm {asked}{caps}{prices}{rows} {given} --json bench/results/{file}.json"
 
 
 def _standing(content: Content) -> str:
     if not content["rehearsal"]:
         return "All answers are those of the model at the endpoint that was named."
+    prices = (
+        " Dollars are counted at prices that were given to it." if content["settings"]["caps"].get("dollars") else ""
+    )
     return (
         f"**This is a rehearsal, {content['rehearsal']}.** It shows that the command works, and says nothing of the\n"
         "claims: these are still to be confirmed or refuted by a capable model. The verdicts below are only what the\n"
-        "command makes of these figures. Dollars are counted at prices that were given to it; nothing was paid."
+        f"command makes of these figures. Nothing was paid.{prices}"
     )
 
 
