@@ -158,9 +158,8 @@ async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of
 def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS), size=1)
     cluster.occupied = {"1"}
-    monkeypatch.setattr(
-        "flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell)
-    )
+    for place in ("flowevolve.programs.task", "flowevolve.sandbox.opening"):
+        monkeypatch.setattr(f"{place}.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell))
     lines, checked, events = list[str](), list[str](), list[Event]()
 
     def tell(line: str) -> None:
