@@ -74,6 +74,7 @@ class Watchers:
             events=[errors.kept_from(tell) for tell in self.events],
             calls=[errors.kept_from(tell) for tell in self.calls],
             servers=[errors.kept_from(tell) for tell in self.servers],
+            machines=[errors.kept_from(tell) for tell in self.machines],
         )
 
 
@@ -243,6 +244,9 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)
         stack.enter_context(modules_beside(config))
+        errors = WatcherErrors()
+        watchers = watchers.kept_by(errors)
+        await stack.enter_async_context(errors.ending())
         if isinstance(plan.task, OnMachines):
             plan.task.watch_machines(partial(_tell_all, watchers.machines))
         await stack.enter_async_context(in_use(plan.task))
@@ -259,9 +263,6 @@ async def _opened(
                 (await stack.enter_async_context(beside())).start_soon(page.listen)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
-        errors = WatcherErrors()
-        watchers = watchers.kept_by(errors)
-        await stack.enter_async_context(errors.ending())
         events = make_event_log(history)
         for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
             events.subscribe(sink)
