@@ -137,8 +137,8 @@ async def run_plan(
     async with _opened(plan, keep, watchers, history) as opened:
         side_tasks = [*([side_task] if side_task is not None else []), *opened.side_tasks]
         result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
-    if result.report.error is not None:
-        raise result.report.error
+        if result.report.error is not None:
+            raise result.report.error  # in the block, as what a run holds may be left in another way then
     return result
 
 
@@ -168,8 +168,8 @@ async def open_run(
             async with opened.engine:
                 yield opened.engine
         await opened.finish(opened.engine.report)
-    if opened.engine.report.error is not None:
-        raise opened.engine.report.error
+        if opened.engine.report.error is not None:
+            raise opened.engine.report.error
 
 
 @dataclass(frozen=True, slots=True)
