@@ -178,6 +178,12 @@ def test_a_model_has_to_be_named(server: Served, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "--base-url: needs --model, the name of a model there\n"
 
 
+@pytest.mark.parametrize("more", [("--model", "m"), ("--api-key-env", "A_KEY")])
+def test_a_rehearsal_has_a_model_of_its_own(capsys: pytest.CaptureFixture[str], more: tuple[str, str]) -> None:
+    assert main(["--rehearse-on", "sim", *SMALL, *TOKENS, *more]) == 2
+    assert "leave out --model and --api-key-env" in capsys.readouterr().err
+
+
 def test_two_in_one_folder_at_a_time_are_refused(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
