@@ -115,6 +115,10 @@ def model_of(arguments: argparse.Namespace) -> str:
     """Raises: InputError if it is not named, or the endpoint can't be one or lacks its key."""
     url, model, variable = arguments.base_url, arguments.model, arguments.api_key_env
     if arguments.rehearse_on is not None:
+        if model is not None or variable is not None:
+            raise InputError(
+                "--rehearse-on: starts a server with a model of its own; leave out --model and --api-key-env"
+            )
         return REHEARSALS[arguments.rehearse_on].model
     if model is None:
         raise InputError("--base-url: needs --model, the name of a model there")

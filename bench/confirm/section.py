@@ -58,7 +58,7 @@ def _command(content: Content) -> str:
     sampling, sizes = settings["sampling"], settings["sizes"]
     asked = f"--base-url URL --model {sampling['model']}" if where is None else f"--rehearse-on {where}"
     rows = "" if settings["rows"] == [SHIPPED] else f" --data FOLDER --rows {' '.join(settings['rows'])}"
-    caps = "".join(f" --{unit} {amount:.0f}" for unit, amount in settings["caps"].items())
+    caps = "".join(f" --{unit} {amount:.12g}" for unit, amount in settings["caps"].items())
     prices = " --input-price P --output-price P" if "dollars" in settings["caps"] else ""
     sized = {
         "repeats": max(len(each["repeats"]) for each in content["rows"].values()),
@@ -69,6 +69,8 @@ def _command(content: Content) -> str:
         "train": sizes["train"],
         "concurrency": sampling["concurrency"],
     }
+    if sampling["temperature"] is not None:
+        sized["temperature"] = sampling["temperature"]
     given = " ".join(f"--{name} {value}" for name, value in sized.items())
     file = {None: "confirm", "sim": "confirm_rehearsal"}.get(where, "confirm_smollm2")
     return f"python -m bench.confirm {asked}{caps}{prices}{rows} {given} --json bench/results/{file}.json"

@@ -146,6 +146,7 @@ def resume_command(
     from flowevolve.cli.runs import added_times, failure_as_json, output, show, title
     from flowevolve.config.run import parse_recorded, with_overrides
     from flowevolve.journal.reading import RecordedRun
+    from flowevolve.runner.overview import with_raised_limits
     from flowevolve.runner.resume import resume
 
     show_logs(verbose=verbose)
@@ -155,6 +156,8 @@ def resume_command(
         with RecordedRun(directory) as recorded:
             settings = parse_recorded(recorded.config, f"{directory}/config.toml")
             task = None if recorded.start is None else recorded.start.task
+            changed = with_overrides(settings, changes)
+            shown = with_raised_limits(changed, recorded)
         told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
@@ -163,10 +166,9 @@ def resume_command(
 
             return await resume(directory, changes=changes, note=note, watchers=watchers, side_task=side_task)
 
-        changed = with_overrides(settings, changes)
         for said in added_times(changed, changes):
             told.say(f"note: {said}")
-        show(go, changed, directory, metrics_port, told)
+        show(go, shown, directory, metrics_port, told)
 
 
 def replay_command(

@@ -175,8 +175,10 @@ async def _evolve(
     )
     out = arguments.get("out")
     directory = None if out is None else Path(out)
-    with _progress(config, shown=arguments.get("progress", True)) as progress:
-        watchers = Watchers((progress.event,), (progress.call,), machines=(_note,), pages=(_tell_page,))
+    shown = arguments.get("progress", True)
+    with _progress(config, shown=shown) as progress:
+        machines = (_note,) if shown else ()
+        watchers = Watchers((progress.event,), (progress.call,), machines=machines, pages=(_tell_page,))
         if arguments.get("resume") and directory is not None and is_run(directory):
             return await go_on(
                 directory,
@@ -184,7 +186,7 @@ async def _evolve(
                 task=given.task,
                 staleness=given.staleness,
                 again=True,
-                note=_note if arguments.get("progress", True) else None,
+                note=_note if shown else None,
                 watchers=watchers,
                 side_task=side_task,
             )

@@ -124,15 +124,21 @@ class BestFound:
 def read_overview(path: Path) -> Overview:
     """Raises: InputError if it is no run directory, or what it holds can't be read."""
     with RecordedRun(path) as recorded:
-        config = parse_recorded(recorded.config, f"{path}/config.toml")
-        for steered in recorded.events_of(RunSteered):
-            if isinstance(steered.act, RaiseBudget) and steered.refused is None:
-                config = config.model_copy(update={"budget": config.budget.raised(steered.act.by_name())})
+        config = with_raised_limits(parse_recorded(recorded.config, f"{path}/config.toml"), recorded)
         if (path / RESULT).is_file():
             return _ended(path, config, read_result(path))
         if not is_held(path):
             recorded.check()
         return _from_journal(path, config, recorded)
+
+
+def with_raised_limits(config: Config, recorded: RecordedRun) -> Config:
+    """The configuration of a run, with the limits of its budget as somebody has raised them since it began."""
+    budget = config.budget
+    for steered in recorded.events_of(RunSteered):
+        if isinstance(steered.act, RaiseBudget) and steered.refused is None:
+            budget = budget.raised(steered.act.by_name())
+    return config.model_copy(update={"budget": budget})
 
 
 def find_best(overview: Overview) -> BestFound | None:

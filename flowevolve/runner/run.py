@@ -74,6 +74,7 @@ class Watchers:
             events=[errors.kept_from(tell) for tell in self.events],
             calls=[errors.kept_from(tell) for tell in self.calls],
             servers=[errors.kept_from(tell) for tell in self.servers],
+            machines=[errors.kept_from(tell) for tell in self.machines],
         )
 
 
@@ -136,8 +137,8 @@ async def run_plan(
     async with _opened(plan, keep, watchers, history) as opened:
         side_tasks = [*([side_task] if side_task is not None else []), *opened.side_tasks]
         result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
-    if result.report.error is not None:
-        raise result.report.error
+        if result.report.error is not None:
+            raise result.report.error  # in the block, as what a run holds may be left in another way then
     return result
 
 
@@ -167,8 +168,8 @@ async def open_run(
             async with opened.engine:
                 yield opened.engine
         await opened.finish(opened.engine.report)
-    if opened.engine.report.error is not None:
-        raise opened.engine.report.error
+        if opened.engine.report.error is not None:
+            raise opened.engine.report.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,9 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)
         stack.enter_context(modules_beside(config))
+        errors = WatcherErrors()
+        watchers = watchers.kept_by(errors)
+        await stack.enter_async_context(errors.ending())
         if isinstance(plan.task, OnMachines):
             plan.task.watch_machines(partial(_tell_all, watchers.machines))
         await stack.enter_async_context(in_use(plan.task))
@@ -259,9 +263,6 @@ async def _opened(
                 (await stack.enter_async_context(beside())).start_soon(page.listen)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
-        errors = WatcherErrors()
-        watchers = watchers.kept_by(errors)
-        await stack.enter_async_context(errors.ending())
         events = make_event_log(history)
         for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
             events.subscribe(sink)

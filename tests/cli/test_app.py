@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve.config.run import load_config
 from tests.support.command import flowevolve
 from tests.support.slurm import install_commands
 
@@ -37,6 +40,23 @@ def test_the_package_is_the_command_line() -> None:
     assert "levi" in done.stdout
     done = subprocess.run([*command, "check", "none.toml"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "error: none.toml: no such config file\n")
+
+
+def test_a_resumed_run_is_told_by_the_limits_that_somebody_had_raised(config: Path) -> None:
+    out = config.parent / "out"
+
+    async def go() -> None:
+        async with fe.open_run(load_config(config), out=out) as engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit" and event.data["version"] == 1:
+                    await engine.act(fe.RaiseBudget({"proposals": 40}), "ada")
+                    await engine.act(fe.Stop(), "ada")
+
+    clock.run(go, clock="virtual")
+    done = flowevolve("resume", "out", cwd=config.parent)
+    assert done.returncode == 0, done.stderr
+    assert "% of 40 proposals" in done.stdout
+    assert "% of 3 proposals" not in done.stdout
 
 
 def test_a_task_beside_the_configuration_is_found(tmp_path: Path) -> None:

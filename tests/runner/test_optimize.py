@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -17,9 +18,15 @@ from flowevolve import stages
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.policies.staleness import Full
+from flowevolve.programs import ProgramTask
+from flowevolve.sandbox import SandboxSettings
+from flowevolve.sandbox.local import LocalEvaluators
+from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import LONG
+from tests.support.memory_cluster import MemoryCluster
 from tests.support.number_programs import NumberTask
+from tests.support.problems import Nearest
 
 
 def test_optimize_improves_on_the_seed_and_says_it_was_simulated(tmp_path: Path) -> None:
@@ -57,6 +64,21 @@ def test_a_simulated_model_writes_programs_for_a_task_of_programs_that_is_given_
     )
     assert result.proposals >= 4
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text())["sim"]["world"] == "code"
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_that_a_machine_is_awaited_is_part_of_how_it_goes(
+    progress: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox = SandboxSettings(preload=(), concurrency=1)
+    cluster = MemoryCluster(partial(LocalEvaluators, sandbox), size=1)
+    cluster.open_seconds = 30.0
+    monkeypatch.setattr(
+        "flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell)
+    )
+    task, budget = ProgramTask(Nearest(), sandbox), fe.Budget(evaluations=2)
+    fe.optimize(task, "best_of_n", clock="virtual", budget=budget, progress=progress)
+    assert ("1 node has not said yet" in capsys.readouterr().err) is progress
 
 
 class Broken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,15 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.programs import ProgramTask
 from flowevolve.runner.run import Watchers, run
+from flowevolve.sandbox import SandboxSettings
+from flowevolve.sandbox.local import LocalEvaluators
+from flowevolve.sandbox.nodes.leases import LeasedEvaluators
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.problems import Nearest
 
 TABLE: dict[str, object] = {
     "clock": "virtual",
@@ -31,7 +39,7 @@ def broken(told: object) -> None:
 
 
 class Breaking:
-    """Raises from the so-manieth time on."""
+    """Raises from that call on, counted from 1."""
 
     def __init__(self, times: int) -> None:
         self._left = times
@@ -70,3 +78,22 @@ def test_no_work_is_lost_by_it(kind: str, tmp_path: Path) -> None:
     result = clock.run(lambda: fe.resume(out, watchers=Watchers(calls=(after.append,))), clock="virtual")
     assert result.proposals == 4
     assert result.llm.requests >= len(calls)
+
+
+def test_what_a_watcher_of_machines_raises_leaves_the_lost_node_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = SandboxSettings(preload=(), concurrency=1, timeout=5)
+    cluster = MemoryCluster(partial(LocalEvaluators, sandbox), size=1)
+    monkeypatch.setattr(
+        "flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster, tell=tell)
+    )
+    budget = {"evaluations": 20}
+    settings = config(algorithm={"name": "best_of_n"}, task={}, sim={"world": "code"}, budget=budget)
+
+    def have_it_leave(event: Event) -> None:
+        if event.kind == "node.joined":
+            cluster.present.clear()
+
+    watchers = Watchers(events=(have_it_leave,), machines=(broken,))
+    with pytest.raises(OwnError, match="the disk of the watcher is full"):
+        clock.run(partial(run, settings, task=ProgramTask(Nearest(), sandbox), watchers=watchers), clock="virtual")
+    assert [node.killed.is_set() for node in cluster.nodes.values()] == [True]

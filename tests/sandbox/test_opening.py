@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from submitit import AutoExecutor
 
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.meta_harness.evaluator import SandboxEvaluator
@@ -51,6 +52,29 @@ async def test_to_check_slurm_no_job_is_submitted(tmp_path: Path, monkeypatch: p
     assert notes == ["no job was submitted; whether programs can run on the nodes shows when the first one begins"]
     assert not (commands / "submitted").exists()
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.anyio
+async def test_checking_slurm_leaves_no_folder_that_was_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_commands(tmp_path, monkeypatch)
+    await check_evaluators(asked(tmp_path / "mine"), print)
+    assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.anyio
+async def test_checking_slurm_leaves_the_folder_to_a_run_that_begins_there_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beginning(folder: Path, cluster: str) -> AutoExecutor:
+        (folder.parent / "run-of-another").mkdir()
+        return AutoExecutor(folder, cluster=cluster)
+
+    install_commands(tmp_path, monkeypatch)
+    monkeypatch.setattr("submitit.AutoExecutor", beginning)
+    await check_evaluators(asked(tmp_path), print)
+    assert [each.name for each in (tmp_path / "logs").iterdir()] == ["run-of-another"]
 
 
 @pytest.mark.anyio

@@ -292,15 +292,15 @@ class LeasedEvaluators:
                 self._tasks.start_soon(self._open, name)
 
     async def _open(self, name: str) -> None:
-        await self._members.join(name)
+        if not await self._members.join(name):
+            return
         self._lease()
+        if not self._without_node():
+            self._members.say_over()
 
     def _mind_patience(self, hopeless: str) -> None:
         """End the jobs that waited for a node for too long, or in vain: ``hopeless`` says why there will be none."""
-        waiting = [
-            *([] if self._nodes else self._waiting),
-            *([] if self._measuring() else self._measured),
-        ]
+        waiting = self._without_node()
         if not waiting:
             self._deserted = None
             return
@@ -313,6 +313,13 @@ class LeasedEvaluators:
             self._queue_of(case).remove(case)
             case.error = BackendUnreachableError(hopeless or self._given_up(case))
             case.ended.set()
+
+    def _without_node(self) -> list[_Case]:
+        """The jobs that wait, and that no node there is may have."""
+        return [
+            *([] if self._nodes else self._waiting),
+            *([] if self._measuring() else self._measured),
+        ]
 
     def _lacking(self, case: _Case) -> str:
         """What there is no node for."""

@@ -86,6 +86,8 @@ class Membership:
         async with beside() as tasks:
             tasks.start_soon(self._say_slow)
             await self._look()
+        if not self.open:
+            self._awaited = False  # nodes have answered; if one is still awaited, it is for another reason
         while in_use := self._in_use():
             if clock.now() - began >= IN_USE_SECONDS:
                 break
@@ -94,7 +96,7 @@ class Membership:
             await self._look()
         if not self.open:
             raise self._why_none(in_use)
-        self._say_over()
+        self.say_over()
 
     async def _say_slow(self) -> None:
         await anyio.sleep(QUIET_SECONDS)
@@ -131,11 +133,10 @@ class Membership:
         refused = {name for name, why in self._closed.items() if isinstance(why, NodeRefusedError)}
         return [name for name in names if name not in {*self.open, *self._opening, *refused}]
 
-    async def join(self, name: str) -> None:
-        """Open a node of those that were unopened, if that can be done."""
+    async def join(self, name: str) -> bool:
+        """Open a node of those that were unopened; whether that could be done."""
         await self._try_to_open(name)
-        if name in self.open:
-            self._say_over()
+        return name in self.open
 
     async def _try_to_open(self, name: str) -> None:
         """Open a node, or note why it could not be."""
@@ -171,7 +172,7 @@ class Membership:
         node.node.kill()
 
     def say_awaited(self, why: str, seconds: float) -> None:
-        """Say, once until a node joins, that one is awaited for so many seconds at most."""
+        """Say, once until `say_over`, that a node is awaited for so many seconds at most."""
         if self._awaited:
             return
         self._awaited = True
@@ -179,7 +180,8 @@ class Membership:
         self._log(NodeAwaited(f"{self._where}: {why}", seconds))
         self._tell(f"{self._where}: {why}; waiting for {seconds:g} s at most")
 
-    def _say_over(self) -> None:
+    def say_over(self) -> None:
+        """Say that nothing waits for a node any more, if it was said that something does."""
         if self._awaited:
             self._awaited = False
             self._tell(f"{self._where}: the wait is over; slots for programs: {self.capacity}")

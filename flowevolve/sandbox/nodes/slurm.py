@@ -139,6 +139,7 @@ class SlurmCluster:
         try:
             await self._renew()
             while not self._joined:
+                self._arrived = anyio.Event()  # one that has arrived may be gone again
                 with anyio.move_on_after(LOOK_SECONDS):
                     await self._arrived.wait()
                 await self._renew()
@@ -205,6 +206,8 @@ class SlurmCluster:
         except TimeoutError as error:
             node.kill()
             raise NodeLostError(f"{called}: it did not answer for {OPEN_SECONDS:g} s") from error
+        except NodeLostError as error:
+            raise NodeLostError(f"{called}: {error}") from error
         if name in self._jobs:
             self._jobs[name].began = clock.now()
         self._has_had_node = True

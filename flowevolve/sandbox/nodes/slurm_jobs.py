@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -80,14 +80,15 @@ def check(settings: SlurmSettings) -> None:
         InputError: if nobody knows a setting, there is no Slurm here, or the folder can't be written to.
     """
     check_settings(settings)
-    was_there = settings.folder.exists()
+    made = [each for each in (settings.folder, *settings.folder.parents) if not os.path.lexists(each)]
     folder = make_folder(settings)
     try:
         _executor(settings, folder)
     finally:
         remove_folder(folder)
-        if not was_there:
-            settings.folder.rmdir()
+        with suppress(OSError):  # a run may have begun there meanwhile
+            for each in made:
+                each.rmdir()
 
 
 def remove_folder(folder: Path, *, with_logs: bool = True) -> None:

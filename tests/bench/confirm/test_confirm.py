@@ -178,6 +178,21 @@ def test_a_model_has_to_be_named(server: Served, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "--base-url: needs --model, the name of a model there\n"
 
 
+def test_the_command_of_a_page_has_all_that_was_given(tmp_path: Path) -> None:
+    file, cap = tmp_path / "made.json", ("--dollars", "0.5", "--input-price", "0.001", "--output-price", "0.001")
+    given = ["--rehearse-on", "sim", *SMALL, *cap, "--temperature", "0.7", "--repeats", "1", "--json", str(file)]
+    assert main(given, lambda said: None) == 0
+    command = next(line for line in section(json.loads(file.read_text())).splitlines() if "bench.confirm" in line)
+    assert " --dollars 0.5 --input-price P " in command
+    assert " --temperature 0.7 " in command
+
+
+@pytest.mark.parametrize("more", [("--model", "m"), ("--api-key-env", "A_KEY")])
+def test_a_rehearsal_has_a_model_of_its_own(capsys: pytest.CaptureFixture[str], more: tuple[str, str]) -> None:
+    assert main(["--rehearse-on", "sim", *SMALL, *TOKENS, *more]) == 2
+    assert "leave out --model and --api-key-env" in capsys.readouterr().err
+
+
 def test_two_in_one_folder_at_a_time_are_refused(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -380,6 +380,42 @@ def test_nodes_that_are_slow_to_begin_are_said_to_be_awaited() -> None:
     clock.run(go, clock="virtual")
 
 
+def test_nodes_that_are_slow_and_then_in_use_are_said_to_be_awaited_for_both() -> None:
+    async def go() -> None:
+        scene = Scene(1)
+        scene.cluster.open_seconds = 30.0
+        scene.cluster.occupied = {"1"}
+        with pytest.raises(BackendUnreachableError, match="in use"):
+            async with scene.evaluators:
+                pass
+        slow, in_use = scene.told
+        assert "1 node has not said yet" in slow
+        assert "node 1 is in use by another run" in in_use
+
+    clock.run(go, clock="virtual")
+
+
+def test_a_node_of_another_class_does_not_end_the_wait_for_one_that_measures() -> None:
+    async def go() -> None:
+        scene = Scene(2)
+        scene.cluster.machines = {"3": "another", "4": PROCESSOR}
+        async with scene.evaluators, anyio.create_task_group() as tasks:
+            scene.cluster.replaces = False
+            scene.cluster.present = {"3"}
+            await anyio.sleep(5)
+            tasks.start_soon(scene.measure, 1.0)
+            await anyio.sleep(5)
+            scene.cluster.machines["5"] = "another"
+            scene.cluster.present.add("5")
+            await anyio.sleep(5)
+            awaited = f"programs are measured on nodes with '{PROCESSOR}'"
+            assert [awaited in line for line in scene.told] == [False, False, True]
+            scene.cluster.present.add("4")
+        assert scene.told[3:] == ["Ray cluster auto: the wait is over; slots for programs: 6"]
+
+    clock.run(go, clock="virtual")
+
+
 def test_programs_that_wait_in_mid_run_say_what_for_and_when_they_go_on() -> None:
     async def go() -> None:
         scene = Scene(1)

@@ -21,6 +21,8 @@ from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import Evaluators
+from flowevolve.sandbox.nodes.cluster import NodeLostError
+from flowevolve.sandbox.nodes.slurm import SlurmCluster
 from flowevolve.sandbox.opening import open_evaluators
 from tests.support.evaluators_conformance import (
     EvaluatorsConformance,
@@ -133,6 +135,14 @@ async def test_jobs_that_can_not_run_programs_are_refused_by_name(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     await refused(on(tmp_path), r"job \d+: .*bubblewrap \(bwrap\) is not installed")
+
+
+async def test_a_job_that_is_gone_before_it_can_begin_is_told_by_name(tmp_path: Path) -> None:
+    async with SlurmCluster(on(tmp_path, slots=1)) as cluster:
+        (name,) = await cluster.names()
+        os.kill(jobs(tmp_path)[0], signal.SIGKILL)
+        with pytest.raises(NodeLostError, match=rf"^job {name}: its connection has ended$"):
+            await cluster.open(name)
 
 
 async def test_where_all_jobs_end_at_once_the_last_words_of_one_are_told(
