@@ -19,7 +19,8 @@ def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Eval
     """
     if settings.on == "here":
         return LocalEvaluators(settings)
-    where = f"Ray cluster {settings.address}" if settings.on == "ray" else "Slurm"
+    named = "the Ray cluster" if settings.address == "auto" else f"Ray cluster {settings.address}"
+    where = named if settings.on == "ray" else "Slurm"
     return LeasedEvaluators(_cluster(settings, tell), settings.measure_on, where, tell)
 
 

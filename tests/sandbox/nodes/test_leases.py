@@ -34,7 +34,7 @@ class Scene:
         self.nodes: list[Rehearsal] = []
         self.cluster = MemoryCluster(self._node, size, faults, refuses)
         self.told: list[str] = []
-        self.evaluators = LeasedEvaluators(self.cluster, where="Ray cluster auto", tell=self.told.append)
+        self.evaluators = LeasedEvaluators(self.cluster, where="the Ray cluster", tell=self.told.append)
         self._sandbox = Sandbox(SETTINGS, self.evaluators)
 
     def _node(self) -> Rehearsal:
@@ -337,10 +337,10 @@ def test_a_run_waits_for_a_node_in_use_and_says_so_and_when_it_goes_on() -> None
                 evaluators.log_nodes(events.append)
                 assert (await scene.run(1.0)).result == 1.0
         assert scene.told == [
-            "Ray cluster auto: node 2 is in use by another run; waiting for 120 s at most",
-            "Ray cluster auto: the wait is over; slots for programs: 2",
+            "the Ray cluster: node 2 is in use by another run; waiting for 120 s at most",
+            "the Ray cluster: the wait is over; slots for programs: 2",
         ]
-        awaited = NodeAwaited("Ray cluster auto: node 2 is in use by another run", IN_USE_SECONDS)
+        awaited = NodeAwaited("the Ray cluster: node 2 is in use by another run", IN_USE_SECONDS)
         events.remove(NodeRefused("node 1: bubblewrap (bwrap) is not installed"))
         assert events == [awaited, NodeJoined("2", PROCESSOR, 2, 2)]
 
@@ -373,8 +373,8 @@ def test_nodes_that_are_slow_to_begin_are_said_to_be_awaited() -> None:
         async with scene.evaluators:
             assert clock.now() == 30.0
         assert scene.told == [
-            "Ray cluster auto: 1 node has not said yet whether programs can run there; waiting for 120 s at most",
-            "Ray cluster auto: the wait is over; slots for programs: 2",
+            "the Ray cluster: 1 node has not said yet whether programs can run there; waiting for 120 s at most",
+            "the Ray cluster: the wait is over; slots for programs: 2",
         ]
 
     clock.run(go, clock="virtual")
@@ -411,7 +411,7 @@ def test_a_node_of_another_class_does_not_end_the_wait_for_one_that_measures() -
             awaited = f"programs are measured on nodes with '{PROCESSOR}'"
             assert [awaited in line for line in scene.told] == [False, False, True]
             scene.cluster.present.add("4")
-        assert scene.told[3:] == ["Ray cluster auto: the wait is over; slots for programs: 6"]
+        assert scene.told[3:] == ["the Ray cluster: the wait is over; slots for programs: 6"]
 
     clock.run(go, clock="virtual")
 
@@ -429,9 +429,9 @@ def test_programs_that_wait_in_mid_run_say_what_for_and_when_they_go_on() -> Non
             await anyio.sleep(PATIENCE_SECONDS / 2)
             scene.cluster.add()
         assert scene.told == [
-            "Ray cluster auto: node 1 is lost: it left the cluster; slots left: 0",
-            "Ray cluster auto: there is no node for programs (sandbox.on); waiting for 300 s at most",
-            "Ray cluster auto: the wait is over; slots for programs: 2",
+            "the Ray cluster: node 1 is lost: it left the cluster; slots left: 0",
+            "the Ray cluster: there is no node for programs (sandbox.on); waiting for 300 s at most",
+            "the Ray cluster: the wait is over; slots for programs: 2",
         ]
         kinds = [type(event) for event in events]
         assert kinds == [NodeJoined, NodeLost, NodeAwaited, NodeJoined]
