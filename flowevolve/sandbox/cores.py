@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
 import anyio
 
-from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
 from flowevolve._util.work_folders import check_user_folder, unusable, user_folder
 
@@ -94,28 +93,30 @@ def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
 class Cores:
     """Lends out processor cores, each to one holder at a time among all processes that use ``folder``.
 
-    Within a process, cores are lent first come, first served. Between processes, one that waits comes before one that
-    takes a core again.
+    Within a process, those who keep to its ``turns`` have them first come, first served. Between processes, one that
+    waits comes before one that takes a core again.
     """
 
     def __init__(self, cores: Iterable[int], folder: Path) -> None:
         self._cores = sorted(cores)
-        self._turns = anyio.Semaphore(len(self._cores))
-        self._threads = anyio.CapacityLimiter(len(self._cores))
         self._folder = folder
+        self.turns = anyio.Semaphore(len(self._cores))
+        """To be held around `lent`, so that there cores can only be missing because other processes hold them."""
 
-    @asynccontextmanager
-    async def one(self) -> AsyncGenerator[int]:
-        """A core, which is held until the block ends.
+    @contextmanager
+    def lent(self, give_up: Event) -> Generator[int | None]:
+        """Block this thread until there is a core, which is held until the block ends; None once ``give_up`` is set.
+
+        What holds it must not wait for a virtual clock, which stands still while anybody waits for a core here.
 
         Raises:
             InputError: if the folder can't be used.
         """
-        async with self._turns:  # so that after this, cores can only be missing because other processes hold them
-            lock = self._taken() or await self._waited_for()
-            try:
-                yield lock.core
-            finally:
+        lock = self._taken() or self._waited_for(give_up)
+        try:
+            yield None if lock is None else lock.core
+        finally:
+            if lock is not None:
                 lock.close()
 
     def _taken(self) -> CoreLock | None:
@@ -127,17 +128,16 @@ class Cores:
             lock.close()
         return None
 
-    async def _waited_for(self) -> CoreLock:
-        """The lock on the first core that another process releases."""
+    def _waited_for(self, give_up: Event) -> CoreLock | None:
+        """The lock on the first core that another process releases; None once ``give_up`` is set."""
         locks = [CoreLock(self._folder, core) for core in self._cores]
-        give_up, had = Event(), None
+        had = None
         try:
-            had = await clock.in_thread_until(give_up.set, acquire_any, locks, give_up, limiter=self._threads)
+            had = acquire_any(locks, give_up)
         finally:
             for lock in locks:
                 if lock is not had:
                     lock.close()
-        assert had is not None, "`give_up` is only set on cancellation"
         return had
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from threading import Event
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,7 @@ from flowevolve.core.events import Log
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import isolation
 from flowevolve.sandbox.both import Both
-from flowevolve.sandbox.cores import CORES
+from flowevolve.sandbox.cores import CORES, Cores
 from flowevolve.sandbox.evaluators import Job, Served, TrustedCall
 from flowevolve.sandbox.functions import FunctionProcess
 from flowevolve.sandbox.inside.wire import Request
@@ -73,10 +74,9 @@ class LocalEvaluators:
             return [await workers.run(job.request)]
         self._check_measures()
         outcomes: list[Outcome] = []
-        async with CORES.one() as core:
-            pinned = replace(job.request, core=core)
+        async with CORES.turns:
             while len(outcomes) < job.runs and all(outcome.status == "ok" for outcome in outcomes):
-                outcomes.append(await workers.run(pinned))
+                outcomes.append(await workers.run(job.request, CORES))
         return outcomes
 
     async def _call(self, call: TrustedCall) -> Outcome:
@@ -99,6 +99,23 @@ class LocalEvaluators:
         return self._others[settings]
 
 
+class _OnCore:
+    """A worker whose programs run on a core that each of them has for itself for as long as it runs."""
+
+    def __init__(self, worker: Worker, cores: Cores) -> None:
+        self._worker = worker
+        self._cores = cores
+        self._gave_up = Event()
+
+    def run(self, request: Request) -> Outcome | None:
+        with self._cores.lent(self._gave_up) as core:
+            return None if core is None else self._worker.run(replace(request, core=core))
+
+    def kill(self) -> None:
+        self._gave_up.set()
+        self._worker.kill()
+
+
 class _Workers:
     """The workers with the same settings: those that wait for a program, and the slots for those that run one."""
 
@@ -118,11 +135,12 @@ class _Workers:
     async def close(self) -> None:
         await self._warm.close()
 
-    async def run(self, request: Request) -> Outcome:
+    async def run(self, request: Request, cores: Cores | None = None) -> Outcome:
+        """Run a program; with ``cores``, on one of these that it has for itself."""
         async with self.slots:
-            outcome = await self._run_in(request)
+            outcome = await self._run_in(request, cores)
             if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
-                outcome = await self._run_in(request, fresh=True)
+                outcome = await self._run_in(request, cores, fresh=True)
         return no_report(request, None) if outcome is None else outcome
 
     async def run_with(self, programs: _Workers, asking: Request, served: Served) -> Outcome:
@@ -138,9 +156,10 @@ class _Workers:
             limiter = anyio.CapacityLimiter(1)  # the two are waited for in one thread, and no others should hold it up
             return await clock.in_thread_until(both.kill, both.run, asking, asked, limiter=limiter)
 
-    async def _run_in(self, request: Request, *, fresh: bool = False) -> Outcome | None:
+    async def _run_in(self, request: Request, cores: Cores | None, *, fresh: bool = False) -> Outcome | None:
         async with self._warm.lent(fresh=fresh) as worker:
-            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self.threads)
+            runs = worker if cores is None else _OnCore(worker, cores)
+            return await clock.in_thread_until(runs.kill, runs.run, request, limiter=self.threads)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[Worker]:

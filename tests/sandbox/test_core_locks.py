@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-import anyio
 import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.sandbox.cores import CoreLock, Cores, acquire_any
-
-pytestmark = pytest.mark.anyio
 
 HOLDER = """
 import sys
@@ -34,54 +32,54 @@ def free(folder: Path, core: int = 0) -> bool:
         lock.close()
 
 
-async def test_two_who_measure_take_different_cores(tmp_path: Path) -> None:
+def test_two_who_measure_take_different_cores(tmp_path: Path) -> None:
     one, other = Cores([0, 1], tmp_path), Cores([0, 1], tmp_path)
-    async with one.one() as first, other.one() as second:
+    with one.lent(Event()) as first, other.lent(Event()) as second:
         assert {first, second} == {0, 1}
-    async with other.one() as again:
+    with other.lent(Event()) as again:
         assert again == 0
 
 
-async def test_who_finds_no_core_waits_for_one_and_may_leave(tmp_path: Path) -> None:
+def test_who_finds_no_core_waits_for_one_and_may_leave(tmp_path: Path) -> None:
     one, other = Cores([3], tmp_path), Cores([3], tmp_path)
-    had = anyio.Event()
-
-    async def measure() -> None:
-        async with other.one() as core:
-            assert core == 3
-            had.set()
-
-    async with anyio.create_task_group() as tasks:
-        async with one.one():
-            async with anyio.create_task_group() as leaving:
-                leaving.start_soon(measure)
-                await anyio.wait_all_tasks_blocked()
-                leaving.cancel_scope.cancel()
-            tasks.start_soon(measure)
-            await anyio.wait_all_tasks_blocked()
-            assert not had.is_set()
-        await had.wait()
+    with ThreadPoolExecutor(1) as threads:
+        with one.lent(Event()):
+            give_up = Event()
+            leaving = threads.submit(core_of, other, give_up)
+            give_up.set()
+            assert leaving.result() is None
+            staying = threads.submit(core_of, other, Event())
+            until_queued(tmp_path, 3)
+            assert not staying.done()
+        assert staying.result() == 3
     assert free(tmp_path, 3)
 
 
-async def test_who_waits_has_whichever_core_is_free_first(tmp_path: Path) -> None:
+def test_who_waits_has_whichever_core_is_free_first(tmp_path: Path) -> None:
     one, other = Cores([0, 1], tmp_path), Cores([0, 1], tmp_path)
-    had = anyio.Event()
-
-    async def measure() -> None:
-        async with other.one() as core:
-            assert core == 1
-            had.set()
-
-    async with one.one() as first, anyio.create_task_group() as tasks:
+    with ThreadPoolExecutor(1) as threads, one.lent(Event()) as first:
         assert first == 0
-        async with one.one():
-            tasks.start_soon(measure)
-            await anyio.wait_all_tasks_blocked()
-            assert not had.is_set()
-        await had.wait()
+        with one.lent(Event()):
+            waiting = threads.submit(core_of, other, Event())
+            until_queued(tmp_path, 0)
+            assert not waiting.done()
+        assert waiting.result() == 1
     assert free(tmp_path)
     assert free(tmp_path, 1)
+
+
+def core_of(cores: Cores, give_up: Event) -> int | None:
+    with cores.lent(give_up) as core:
+        return core
+
+
+def until_queued(folder: Path, core: int) -> None:
+    """Return when somebody waits for the core."""
+    lock = CoreLock(folder, core)
+    while lock.join_queue():
+        lock.close()
+        lock = CoreLock(folder, core)
+    lock.close()
 
 
 def test_who_had_it_waits_behind_who_waits(tmp_path: Path) -> None:

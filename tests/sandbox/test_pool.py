@@ -9,15 +9,18 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Timer
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from flowevolve._util import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import MOST_MB, MOST_PROCESSES
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
+from flowevolve.sandbox.cores import CoreLock, Cores
 from flowevolve.sandbox.opening import open_evaluators
 from tests.sandbox.conftest import left_over
 from tests.support.evaluators_conformance import trusted_functions
@@ -352,3 +355,36 @@ async def test_measured_programs_have_one_core() -> None:
         with pytest.raises(InputError, match="3 or more"):
             await measure(sandbox, "", runs=2)
     assert [outcome.result for outcome in outcomes] == [1, 1]
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+def test_on_a_virtual_clock_one_process_does_not_wait_for_the_core_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Time stands still while a measurement waits for a core, so nobody may keep one until time goes on."""
+    cores = sorted(usable_cores())[:2]
+    monkeypatch.setattr("flowevolve.sandbox.local.CORES", Cores(cores, tmp_path))
+    held, gave_back = CoreLock(tmp_path, cores[1]), Event()
+    assert held.try_acquire()
+
+    def give_back() -> None:
+        gave_back.set()
+        held.close()
+
+    results: list[object] = []
+
+    async def main() -> None:
+        async with Sandbox(SandboxSettings(concurrency=2, preload=())) as sandbox, anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(measured, sandbox)
+
+    async def measured(sandbox: Sandbox) -> None:
+        results.extend(outcome.result for outcome in await sandbox.run_pinned("result = 1", runs=2))
+
+    last_resort = Timer(60, give_back)  # so that this fails and does not hang
+    last_resort.start()
+    clock.run(main, clock="virtual")
+    last_resort.cancel()
+    assert results == [1, 1, 1, 1]
+    assert not gave_back.is_set()
+    held.close()
