@@ -36,7 +36,6 @@ def compare(milliseconds: float, seconds: float, rounds: int) -> dict[str, objec
             "ray": _settings(on="ray", address=address),
             "slurm": _settings(
                 on="slurm",
-                address="127.0.0.1",
                 slurm=SlurmSettings(executor="local", nodes=SLOTS, slots=1, folder=Path(folder)),
             ),
         }
