@@ -69,7 +69,9 @@ class _Change(NamedTuple):
 
 
 def _by_words(before: str, after: str, current: str) -> str | None:
-    """Both changes of ``before`` in one text; None if one of them is a new text, or they are about the same words."""
+    """Both changes of ``before`` in one text; None if one of them is a new text, they are about the same words, or one
+    has taken the space away before which the other adds some.
+    """
     old, words = _WORD.findall(before), _WORD.findall(current)
     edits, others = _changes(old, _WORD.findall(after)), _changes(old, words)
     if edits is None or others is None:
@@ -81,6 +83,8 @@ def _by_words(before: str, after: str, current: str) -> str | None:
             return None
         place = edit.start + sum(len(other.new) - other.size for other in others if other.end <= edit.start)
         words[place : place + edit.size] = edit.new
+    if any(not word[0].isspace() for word in words[1:]):  # one that began a text, and would be glued to another
+        return None
     return "".join(words)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from flowevolve.stages.line_edits import edit_again
 
@@ -83,6 +83,7 @@ def test_on_the_text_it_was_made_on_it_is_the_same_edit(before: str, after: str)
     assert edit_again(before, after, before) == after
 
 
+@example(before="\nBe brief.", after="Be kind.\nBe kind.", current="Be brief.")
 @given(before=texts, after=texts, current=texts)
 def test_nothing_is_added_that_was_in_neither_text(before: str, after: str, current: str) -> None:
     again = edit_again(before, after, current)
