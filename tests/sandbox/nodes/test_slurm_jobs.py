@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import socket
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -63,7 +64,7 @@ async def test_a_local_job_that_does_not_end_by_itself_is_ended_without_a_word(
                 os.kill(process, signal.SIGSTOP)
             await in_thread(partial(slurm_jobs.end, job, by_itself=False))
             assert job.done()
-            if is_stopped:
+            with suppress(ProcessLookupError):  # it may be gone already
                 os.kill(process, signal.SIGCONT)
             await until(lambda: jobs(tmp_path) == [])
     assert capfd.readouterr().err == ""
