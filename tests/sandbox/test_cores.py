@@ -14,8 +14,10 @@ from flowevolve._util import clock
 from flowevolve.sandbox.cores import Cores
 
 
-@given(cores=st.sets(st.integers(0, 7), min_size=1), begins=st.lists(st.floats(0, 5), max_size=20))
-def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], begins: list[float]) -> None:
+@given(
+    cores=st.sets(st.integers(0, 7), min_size=1), holds=st.lists(st.floats(0, 5), max_size=20), give_up=st.floats(0, 20)
+)
+def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[float], give_up: float) -> None:
     held: set[int] = set()
 
     def work(lock: Cores) -> None:
@@ -29,13 +31,16 @@ def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], begins: list[fl
         lock = Cores(cores, Path(folder))
 
         async def measure(seconds: float) -> None:
-            await anyio.sleep(seconds)
             async with lock.turns:
+                await anyio.sleep(seconds)
                 await clock.in_thread(work, lock)
 
-        async with anyio.create_task_group() as tasks:
-            for seconds in begins:
-                tasks.start_soon(measure, seconds)
+        with anyio.move_on_after(give_up):
+            async with anyio.create_task_group() as tasks:
+                for seconds in holds:
+                    tasks.start_soon(measure, seconds)
+        for _ in cores:  # all turns can be had at once again, and all cores
+            lock.turns.acquire_nowait()
         with ExitStack() as stack:
             assert {stack.enter_context(lock.lent(Event())) for _ in cores} == cores
 
@@ -80,3 +85,25 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
 
     clock.run(main, clock="virtual")
     assert order == [0, 1, 2, 3]
+
+
+def test_a_turn_that_comes_to_somebody_who_left_is_the_next_ones(tmp_path: Path) -> None:
+    async def main() -> None:
+        lock = Cores([0], tmp_path)
+        async with anyio.create_task_group() as tasks:
+            leaving = anyio.CancelScope()
+
+            async def leaves() -> None:
+                with leaving:
+                    async with lock.turns:
+                        await anyio.sleep_forever()
+
+            async with lock.turns:
+                tasks.start_soon(leaves)
+                await anyio.wait_all_tasks_blocked()
+            leaving.cancel()  # in the same breath in which its turn came
+        async with lock.turns:
+            with lock.lent(Event()) as core:
+                assert core == 0
+
+    clock.run(main, clock="virtual")
