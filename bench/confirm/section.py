@@ -72,7 +72,7 @@ def _command(content: Content) -> str:
     if sampling["temperature"] is not None:
         sized["temperature"] = sampling["temperature"]
     given = " ".join(f"--{name} {value}" for name, value in sized.items())
-    file = {None: "confirm", "sim": "confirm_rehearsal"}.get(where, "confirm_smollm2")
+    file = {None: "confirm", "sim": "confirm_rehearsal", "vllm-cpu": "confirm_smollm2"}[where]
     return f"python -m bench.confirm {asked}{caps}{prices}{rows} {given} --json bench/results/{file}.json"
 
 

@@ -24,8 +24,8 @@ over all its steps, and *added* the number that it added at its end.
 
 **Another measurement came out otherwise.** Scores have measured times in them, so the same seeds make other runs each
 time. The same command at f113a20a gave 1.24 (1.12 to 1.40) times over the later tasks, at 69a9468f 0.99 (0.94 to 1.05);
-nothing that it measures was changed between them. So the interval of five seeds is too narrow, and what the memory is
-worth here can't be told from either."""
+what changed between them is how a run is resumed, and none of these was. So the interval of five seeds is too narrow,
+and what the memory is worth here can't be told from either."""
 
 
 def answer(content: Content) -> str:

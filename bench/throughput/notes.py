@@ -136,19 +136,25 @@ always be put into one prompt there (`flowevolve/sim/worlds/rules/merger.py`), a
 How far a real model can do that is not measured here. [Combee](../algorithms/combee.md) runs in the stream, too."""
 
 
+def more_of_base(settings: Content) -> str:
+    """How many repeats there are of synchronous gepa, after those of the others; empty if as many."""
+    repeats = settings["repeats"]
+    base = settings.get("base_repeats", repeats)
+    return "" if base == repeats else f", and {base} of synchronous gepa"
+
+
 def _interval(content: Content, present: set[str]) -> str:
     """What intervals take account of, and which methods were not run."""
     missing = [LABELS[method] for method in METHODS if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
-    base = content["settings"].get("base_repeats", repeats)
-    if base == 1:
+    more = more_of_base(content["settings"])
+    if repeats == 1 and not more:
         return f"{_ONE_REPEAT}{left_out}"
     runs = content["settings"].get("virtual_repeats", repeats)
     drawn = f"{repeats} repeat{'' if repeats == 1 else 's'}"
     if runs != repeats:
         drawn += f" of what ran in real time and {runs} of ours"
-    more = "" if base == repeats else f", and {base} of synchronous gepa"
     return f"Intervals come from drawing {several} workloads anew and, in each of them, {drawn}{more}.{left_out}"
 
 

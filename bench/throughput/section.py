@@ -12,7 +12,7 @@ from bench._lib.text import Content, percent, table
 from bench.throughput.comparisons import COMPARISONS, as_interval, times
 from bench.throughput.goals import goals, median_share, places, score_name
 from bench.throughput.labels import LABELS, SETTINGS
-from bench.throughput.notes import notes
+from bench.throughput.notes import more_of_base, notes
 from bench.throughput.rows import BASE, Rows, TimeToScore, over_estimated_pxn, time_to_score
 from bench.throughput.tables import beside_gepa, best_scores, clocks, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
@@ -116,8 +116,7 @@ counted where it is made. Other projects' methods get a client that costs less C
 def _runs(content: Content) -> str:
     settings = content["settings"]
     length = f"{settings['minutes']:g} minutes of the server's own time"
-    base = settings.get("base_repeats", settings["repeats"])
-    more = "" if base == settings["repeats"] else f", and {base} of synchronous gepa"
+    more = more_of_base(settings)
     if not content["simulated"]:
         return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}{more}."
     return f"""\

@@ -16,7 +16,8 @@ import pytest
 from aiohttp import web
 from hypothesis import given, strategies as st
 
-from bench._lib.methods.figures import Figures, Moment
+from bench._lib.methods.figures import Moment, figures
+from bench._lib.methods.runs import Run
 from bench.gpu import __main__ as gpu, engine as gpu_engine
 from bench.gpu.__main__ import parse, wanted_of
 from bench.gpu.engine import sizes
@@ -33,7 +34,10 @@ pytestmark = pytest.mark.anyio
 SLOW = BatchingProfile(
     OutputLength(0.0, 0.0, 1), ((1, 0.03), (16, 0.032)), 0.0001, 0.00003, max_num_seqs=64, cache_blocks=1000
 )
-FIGURES = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"curve": (), "moments": ()})  # type: ignore[arg-type]  # numbers by name, and two that are none
+FIGURES = figures(
+    Run("", "", start=0.0, end=60.0, spans=(), accepted=(), validated=(), client_cpu=0.0, server_cpu=0.0, speed=1.0)
+)
+"""Of a run in which nothing happened."""
 LENGTHS = OutputLength(median=50.0, sigma=0.5, most=400)
 
 
