@@ -154,7 +154,7 @@ def _prediction(contents: Mapping[str, Content]) -> str:
 def page(bench: Bench, content: Content) -> str:
     """The page of one bench: its question and answer first, then all of it."""
     title, _, rest = bench.section(content).strip().partition("\n")
-    asked = f"**{bench.question}** {_sentence(bench.answer(content))}"
+    asked = f"**{bench.question}** {sentence(bench.answer(content))}"
     note = f"[All benchmarks](../benchmarks.md).\n{NOTE}"
     mark = mark_of(bench, content)
     age = [] if mark is None else [_old(bench, mark)]
@@ -179,5 +179,6 @@ def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
         yield from (link, bench.answer(content), bench.model, command, f"{commit(content)}{age}")
 
 
-def _sentence(answer: str) -> str:
+def sentence(answer: str) -> str:
+    """An answer as a sentence of its own."""
     return f"{answer[0].upper()}{answer[1:]}."

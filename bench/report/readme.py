@@ -1,4 +1,4 @@
-"""What README and the page on the stream say in figures, made from the files in bench/results.
+"""What README, the page on the stream and those on algorithms say in figures, made from the files in bench/results.
 
 ``python -m bench.report.readme`` writes it between the marks that these pages have for it.
 """
@@ -16,6 +16,7 @@ from bench.equal_calls import section as of_equal_calls
 from bench.gpu import section as gpu
 from bench.prediction.section import rates
 from bench.quality import section as quality
+from bench.report import algorithm_pages
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import ON_GPUS, confirm, missed_goals
@@ -208,6 +209,7 @@ README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture(""), "figures": figures},
     STREAM: {"picture": lambda: picture("../../"), "room": room},
+    **algorithm_pages.BLOCKS,
 }
 """For each page, what makes the text between its marks."""
 
