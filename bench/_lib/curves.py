@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from flowevolve._util import clock
@@ -26,6 +27,10 @@ class Curve:
     def time_to(self, score: float) -> float | None:
         """Seconds until the best score reached this, if it did."""
         return next((seconds for seconds, best in self.best if best >= score), None)
+
+    def first_rise(self) -> float:
+        """Seconds until the best score was above the seed's; infinite if it never was."""
+        return next((seconds for seconds, best in self.best if best > self.best[0][1]), math.inf)
 
     def proposals_per_minute(self) -> float:
         report = self.result.report
@@ -61,6 +66,11 @@ class Pair:
     @property
     def proposals_ratio(self) -> float:
         return self.stream.proposals_per_minute() / self.sync.proposals_per_minute()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the stream ever had the score that lockstep ended with."""
+        return self.stream.time_to(self.sync.best[-1][1]) is not None
 
     @property
     def time_ratio(self) -> float:

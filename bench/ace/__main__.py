@@ -26,6 +26,8 @@ def main() -> None:
         "sync_samples_per_minute": spread([samples_per_minute(pair.sync) for pair in pairs]),
         "stream_samples_per_minute": spread([samples_per_minute(pair.stream) for pair in pairs]),
         "time_to_sync_score_ratio": spread([pair.time_ratio for pair in pairs]),
+        "sync_first_rise_minutes": spread([pair.sync.first_rise() / 60 for pair in pairs]),
+        "stream_first_rise_minutes": spread([pair.stream.first_rise() / 60 for pair in pairs]),
         "sync_final_score": spread([score_at(pair.sync, MINUTES) for pair in pairs]),
         "stream_final_score": spread([score_at(pair.stream, MINUTES) for pair in pairs]),
         "stream_above_sync": spread(
@@ -36,18 +38,20 @@ def main() -> None:
     curves = {
         mode: {at: spread([score_at(curve, at) for curve in found]) for at in GRID} for mode, found in by_mode.items()
     }
-    report(figures, curves, seeds, arguments)
+    report(figures, curves, sum(pair.reached for pair in pairs), seeds, arguments)
 
 
 def report(
     figures: dict[str, Spread],
     curves: dict[str, dict[int, Spread]],
+    reached: int,
     seeds: list[int],
     arguments: argparse.Namespace,
 ) -> None:
     print(f"\nsimulated: profile {PROFILE}, world {WORLD}, {MINUTES} virtual minutes, {len(seeds)} seeds")
     for name, value in figures.items():
         print(f"{name:28} {value.median:8.3f}   ({value.low:.3f} to {value.high:.3f})")
+    print(f"the stream had lockstep's final score with {reached} seeds")
     for at in GRID:
         shown = "   ".join(f"{mode} {curve[at].median:.3f}" for mode, curve in curves.items())
         print(f"best score after {at:2} minutes: {shown}")
@@ -58,6 +62,7 @@ def report(
             "best_score_by_minute": {
                 mode: {str(at): value.as_json() for at, value in curve.items()} for mode, curve in curves.items()
             },
+            "reached": reached,
             "simulated": True,
             "settings": {
                 "profile": PROFILE,
