@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench._lib.text import Content, between, percent, table
+from bench.durability.journal import IN_FLIGHT, LATENCY_SECONDS
 from bench.durability.jumps import BUDGET_SECONDS, LIVES
 
 ORIGIN = """\
@@ -153,10 +154,8 @@ def _lasting(content: Content) -> str:
             "memory for each candidate proposed, second half, real clock",
             f"{real['rss_bytes_per_proposal'] / 1000:.1f} kB",
         ),
-        (
-            f"file handles; tasks beside the requests, {virtual['hours']} hours on the virtual clock",
-            f"{between(*virtual['handles'])}; {between(*virtual['tasks'])}",
-        ),
+        ("file handles; tasks beside the requests, second half, virtual clock", _open(virtual)),
+        ("the same, real clock", _open(real)),
         ("journal, for each call", f"{virtual['journal_bytes_per_call'] / 1000:.1f} kB"),
         _journal(content),
     ]
@@ -178,13 +177,23 @@ def _accounted(faults: Content) -> str:
 def _journal(content: Content) -> tuple[str, str]:
     details = content["journal_overhead_details"]
     lost = details["lost_throughput"]
-    said = "none that can be measured" if lost["low"] <= 0 else percent(lost["median"], 1)
-    pairs = f"{lost['median']:.3f}; {lost['n']} pairs from {lost['low']:.3f} to {lost['high']:.3f}"
     loop, whole = (details[f"{of}_us_per_call"]["median"] for of in ("loop", "process"))
     return (
-        f"throughput lost to the journal at {details['calls_per_second']['median']:.0f} calls a second",
-        f"{said} ({pairs}); {loop:.0f} µs of the event loop and {whole:.0f} µs in all for each call",
+        (
+            f"throughput lost to the journal at {details['calls_per_second']['median']:.0f} calls a second, where the "
+            f"server allows {IN_FLIGHT / LATENCY_SECONDS:.0f} and is the limit (median of {lost['n']} pairs)"
+        ),
+        (
+            f"{percent(lost['median'], 1)} ({percent(lost['low'], 1)} to {percent(lost['high'], 1)}); "
+            f"{loop:.0f} µs of the event loop and {whole:.0f} µs in all for each call. At full speed a "
+            "[run directory](overhead.md) costs more"
+        ),
     )
+
+
+def _open(soak: Content) -> str:
+    """How many file handles and tasks there were."""
+    return f"{between(*soak['handles'])}; {between(*soak['tasks'])}"
 
 
 def _made(soak: Content) -> str:

@@ -15,7 +15,16 @@ NOBODY, BROWSERS = "nobody", "three browsers"
 
 
 def answer(content: Content) -> str:
-    return f"{_said(lost(content, BROWSERS))} of its calls a second, at some 500 calls a second"
+    return (
+        f"{_said(lost(content, BROWSERS))} of its calls a second, where a server that allows "
+        f"{_most_a_second(content):.0f} is the limit"
+    )
+
+
+def _most_a_second(content: Content) -> float:
+    """How many calls a second the server allows, which is less than the run could make."""
+    settings = content["settings"]
+    return float(settings["concurrency"] / settings["latency"])
 
 
 def lost(content: Content, way: str) -> Interval:
@@ -49,10 +58,11 @@ def section(content: Content) -> str:
     python -m bench.page --json bench/results/page.json
 
 **What a watched run loses.** A server that takes {settings["latency"]:g} s for every call, whatever the load, answers
-a run with {settings["concurrency"]} calls in flight. The run, its server, the process of its page and the browsers
-share the cores of one machine. Each way of watching is measured {settings["rounds"]} times, in random order, for
-{settings["seconds"]:g} s; figures are the median and the range. The CPU time is that of the run's process alone. What
-is lost is the mean of the rounds.
+a run with {settings["concurrency"]} calls in flight. So there can be {_most_a_second(content):.0f} calls a second at
+most, the run has time to spare, and one at full speed may lose more. The run, its server, the process of its page and
+the browsers share the cores of one machine. Each way of watching is measured {settings["rounds"]} times, in random
+order, for {settings["seconds"]:g} s; figures are the median and the range. The CPU time is that of the run's process
+alone. What is lost is the mean of the rounds.
 
 {table(header, rows)}
 
