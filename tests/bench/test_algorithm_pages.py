@@ -9,7 +9,7 @@ import pytest
 
 from bench.report import algorithm_pages
 from bench.report.algorithm_pages import FOLDER, MEASURED, measured
-from bench.report.results import read
+from bench.report.benches import Bench
 
 _MADE = re.compile(r"<!-- measured: .*?<!-- end of measured -->", re.DOTALL)
 _FIGURE = re.compile(r"\d[.,]\d|\d %|\b\d+ (times|points|of)\b")
@@ -25,17 +25,10 @@ def test_what_was_measured_is_made_from_results(page: Path) -> None:
 
 
 def test_a_line_is_a_bench_and_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    spread = {"median": 0.5, "low": 0.5, "high": 0.5}
-    content = {
-        **(read("ace") or {}),
-        "commit": "abc",
-        "spread": dict.fromkeys(
-            ("time_to_sync_score_ratio", "stream_samples_per_minute", "sync_samples_per_minute"), spread
-        ),
-    }
-    results = {"ace": content}
-    monkeypatch.setattr(algorithm_pages, "read", results.get)
-    assert measured(["ace", "algorithms"]).startswith(
-        "- [How soon does ACE's stream reach the score of its lockstep form?](../benchmarks/ace.md) 0.50 of the time"
-    )
-    assert "algorithms.md" not in measured(["ace", "algorithms"]), "it has no result"
+    benches = [
+        Bench(name, "How many?", lambda content: f"{content['value']} of them", lambda content: "")
+        for name in ("one", "two")
+    ]
+    monkeypatch.setattr(algorithm_pages, "BENCHES", benches)
+    monkeypatch.setattr(algorithm_pages, "read", {"one": {"value": "all", "commit": "abc"}}.get)
+    assert measured(["two", "one"]) == "- [How many?](../benchmarks/one.md) All of them."
