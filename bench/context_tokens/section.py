@@ -29,7 +29,8 @@ A model that thinks spends tokens on it in every call. With t tokens of thinking
 def answer(content: Content) -> str:
     rows = [row for row in content["rows"] if row["method"] == OURS and not row["live"]]
     ends = (min(rows, key=_length), max(rows, key=_length))
-    return " and ".join(f"{_fewer(row['saved'])} on programs of {row['program_tokens']} tokens" for row in ends)
+    found = " and ".join(f"{_fewer(row['saved'])} on programs of {row['program_tokens']} tokens" for row in ends)
+    return f"{found}, with no prompt shortened, which is not the default"
 
 
 def _fewer(saved: Content) -> str:

@@ -9,7 +9,7 @@ import pytest
 from bench.context_tokens.figures import report
 from bench.context_tokens.long_programs import LongProgram
 from bench.context_tokens.runs import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform
-from bench.context_tokens.section import section
+from bench.context_tokens.section import answer, section
 from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.problem import PROGRAM
@@ -64,6 +64,7 @@ def test_what_is_saved_is_said_of_each_length() -> None:
     content = json.loads(json.dumps(report(runs, 5, 100)))
     saved = [row["saved"]["value"] for row in content["rows"] if row["method"] == OURS]
     assert saved == pytest.approx([-0.5, 0.3, 0.0])
+    assert answer(content).endswith(" tokens, with no prompt shortened, which is not the default")
     text = section(content)
     longest = max(row["program_tokens"] for row in content["rows"])
     assert f"*context* takes fewer tokens on programs of {longest} tokens and more; at {longest} it saves 30 %." in text
