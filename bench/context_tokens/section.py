@@ -17,7 +17,8 @@ than 32,000 tokens is (`prompts.max_tokens`), and a raw history of long programs
 programs as long as the table says, they carry the text of other problems' seeds as comments, so what may change in them
 is the same at every length. The coder and the agents are simulated. What the agents say has the form and about the
 length of a model's answers, and only that matters here. Their abstracts do not grow with the comments, and neither
-would those of a model that is asked for 100 words. Intervals are 95 % (bootstrap over seeds, widened for few values)."""
+would those of a model that is asked for 100 words. Intervals are 95 % (bootstrap over seeds, widened for few
+values)."""
 LIVE = """\
 Here the same text is added as functions that nobody calls. The simulated Summarizer describes them one by one, up to
 the longest that an abstract may be:"""
