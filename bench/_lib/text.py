@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Content = Mapping[str, Any]
@@ -67,11 +68,24 @@ def number(value: float, *, signed: bool = False, digits: int = 5) -> str:
 def with_interval(value: object, *, signed: bool = False, digits: int = 5) -> str:
     """A score and its interval as ``value (low to high)``."""
     assert isinstance(value, Mapping)
-    low, high = (number(bound, signed=signed, digits=digits) for bound in value["ci95"])
-    return f"{number(value['value'], signed=signed, digits=digits)} ({low} to {high})"
+    return around(value, lambda each: number(each, signed=signed, digits=digits))
+
+
+def around(each: Content, said: Callable[[float], str], joined: str = " to ") -> str:
+    """``value (low to high)``, or the value alone where too few values leave no interval."""
+    if each["ci95"] is None:
+        return said(each["value"])
+    low, high = map(said, each["ci95"])
+    return f"{said(each['value'])} ({low}{joined}{high})"
+
+
+def bounds(each: Content) -> tuple[float, float]:
+    """The ends of an interval: where too few values leave none, it may be anything."""
+    low, high = each["ci95"] or (-math.inf, math.inf)
+    return low, high
 
 
 def direction(each: Content) -> str:
     """Whether an interval of differences says that something helps or harms."""
-    low, high = each["ci95"]
+    low, high = bounds(each)
     return "helps" if low > 0 else "harms" if high < 0 else "not found"

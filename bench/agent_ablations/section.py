@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench._lib.text import Content, direction, table, with_interval
+from bench._lib.text import Content, around, direction, table, with_interval
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, in the published form, which takes one step at a
 time. The whole algorithm and the algorithm without a part have the same seeds and the same number of evaluations. In
 CSE's runs that is {evaluations}, including the seed, where its paper has 30 programs that were all written. In
 ContextEvolve's runs it is {agent_evaluations}. Differences are best scores of the one less those of the other, with 95
-% intervals (bootstrap over seeds). *All* is the mean of the differences over both problems, each as a share of the
-other's score. We say that a direction was found where that interval leaves out 0.
+% intervals (bootstrap over seeds, widened for few values). *All* is the mean of the differences over both problems,
+each as a share of the other's score. We say that a direction was found where that interval leaves out 0.
 
 **What differs from CSE's paper.** Each run is one task by itself, so there is no global memory. *Memory* is what a run
 learns about its own task, while the published figures beside it are of local and global memory together. Neither
@@ -42,8 +42,12 @@ PUBLISHED_FIGURE2C = {"summarizer": "-9.3 %", "navigator": "-2.9 %", "sampler": 
 
 
 def answer(content: Content) -> str:
-    found = [direction(each["relative"]) for name in ("table2", "figure4", "figure2c") for each in content[name]]
+    comparisons = [each for name in ("table2", "figure4", "figure2c") for each in content[name]]
+    runs = {(each["one"], each["other"]): each["relative"] for each in comparisons}  # two tables share a comparison
+    found = [direction(each) for each in runs.values()]
     counts = {name: found.count(name) for name in ("helps", "harms", "not found")}
+    if counts["not found"] == len(found):
+        return f"none of {len(found)} comparisons found that the part helps or harms"
     return (
         f"of {len(found)} comparisons {counts['helps']} found that the part helps and {counts['harms']} that it harms; "
         f"{counts['not found']} found no direction"
@@ -101,8 +105,7 @@ def _paired(each: Content) -> str:
 
 
 def _percent(each: Content) -> str:
-    low, high = each["ci95"]
-    return f"{100 * each['value']:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
+    return around(each, lambda share: f"{100 * share:+.2f} %")
 
 
 def _scores(found: Sequence[Mapping[str, object]]) -> str:

@@ -7,7 +7,7 @@ from statistics import fmean, median
 from typing import Any
 
 from bench._lib.algorithm_runs import MODES, Mode
-from bench._lib.stats import Content, interval, paired
+from bench._lib.stats import Content, interval, paired, spread
 from bench.algorithms.groups import BASELINE
 
 Row = Mapping[str, Any]
@@ -17,10 +17,9 @@ Rows = Mapping[tuple[str, str, Mode], Sequence[Row]]
 
 
 def summarise(rows: Sequence[Row]) -> Content:
-    """All figures that the result file has of these rows."""
+    """All figures of the rows of a result file."""
     grouped = group(rows)
     return {
-        "rows": rows,
         "stream_vs_sync": stream_vs_sync(grouped),
         "figures": [_figures(grouped, *key) for key in pairs_of(grouped)],
         "beside_baseline": [
@@ -81,7 +80,7 @@ def _figures(rows: Rows, problem: str, algorithm: str) -> Content:
             found[mode] = {"best": interval([[row["best"] for row in each]]).as_json(), **means}
     both = list(_both(rows, problem, algorithm))
     if both:
-        found["ratio"] = interval([ratios(rows, problem, algorithm)], "median").as_json()
+        found["ratio"] = spread(ratios(rows, problem, algorithm)).as_json()
         found["stream_less_sync"] = interval([[stream["best"] - sync["best"] for sync, stream in both]]).as_json()
     return found
 

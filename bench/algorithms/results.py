@@ -9,7 +9,7 @@ from typing import Any, cast
 from bench._lib.algorithm_runs import Run, configure, perform_all
 from bench._lib.environment import environment
 from bench._lib.stats import Content
-from bench.algorithms.figures import Row, summarise
+from bench.algorithms.figures import Row
 from bench.algorithms.groups import Group
 from bench.algorithms.real_model import perform_real
 from bench.meta_harness.runs import DATA
@@ -32,7 +32,7 @@ def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes:
         "quick": quick,
         "groups": {name: described(group, runs, quick=quick) for name, group in found.items()},
     }
-    return {**summarise([run.row() for run in runs]), "simulated": True, "settings": settings, **environment()}
+    return {"rows": [run.row() for run in runs], "simulated": True, "settings": settings, **environment()}
 
 
 def beside(content: Content, before: Content) -> Content:
@@ -50,7 +50,7 @@ def beside(content: Content, before: Content) -> Content:
     groups = {**kept, **settings["groups"]}
     return {
         **content,
-        **summarise([*rows, *cast("list[Row]", content["rows"])]),
+        "rows": [*rows, *cast("list[Row]", content["rows"])],
         "settings": {**settings, "groups": groups},
     }
 
@@ -79,7 +79,7 @@ def _from_the_data_on(settings: object) -> object:
 def real(server: str, minutes: float, seeds: int) -> Content:
     model, runs = perform_real(server, minutes, seeds)
     return {
-        **summarise([run.row() for run in runs]),
+        "rows": [run.row() for run in runs],
         "simulated": False,
         "settings": {
             "seeds": seeds,

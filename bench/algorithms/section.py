@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from bench._lib.text import Content, direction, table, with_interval
+from bench._lib.text import Content, direction, ranged, table, with_interval
+from bench.algorithms.figures import summarise
 
 WHAT = """\
 {seeds} seeds. **Every run of a group may use the same number of tokens**, counting prompts and replies of all roles. A
@@ -15,7 +16,8 @@ algorithm that asks a model to plan, reflect or describe pays for it with progra
 that programs take to run. Lockstep is the published synchronous form where there is one: one step at a time in GEPA,
 ACE, Meta-Harness, CSE and ContextEvolve, a batch of ten in Combee, and an epoch of all islands in CodeEvolve. In the
 others it is ten programs a step. Failures are programs and harnesses that failed and replies that could not be read.
-Scores can be compared only within a problem. They are means with 95 % intervals (bootstrap over seeds)."""
+Scores can be compared only within a problem. They are means with 95 % intervals (bootstrap over seeds, widened for few
+values)."""
 
 WORDS = {
     "prompts": """\
@@ -70,6 +72,7 @@ def answer(content: Content) -> str:
     """How much faster the streams are than lockstep, from the algorithm that gains least to the one that gains most,
     and what that does to the scores.
     """
+    content = _summarised(content)
     found = sorted(content["stream_vs_sync"].items(), key=lambda each: float(each[1]))
     if not content["simulated"]:
         ratios = ", ".join(f"{ratio:.1f} (`{name}`)" for name, ratio in found)
@@ -85,6 +88,11 @@ def answer(content: Content) -> str:
         f"{high:.1f} (`{most}`); at these tokens streams score lower in {len(lower)} of {len(content['figures'])} "
         f"comparisons{named} and higher in {len(higher)}"
     )
+
+
+def _summarised(content: Content) -> Content:
+    """The content together with the figures of its rows."""
+    return {**content, **summarise(content["rows"])}
 
 
 def _unread(content: Content) -> str:
@@ -112,12 +120,13 @@ def _scores_apart(content: Content) -> str:
     )
     return f"""\
 With as many tokens the stream's best score is clearly lower than lockstep's (the whole interval is below 0) here:
-{lower}; and clearly higher here: {higher}. Of {len(content["figures"])} intervals, one in twenty leaves out 0
-by chance."""
+{lower}; and clearly higher here: {higher}. Where nothing differs, about one interval in twenty leaves out
+0 by chance: {len(content["figures"]) / 20:.1f} of these {len(content["figures"])}."""
 
 
 def section(content: Content) -> str:
     """Markdown with its heading."""
+    content = _summarised(content)
     return _simulated(content) if content["simulated"] else _real(content)
 
 
@@ -185,12 +194,14 @@ def _scores(found: Sequence[Content]) -> str:
             *(with_interval(each[mode]["best"]) for mode in MODES),
             with_interval(each["stream_less_sync"], signed=True),
             *(" / ".join(f"{each[mode][what]:,.0f}" for mode in MODES) for what in WHAT_ELSE),
-            f"{each['ratio']['value']:.2f} ({each['ratio']['ci95'][0]:.2f} to {each['ratio']['ci95'][1]:.2f})",
+            ranged(each["ratio"], 2),
         )
         for each in found
     ]
     header = ("problem", "algorithm", "best, lockstep", "best, stream", "stream − lockstep")
-    return table((*header, *(f"{what}, lockstep / stream" for what in WHAT_ELSE), "ratio of seconds"), rows)
+    return table(
+        (*header, *(f"{what}, lockstep / stream" for what in WHAT_ELSE), "ratio of seconds (median, range)"), rows
+    )
 
 
 def _differences(found: Sequence[Content]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, percent, table
+from bench._lib.text import Content, around, bounds, percent, table
 
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 WHAT = """\
@@ -13,11 +13,12 @@ evaluations each, {in_flight} steps in flight unless it says otherwise. A step i
 together with all calls that belong to it. Tokens are those of prompts and answers, at four characters each. *Raw
 history* shows the parent's code and that of eight others, as OpenEvolve does by default. *Context* is ContextEvolve
 with its defaults, which shows the code of at most three others. No prompt is shortened here; by default one of more
-than 32,000 tokens is (`prompts.max_tokens`), and a raw history of long programs then loses most of their text. To
-make programs as long as the table says, they carry the text of other problems' seeds as comments, so what may change
-in them is the same at every length. The coder and the agents are simulated. What the agents say has the form and
-about the length of a model's answers, and only that matters here. Their abstracts do not grow with the comments, and
-neither would those of a model that is asked for 100 words. Intervals are 95 % (bootstrap over seeds)."""
+than 32,000 tokens is (`prompts.max_tokens`), and a raw history of long programs then loses most of their text. To make
+programs as long as the table says, they carry the text of other problems' seeds as comments, so what may change in them
+is the same at every length. The coder and the agents are simulated. What the agents say has the form and about the
+length of a model's answers, and only that matters here. Their abstracts do not grow with the comments, and neither
+would those of a model that is asked for 100 words. Intervals are 95 % (bootstrap over seeds, widened for few
+values)."""
 LIVE = """\
 Here the same text is added as functions that nobody calls. The simulated Summarizer describes them one by one, up to
 the longest that an abstract may be:"""
@@ -34,10 +35,10 @@ def answer(content: Content) -> str:
 
 
 def _fewer(saved: Content) -> str:
-    sign = 1 if saved["value"] >= 0 else -1
-    low, high = sorted(sign * end for end in saved["ci95"])
-    share = f"{percent(sign * saved['value'])} ({percent(low)} to {percent(high)})"
-    return f"it takes {share} {'fewer' if sign > 0 else 'more'}"
+    if saved["value"] >= 0:
+        return f"it takes {around(saved, percent)} fewer"
+    more = {"value": -saved["value"], "ci95": saved["ci95"] and [-end for end in reversed(saved["ci95"])]}
+    return f"it takes {around(more, percent)} more"
 
 
 def _length(row: Content) -> float:
@@ -76,8 +77,7 @@ def _lengths(rows: Sequence[Content], methods: Sequence[str]) -> str:
 
 
 def _share(value: Content) -> str:
-    low, high = value["ci95"]
-    return f"{percent(value['value'])} ({percent(low)} to {percent(high)})"
+    return around(value, percent)
 
 
 def _verdict(rows: Sequence[Content]) -> str:
@@ -90,7 +90,7 @@ def _verdict(rows: Sequence[Content]) -> str:
 
 def _from(rows: Sequence[Content], method: str) -> str:
     ours = [row for row in rows if row["method"] == method]
-    less = [row["program_tokens"] for row in ours if row["saved"]["ci95"][0] > 0]
+    less = [row["program_tokens"] for row in ours if bounds(row["saved"])[0] > 0]
     if not less:
         return f"*{method}* takes fewer tokens at none of these lengths."
     longest = max(ours, key=lambda row: float(row["program_tokens"]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench._lib.stats import Interval, interval
-from bench._lib.text import Content, Verdicts, table, verdict
+from bench._lib.text import Content, Verdicts, around, table, verdict
 from bench.equal_calls.timing import AT_ONCE, CALL_SECONDS, CONCURRENCY, ROW_SECONDS
 
 SCORE, TIME = "a score that is surely not below gepa's", "time"
@@ -47,8 +47,8 @@ def section(content: Content) -> str:
 gepa's own loop and `flowevolve.compat.gepa.optimize`, with its defaults and `adapter_concurrency={CONCURRENCY}`, get
 the same adapter and {settings["calls"]} metric calls. Time is real. The model is *simulated*, in small worlds in which
 a prompt is a list of rules. A score is that of the best prompt on 200 rows held out, as the mean over
-{settings["seeds"]} seeds. Intervals are 95 % (bootstrap over seeds, within worlds). The drop-in's settings were chosen
-on other seeds of such worlds.
+{settings["seeds"]} seeds. Intervals are 95 % (bootstrap over seeds, within worlds, widened for few values). The
+drop-in's settings were chosen on other seeds of such worlds.
 
 {table(("world", "", "gepa", "ours", "ours less gepa's", "our time over gepa's (median)"), rows)}
 
@@ -138,7 +138,9 @@ def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:
 def _time_of(groups: Sequence[Sequence[Any]]) -> Interval:
     """Our time over gepa's over these worlds, in the median."""
     return interval(
-        [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups], "median"
+        [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups],
+        "median",
+        of_ratios=True,
     )
 
 
@@ -147,8 +149,8 @@ def _scores(group: Sequence[Any], of: str) -> str:
 
 
 def signed(figure: Interval) -> str:
-    return f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})"
+    return around(figure.as_json(), "{:+.3f}".format)
 
 
 def _number(figure: Interval) -> str:
-    return f"{figure.value:.2f} ({figure.low:.2f}–{figure.high:.2f})"
+    return around(figure.as_json(), "{:.2f}".format, "–")

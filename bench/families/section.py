@@ -34,8 +34,9 @@ fifth of the evaluations, and of 100 evaluations a fifth goes to the first progr
 the shorter runs, the islands send programs to each other after each third of their evaluations."""
 DIFFERENCES = """\
 Differences are best scores of the whole algorithm less those of the algorithm without the part, with the same seeds.
-The 95 % intervals are bootstrapped over seeds. We say that a part separates where its interval leaves out 0. There are
-{count} parts, and by chance one in twenty intervals leaves out 0 where there is no difference."""
+The 95 % intervals are bootstrapped over seeds and widened for few values. We say that a part separates where its
+interval leaves out 0. There are {count} parts, and where there is no difference about one interval in twenty leaves out
+0 by chance."""
 
 
 def answer(content: Content) -> str:

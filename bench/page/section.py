@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench._lib.stats import Interval, interval, spread
-from bench._lib.text import Content, Verdicts, ranged, table, verdict
+from bench._lib.text import Content, Verdicts, around, percent, ranged, table, verdict
 
 MOST_LOST, LEAST_FRAMES = 0.03, 30.0
 """The goals: of the calls a second, and frames a second."""
@@ -62,7 +62,8 @@ a run with {settings["concurrency"]} calls in flight. So there can be {_most_a_s
 most, the run has time to spare, and one at full speed may lose more. The run, its server, the process of its page and
 the browsers share the cores of one machine. Each way of watching is measured {settings["rounds"]} times, in random
 order, for {settings["seconds"]:g} s; figures are the median and the range. The CPU time is that of the run's process
-alone. What is lost is the mean of the rounds.
+alone. What is lost is the mean of the rounds, with an interval by a bootstrap over them that is widened for few
+values.
 
 {table(header, rows)}
 
@@ -88,4 +89,4 @@ def _of(content: Content, way: str, figure: str) -> list[float]:
 
 
 def _said(found: Interval) -> str:
-    return f"{100 * found.value:.1f} % ({100 * found.low:.1f} to {100 * found.high:.1f})"
+    return around(found.as_json(), lambda share: percent(share, 1))

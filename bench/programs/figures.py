@@ -7,7 +7,7 @@ from statistics import fmean
 
 from bench._lib.algorithm_runs import Mode
 from bench._lib.searches import BASELINES, METHODS
-from bench._lib.stats import Content, interval, paired
+from bench._lib.stats import Content, interval, paired, spread
 from bench.programs.runs import ABLATIONS, CHOSEN, Run
 
 Runs = Mapping[tuple[str, str, Mode], Sequence[Run]]
@@ -91,7 +91,7 @@ def _beside_sync(runs: Runs, problem: str, method: str) -> Content:
     return {
         "problem": problem,
         "method": method,
-        "ratio": interval([rates], "median").as_json(),
+        "ratio": spread(rates).as_json(),
         "stream_per_minute": fmean(run.evaluations_per_minute for run in stream),
         "sync_per_minute": fmean(run.evaluations_per_minute for run in sync),
         "score_difference": interval([[a.score - b.score for a, b in zip(stream, sync, strict=True)]]).as_json(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from bench._lib.text import Content, number, percent, table, with_interval
+from bench._lib.text import Content, direction, number, percent, ranged, table, with_interval
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
@@ -21,7 +21,7 @@ these figures show what selection, archives and islands make of changes that are
 these would make of a language model's ideas, nor what a problem statement, feedback, advice or an evolved prompt is
 worth to a model that understands it. The same coder writes for all, so LEVI's division of work between a large and a
 small model is not tested. LEVI has its default settings. CodeEvolve has {code_evolve}. Intervals are 95 % (bootstrap
-over seeds)."""
+over seeds, widened for few values)."""
 
 CHOSEN = """\
 *Chosen* marks settings that did well on these problems with other seeds ({seeds}), out of several that were tried for
@@ -34,8 +34,8 @@ def answer(content: Content) -> str:
     said = []
     for method, name in (("levi", "LEVI"), ("code_evolve", "CodeEvolve")):
         pairs = [each for each in content["pairs"] if each["method"] == method and each["other"] == "one_plus_lambda"]
-        ahead = sum(each["difference"]["ci95"][0] > 0 for each in pairs)
-        behind = sum(each["difference"]["ci95"][1] < 0 for each in pairs)
+        found = [direction(each["difference"]) for each in pairs]
+        ahead, behind = found.count("helps"), found.count("harms")
         said.append(f"{name} beats (1+λ) on {ahead} of {len(pairs)} problems and loses on {behind}")
     return f"{'; '.join(said)} (95 % intervals)"
 
@@ -126,7 +126,7 @@ def _streams(content: Content) -> str:
             each["method"],
             f"{each['sync_per_minute']:.0f}",
             f"{each['stream_per_minute']:.0f}",
-            f"{each['ratio']['value']:.2f}",
+            ranged(each["ratio"], 2),
             with_interval(each["score_difference"], signed=True),
         )
         for each in content["streams"]

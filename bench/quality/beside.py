@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from bench._lib.text import Content, table
+from bench._lib.text import Content, bounds, table
 from bench.quality.section import NOT_REACHED, number, signed
 
 OTHERS_COMMAND = "quality --others"
@@ -132,7 +132,7 @@ def _sooner(content: Content) -> str:
 
 def _apart(lower: Content, higher: Content) -> bool:
     """Whether one interval lies below another."""
-    return float(lower["ci95"][1]) < float(higher["ci95"][0])
+    return bounds(lower)[1] < bounds(higher)[0]
 
 
 def _clearly_sooner(content: Content) -> Mapping[str, Sequence[str]]:

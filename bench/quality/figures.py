@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -70,16 +71,23 @@ def _lowest(groups: Sequence[Sequence[Pair]], method: str, moments: Sequence[flo
         for group in groups
         for moment in moments
     ]
-    return min(ends, default=None)
+    return min((end for end in ends if isfinite(end)), default=None)
 
 
 def _figures(groups: Sequence[Sequence[Pair]], method: str) -> Content:
-    def over(figure: Figure, statistic: Literal["mean", "median"] = "mean") -> Content:
+    def over(figure: Figure, statistic: Literal["mean", "median"] = "mean", *, of_ratios: bool = False) -> Content:
         values = [
             [value for pair in group if (value := figure(pair, pair.streams[method])) is not None] for group in groups
         ]
         kept = [group for group in values if group]
-        return _json(interval(kept, statistic), statistic) if kept else {statistic: None, "ci95": None, "n": 0}
+        return (
+            _json(interval(kept, statistic, of_ratios=of_ratios), statistic)
+            if kept
+            else {statistic: None, "ci95": None, "n": 0}
+        )
+
+    def time(figure: Figure) -> Content:
+        return over(figure, "median", of_ratios=True)
 
     moments = list(groups[0][0].sync.at)
     last = moments[-1]
@@ -87,9 +95,9 @@ def _figures(groups: Sequence[Sequence[Pair]], method: str) -> Content:
     unworthy = sum(pair.streams[method].held_out_seconds is None for group in groups for pair in group)
     slowest = max(_time_ratio(pair, pair.streams[method]) for group in groups for pair in group)
     return {
-        "time_to_sync_score": {**over(_time_ratio, "median"), "max": slowest, "not_reached": unreached},
-        "time_to_sync_held_out": {**over(_held_out_ratio, "median"), "not_reached": unworthy},
-        "time_to_most_of_it": over(_most_ratio, "median"),
+        "time_to_sync_score": {**time(_time_ratio), "max": slowest, "not_reached": unreached},
+        "time_to_sync_held_out": {**time(_held_out_ratio), "not_reached": unworthy},
+        "time_to_most_of_it": time(_most_ratio),
         "score_at_equal_tokens": over(lambda pair, each: _lead(pair, each, last)),
         "held_out_at_equal_tokens": over(lambda pair, each: _held_out_lead(pair, each, last)),
         "by_minutes_of_sync": {f"{moment:g}": _equal_tokens(over, moment) for moment in moments},
@@ -165,4 +173,4 @@ def _curves(pairs: Sequence[Pair], world: str) -> Content:
 
 
 def _json(value: Interval, statistic: str) -> Content:
-    return {statistic: value.value, "ci95": [value.low, value.high], "n": value.n}
+    return {statistic: value.value, "ci95": value.as_json()["ci95"], "n": value.n}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, Verdicts, table, verdict
+from bench._lib.text import Content, Verdicts, around, bounds, table, verdict
 
 GOAL, WORST_GOAL = 0.15, 0.5
 """The goals for the median time to lockstep's final held-out score, over lockstep's own: over all shipped worlds, and
@@ -108,7 +108,8 @@ own, of which 90 are for validation.
   lockstep's time is stopped, and counts as 2.
 - *Validation* is the score by which the best candidate is chosen. *Held out* is that candidate's score on rows that
   were never used to choose anything.{exact}
-- Cancelled requests are charged in full. Intervals are 95 % (bootstrap over seeds, within worlds).
+- Cancelled requests are charged in full. Intervals are 95 % (bootstrap over seeds, within worlds, widened for few
+  values).
 - `default` is what a configuration gets that does not name a preset; `careful` and `plain` are other
   [presets](../how-to/presets.md).
 
@@ -215,7 +216,7 @@ def _losses(content: Content) -> str:
         behind = [
             f"held-out score at the tokens of lockstep's first {moment} minutes {signed(figures['held_out'])}"
             for moment, figures in row["by_minutes_of_sync"].items()
-            if figures["held_out"]["ci95"][0] < LEAST.get(moment, LEAST_LATER)
+            if bounds(figures["held_out"])[0] < LEAST.get(moment, LEAST_LATER)
         ]
         time = row["time_to_sync_held_out"]
         if time["median"] > WORST_GOAL:
@@ -232,13 +233,11 @@ def _losses(content: Content) -> str:
 def number(figure: Content, key: str) -> str:
     if figure[key] is None:
         return "–"
-    low, high = figure["ci95"]
-    return f"{figure[key]:.2f} ({low:.2f}–{high:.2f})"
+    return around({"value": figure[key], "ci95": figure["ci95"]}, "{:.2f}".format, "–")
 
 
 def signed(figure: Content) -> str:
-    low, high = figure["ci95"]
-    return f"{figure['mean']:+.3f} ({low:+.3f} to {high:+.3f})"
+    return around({"value": figure["mean"], "ci95": figure["ci95"]}, "{:+.3f}".format)
 
 
 def _most(time: Content) -> str:

@@ -57,6 +57,7 @@ def test_differences_are_paired_by_seed_and_relative_over_problems() -> None:
         "value": pytest.approx(0.1),
         "ci95": [pytest.approx(0.1), pytest.approx(0.1)],
         "n": 6,
+        "values": [[pytest.approx(0.1)] * 3] * 2,
     }
 
 

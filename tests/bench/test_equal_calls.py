@@ -46,11 +46,13 @@ def test_both_spend_the_same_calls_and_ours_no_more_than_it_may(world: str, monk
 
 
 def test_the_section_says_whether_the_goals_are_met() -> None:
-    def said(score: float, seconds: float, calls: int) -> str:
-        pair = Pair("plain", 0, Outcome(0.5, 10.0, 903, 20), Outcome(score, seconds, calls, 20))
-        return section({"pairs": [pair.as_json()], "settings": {"seeds": 1, "calls": 900}, "worlds": {"plain": "some"}})
+    def said(score: float, seconds: float, calls: int, seeds: int = 2) -> str:
+        outcomes = Outcome(0.5, 10.0, 903, 20), Outcome(score, seconds, calls, 20)
+        pairs = [Pair("plain", seed, *outcomes).as_json() for seed in range(seeds)]
+        return section({"pairs": pairs, "settings": {"seeds": seeds, "calls": 900}, "worlds": {"plain": "some"}})
 
     assert said(0.6, 4.0, 900).replace("\n", " ").count("is met.") == 2
+    assert said(0.6, 4.0, 900, seeds=1).replace("\n", " ").count("is met.") == 1, "of one seed, who knows"
     assert "Ours never went over the limit" in said(0.6, 4.0, 900)
     assert said(0.4, 6.0, 904).replace("\n", " ").count("is missed.") == 2
     assert "went over the limit by up to 4 calls" in said(0.4, 6.0, 904)
@@ -86,7 +88,7 @@ def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_with
     content = {"pairs": pairs, "settings": {"seeds": 2, "calls": 900}, "worlds": dict.fromkeys(leads, "")}
     page = section(content).replace("\n", " ")
     assert "Of 3 worlds ours is clearly above gepa in 1 (high) and clearly below it in 1 (low)" in page
-    assert "Without *high*, which gains most, the mean difference is +0.000 (-0.150 to +0.150)." in page
+    assert "Without *high*, which gains most, the mean difference is +0.000 (-1.375 to +1.375)." in page
     assert "clearly above in 1 and below in 1 of 3 worlds" in answer(content)
     alone = section({**content, "pairs": pairs[:2], "worlds": {"high": ""}})
     assert "Without" not in alone

@@ -21,9 +21,10 @@ def content(watched: tuple[float, float], frames: float) -> dict[str, object]:
 
 def test_what_is_lost_is_the_mean_over_rounds_and_not_the_quotient_of_two_means() -> None:
     found = lost(content((490.0, 400.0), 60.0), BROWSERS)
-    assert (found.value, found.low, found.high) == pytest.approx((0.01, 0.0, 0.02))
+    assert found.value == pytest.approx(0.01)
+    assert found.low < 0.0
     assert answer(content((490.0, 400.0), 60.0)) == (
-        "1.0 % (0.0 to 2.0) of its calls a second, where a server that allows 533 is the limit"
+        "1.0 % (-8.2 % to 10.2 %) of its calls a second, where a server that allows 533 is the limit"
     )
 
 

@@ -75,7 +75,6 @@ def test_an_interval_holds_its_value_and_resamples_inside_groups() -> None:
     spread = interval([[0.0, 1.0, 2.0, 3.0, 10.0]], "median")
     assert spread.value == 2.0
     assert spread.low < spread.value < spread.high
-    assert interval([[0.0, 1.0, 2.0, 3.0, 10.0]], "median") == spread
 
 
 def test_a_pair_repeats_and_compares_at_equal_tokens() -> None:
@@ -159,7 +158,7 @@ def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
     assert isinstance(tokens, dict)
     assert (time["median"], time["max"], time["not_reached"]) == (pytest.approx(1.1), 2.0, 1)
     assert tokens["mean"] == pytest.approx(0.0, abs=1e-9)
-    assert tokens["ci95"] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert tokens["ci95"] is None, "one seed in each world"
     rows = content["rows"]
     assert isinstance(rows, list)
     assert [row["world"] for row in rows] == ["normal", "noisy"]

@@ -78,7 +78,7 @@ def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None
 def test_a_difference_is_clear_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1), noisy=(-0.1, -0.1), steep=(0.3, -0.3)))
     said = "clearly above gepa in 1 of 3 worlds, clearly below in 1"
-    assert f"| no clear difference: +0.000 (-0.100 to +0.100); {said} |" in figures()
+    assert f"| no clear difference: +0.000 (-0.917 to +0.917); {said} |" in figures()
     given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1)))
     assert "| clearly above: +0.100 " in figures()
     given(monkeypatch, equal_calls=pairs(plain=(-0.1, -0.1)))
