@@ -30,8 +30,8 @@ GPU, API = "vllm", "api"
 """The simulated servers."""
 WIDTH = 120
 SIMULATED = """\
-All three are *simulated*, in worlds like those in which settings were chosen (with other seeds): they say nothing of
-the score that a real model will get."""
+All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones: they say
+nothing of the score that a real model will get."""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
 proposals a minute than the defaults in {batches} comparisons on real servers; how they compare in score is

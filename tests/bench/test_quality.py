@@ -19,7 +19,7 @@ from bench.quality.methods import CANDIDATES, METHODS, ONLY_IN, OTHERS, WITHOUT
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
-from bench.quality.section import answer, section
+from bench.quality.section import CHANGED_AFTER, CHOSEN_ON, answer, section
 
 MINUTES = 6.0
 CHOSEN = list(METHODS)[-1]
@@ -62,7 +62,6 @@ def whole(pairs: list[Pair]) -> Content:
         "rows": ROWS,
         "minutes": 180.0,
         "seeds": [0, 1],
-        "tuning": {"seeds": [900], "worlds": ["normal"], "tried": ["a", "b"]},
         "worlds": {"normal": {"about": "as it is"}, "noisy": {"about": "noisy"}},
     }
     content: Content = json.loads(json.dumps({**summarise(pairs, ["chosen"]), "settings": settings}))
@@ -143,7 +142,7 @@ def test_all_configurations_can_be_run() -> None:
 
 def test_no_seed_is_both_tuned_on_and_reported() -> None:
     assert len(SEEDS) >= 20
-    assert not set(SEEDS) & set(TUNING_SEEDS)
+    assert not {*SEEDS} & {*TUNING_SEEDS, *CHOSEN_ON, *CHANGED_AFTER}
     assert all(set(worlds) < set(WORLDS) for worlds in ONLY_IN.values())
     assert list(methods_for("normal", METHODS)) == list(METHODS)
     assert list(methods_for("easy", METHODS)) == ["default"]
@@ -204,7 +203,12 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
     assert "- `normal`" not in lost.split("Where a goal is missed")[1]
     assert "| runs that never have lockstep's final held-out score in twice its time | 2 of 4 |" in lost
     assert "| tokens that it spends a minute over lockstep's, mean (worlds) | 3.0 (3.0 to 3.0) |" in lost
-    assert "chosen in 1 of these worlds (`normal`), with other seeds (900)" in lost
+    assert "was compared in\n`noisy`, `normal` with seeds 900 to 907." in lost
+    assert "2 of these seeds are reported here." in lost
+    settings = content["settings"]
+    assert isinstance(settings, dict)
+    settings["seeds"] = list(SEEDS)
+    assert "None of these seeds is reported here." in section(content)
     assert answer(content).endswith("; 2 of 4 runs do not in twice its time")
     draw_quality(tmp_path / "quality.svg", content)
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
