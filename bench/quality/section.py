@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, Verdicts, table, verdict
+from bench._lib.text import Content, Verdicts, percent, table, verdict
 
 GOAL, WORST_GOAL = 0.15, 0.5
 """The goals for the median time to lockstep's final held-out score, over lockstep's own: over all shipped worlds, and
@@ -25,8 +25,8 @@ def answer(content: Content) -> str:
     medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
     return (
         f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single "
-        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_never(content)} runs do not "
-        "in twice its time"
+        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_within(content)}{_never(content)} "
+        "runs do not in twice its time"
     )
 
 
@@ -42,8 +42,20 @@ def _of_default(content: Content) -> list[Content]:
     return [row for row in content["rows"] if row["method"] == content["method"]]
 
 
+def _within(content: Content) -> str:
+    """What most single runs take, in all worlds."""
+    most = _time(content).get("quantiles", {}).get("0.9", NOT_REACHED)
+    return f"nine in ten runs take at most {most:.2f}, and " if most < NOT_REACHED else ""
+
+
+def _time(content: Content) -> Content:
+    """The default's times over all worlds."""
+    time: Content = content["methods"][content["method"]]["time_to_sync_held_out"]
+    return time
+
+
 def _never(content: Content) -> str:
-    time = content["methods"][content["method"]]["time_to_sync_held_out"]
+    time = _time(content)
     return f"{time['not_reached']} of {time['n']}"
 
 
@@ -136,7 +148,8 @@ and are called *harsh* in the table below.
 
 EXACT = """ It is the simulated model's expected score: how often it keeps what a prompt says is known,
   and only the rest is estimated from replies. Prompts that say the same get the same score. Up to {precision:g} below a
-  score counts as that score in times to it, lockstep's own included, as less can't be told apart."""
+  score counts as that score in times to it, lockstep's own included, as less can't be told apart. Such a time ends
+  when the best candidate is *first* worth that much: one that is chosen after it may be worth less again."""
 
 
 def _headline(content: Content) -> str:
@@ -152,6 +165,7 @@ def _headline(content: Content) -> str:
             _plain(headline["worst_world"]),
             _goal(headline["worst_world"], WORST_GOAL, above=False),
         ),
+        ("the same in single runs of all worlds, by the share of runs that take no more", _shares(content), ""),
         *(
             (
                 f"held-out score less lockstep's, at the tokens that lockstep spends in {minutes} minutes: {LOWER}",
@@ -174,6 +188,22 @@ def _headline(content: Content) -> str:
         ("runs that never have lockstep's final held-out score in twice its time", _never(content), ""),
     ]
     return table(("", "measured", "goal"), rows)
+
+
+def _shares(content: Content) -> str:
+    quantiles = _time(content).get("quantiles", {})
+    return ", ".join(f"{percent(float(share))} {_share_of(ratio)}" for share, ratio in quantiles.items()) or "–"
+
+
+def _single(time: Content) -> str:
+    """Between which bounds eight in ten single runs lie, and how many never get there."""
+    quantiles = time.get("quantiles")
+    never = f", {time['not_reached']} never" if time["not_reached"] else ""
+    return "–" if quantiles is None else f"{_share_of(quantiles['0.1'])}–{_share_of(quantiles['0.9'])}{never}"
+
+
+def _share_of(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < NOT_REACHED else f"{NOT_REACHED:g} or more"
 
 
 LOWER = "lower end of the interval in the worst shipped world"
@@ -201,6 +231,7 @@ def _table(content: Content) -> str:
         "lockstep's final score",
         "time to it",
         "time to its held-out score",
+        "single runs, 10 % to 90 %",
         *(f"equal tokens, {moment} min" for moment in moments),
         "proposals/min (lockstep's)",
     )
@@ -219,6 +250,7 @@ def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
         f"{row['sync_final_score']['mean']:.3f}",
         f"{number(time, 'median')} (max {_most(time)})",
         number(row["time_to_sync_held_out"], "median"),
+        _single(row["time_to_sync_held_out"]),
         *equal,
         f"{rate['stream']['mean']:.1f} ({rate['sync']['mean']:.1f})",
     )

@@ -165,6 +165,16 @@ def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
     assert rows[0]["evolution_rate"]["median"] == pytest.approx(2.0)
 
 
+def test_times_of_single_runs_are_told_with_how_many_never_get_there() -> None:
+    seconds = [50.0] * 4 + [300.0] * 14 + [700.0, None]
+    runs = [stream_like(0.8, seconds=each, at_equal_tokens=0.83) for each in seconds]
+    content = whole([pair_of("normal", seed, {"chosen": run}) for seed, run in enumerate(runs)])
+    text = section(content)
+    assert "10 % 0.05, 25 % 0.30, 50 % 0.30, 75 % 0.30, 90 % 0.30, 95 % 0.70 |" in text
+    assert "| 0.05–0.30, 1 never |" in text
+    assert answer(content).endswith("; nine in ten runs take at most 0.30, and 1 of 20 runs do not in twice its time")
+
+
 def test_where_lockstep_gained_nothing_there_is_no_evolution_rate() -> None:
     pair = pair_of("normal", 0, {"chosen": stream_like(0.8, seconds=200.0, at_equal_tokens=0.8)})
     flat = replace(pair, sync=replace(pair.sync, seed_score=pair.sync.fixed.validation))
