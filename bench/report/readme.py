@@ -13,6 +13,7 @@ from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, table
 from bench.equal_calls import section as of_equal_calls
+from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
 from bench.prediction.section import rates
 from bench.quality import section as quality
@@ -32,6 +33,9 @@ WIDTH = 120
 SIMULATED = """\
 All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones: they say
 nothing of the score that a real model will get."""
+DROP_IN = """\
+Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
+{calls} metric calls"""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
 proposals a minute than the defaults in {batches} comparisons on real servers; how they compare in score is
@@ -65,8 +69,8 @@ def _numbers() -> str:
             *_origin("quality", of_quality),
         ),
         (
-            f"Held-out score less gepa's, with the same {equal_calls['settings']['calls']} metric calls",
-            _lead(equal_calls),
+            DROP_IN.format(calls=equal_calls["settings"]["calls"], concurrency=CONCURRENCY),
+            of_equal_calls.score(equal_calls),
             *_origin("equal_calls", equal_calls),
         ),
         (
@@ -93,16 +97,6 @@ def _origin(name: str, content: Content) -> tuple[str, str]:
     mark = mark_of(_bench(name), content)
     age = "" if mark is None else f"; {mark.counted} older than the code"
     return f"`python -m bench.{name}`", f"{content['commit']}{age}"
-
-
-def _lead(content: Content) -> str:
-    groups = of_equal_calls.by_world(content)
-    lead, (above, below) = of_equal_calls.lead_of(groups), map(len, of_equal_calls.apart(groups))
-    difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return (
-        f"{difference}: {of_equal_calls.signed(lead)}; clearly above gepa in {above} of "
-        f"{len(groups)} worlds, clearly below in {below}"
-    )
 
 
 def _minutes(content: Content) -> str:
