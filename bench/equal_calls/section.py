@@ -112,7 +112,7 @@ def _counts(groups: Sequence[Sequence[Any]]) -> str:
     found = paired(*([pair[of]["score"] for pair in pairs] for of in ("ours", "gepa")))
     return (
         f"below in {below} of {len(groups)} worlds (clearly in {clearly_below}; clearly above in {clearly_above}) and "
-        f"in {found['worse']} of {len(pairs)} pairs (above in {found['better']})"
+        f"{found['worse']} of {len(pairs)} pairs (above in {found['better']})"
     )
 
 

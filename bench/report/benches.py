@@ -156,7 +156,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench(
         "quality_others",
-        "Is the default sooner at that score than gepa's parallel proposals, Combee and the other presets?",
+        "Is the default sooner at that score than our own lockstep 4 and 16 wide, Combee and the other presets?",
         beside.others_answer,
         beside.others_section,
         command=beside.OTHERS_COMMAND,

@@ -1,4 +1,4 @@
-"""What README and the page on the stream say in figures, made from the files in bench/results.
+"""What README and the pages on the stream and on presets say in figures, made from the files in bench/results.
 
 ``python -m bench.report.readme`` writes it between the marks that these pages have for it.
 """
@@ -16,7 +16,7 @@ from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
 from bench.prediction.section import rates
-from bench.quality import section as quality
+from bench.quality import beside, section as quality
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import ON_GPUS, confirm, missed_goals
@@ -199,9 +199,11 @@ def _wrapped(text: str) -> str:
 
 
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
+PRESETS = ROOT / "docs" / "how-to" / "presets.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture(""), "figures": figures},
     STREAM: {"picture": lambda: picture("../../"), "room": room},
+    PRESETS: {"beside": lambda: _wrapped(beside.beside_presets(_result("quality_others")))},
 }
 """For each page, what makes the text between its marks."""
 

@@ -155,8 +155,12 @@ def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch:
     first, second = content["figures"][:2]
     first["stream_less_sync"] = {"value": -0.1, "ci95": [-0.2, -0.05], "n": 2}
     second["stream_less_sync"] = {"value": 0.1, "ci95": [0.05, 0.2], "n": 2}
-    assert f"comparisons (`{first['algorithm']}` -0.100) and higher in 1" in answer(content)
+    assert answer(content).endswith(f"comparisons (`{first['algorithm']}` -0.100) and higher in 1")
     assert f"clearly higher here: `{second['algorithm']}` +0.100 on `{second['problem']}`." in section(content)
+    content["settings"]["groups"]["programs"]["load"] = 1.0
+    assert answer(content).endswith(" and higher in 1 (1 where those who evaluate most are favoured)")
+    second["stream_less_sync"]["ci95"] = [0.0009, 0.2]
+    assert answer(content).endswith(" and higher in 0")
 
 
 def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:

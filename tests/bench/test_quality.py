@@ -11,7 +11,7 @@ import pytest
 
 from bench._lib.stats import interval
 from bench.quality import __main__ as command
-from bench.quality.beside import others_answer, others_section, without_answer, without_section
+from bench.quality.beside import beside_presets, others_answer, others_section, without_answer, without_section
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
 from bench.quality.kept import KeptPairs
@@ -272,6 +272,8 @@ def beside(*, first: float, second: float, loss: float = 0.08) -> Content:
 def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
     sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
     assert "in 1 of 1 comparisons (2 seeds; clearly in 1)" in others_answer(sooner)
+    assert beside_presets(sooner).endswith("at least one world: none.")
+    assert beside_presets(later).endswith("at least one world: *first*.")
     assert "lies below that of *first* (normal)" in others_section(sooner).replace("\n", " ")
     assert "in every world" in others_section(sooner)
     assert "in 0 of 1 comparisons (2 seeds; clearly in 0)" in others_answer(later)
