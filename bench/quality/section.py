@@ -72,14 +72,14 @@ def goals(content: Content) -> Verdicts:
     }
 
 
-def section(content: Content) -> str:
-    """Markdown, with its heading."""
+def section(content: Content, beside_gepa: str = "") -> str:
+    """Markdown, with its heading; ``beside_gepa`` says how far our lockstep loop is from gepa itself."""
     settings = content["settings"]
     return "\n\n".join(
         (
             "# Quality",
             "    python -m bench.quality --json bench/results/quality.json --figure bench/results/quality.svg",
-            _what(settings),
+            _what(settings, beside_gepa),
             _headline(content),
             _table(content),
             _losses(content),
@@ -88,7 +88,7 @@ def section(content: Content) -> str:
     )
 
 
-def _what(settings: Content) -> str:
+def _what(settings: Content, beside_gepa: str) -> str:
     worlds = "\n".join(f"- `{name}`: {world['about']}" for name, world in settings["worlds"].items())
     return WHAT.format(
         profile=settings["profile"],
@@ -99,6 +99,7 @@ def _what(settings: Content) -> str:
         worlds=worlds,
         exact=EXACT.format(precision=precision) if (precision := settings.get("held_out_precision")) else "",
         tuning=_tuning(settings),
+        beside_gepa=beside_gepa,
     )
 
 
@@ -126,9 +127,8 @@ WHAT = """\
 own, of which 90 are for validation.
 
 - *Lockstep* is synchronous GEPA, the published loop, which makes one proposal at a time. It runs for {minutes} virtual
-  minutes. The loop is ours and takes the decisions of the gepa package at width 1, because that package can't run on a
-  virtual clock. Beside gepa itself it has about the same score at equal calls, though its times to gepa's last score
-  are far from gepa's, in both directions ([throughput](throughput.md)).
+  minutes. The loop is ours and takes the decisions of the gepa package at width 1, which does not run on our virtual
+  clock.{beside_gepa}
 - A *stream* stops when it has lockstep's final score and has also spent as many tokens as lockstep, prompts included.
   So it may end with a lower score than it could have reached. A stream that has not got lockstep's score in twice
   lockstep's time is stopped, and counts as 2.

@@ -30,6 +30,7 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
+from bench.report.baseline import quality_section
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
@@ -150,7 +151,7 @@ BENCHES: Sequence[Bench] = (
         "quality",
         "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
         quality.answer,
-        quality.section,
+        quality_section,
         measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
         goals=quality.goals,
     ),
