@@ -27,6 +27,8 @@ def summarise(pairs: Sequence[Pair], methods: Sequence[str]) -> Content:
     for method in methods:
         groups = [[pair for pair in pairs if pair.world == world and method in pair.streams] for world in worlds]
         groups = [group for group in groups if group]
+        if not groups:
+            continue
         by_method[method] = {"worlds": [group[0].world for group in groups], **_figures(groups, method)}
         rows += [{"world": group[0].world, "method": method, **_figures([group], method)} for group in groups]
     best = by_method[methods[-1]]

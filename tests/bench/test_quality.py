@@ -165,6 +165,13 @@ def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
     assert rows[0]["evolution_rate"]["median"] == pytest.approx(2.0)
 
 
+def test_a_method_that_was_run_in_no_world_has_no_figures() -> None:
+    pair = pair_of("easy", 0, {"chosen": stream_like(0.8, seconds=200.0, at_equal_tokens=0.8)})
+    methods = summarise([pair], ["only elsewhere", "chosen"])["methods"]
+    assert isinstance(methods, dict)
+    assert list(methods) == ["chosen"]
+
+
 def test_times_of_single_runs_are_told_with_how_many_never_get_there() -> None:
     seconds = [50.0] * 4 + [300.0] * 14 + [700.0, None]
     runs = [stream_like(0.8, seconds=each, at_equal_tokens=0.83) for each in seconds]
