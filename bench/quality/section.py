@@ -107,7 +107,7 @@ def _tuning(settings: Content) -> str:
     """What the default was chosen on, and whether the seeds that are reported were among it."""
     again = sum(seed in (*CHOSEN_ON, *CHANGED_AFTER) for seed in settings["seeds"])
     return TUNING.format(
-        worlds=", ".join(f"`{name}`" for name in CHOSEN_IN if name in settings["worlds"]),
+        worlds=", ".join(f"`{name}`" for name in CHOSEN_IN),
         chosen=f"{CHOSEN_ON[0]} to {CHOSEN_ON[-1]}",
         changed=f"{CHANGED_AFTER[0]} to {CHANGED_AFTER[-1]}",
         reported=f"{again or 'None'} of these seeds {'is' if again <= 1 else 'are'} reported here",

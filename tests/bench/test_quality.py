@@ -220,7 +220,7 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
     assert "- `normal`" not in lost.split("Where a goal is missed")[1]
     assert "| runs that never have lockstep's final held-out score in twice its time | 2 of 4 |" in lost
     assert "| tokens that it spends a minute over lockstep's, mean (worlds) | 3.0 (3.0 to 3.0) |" in lost
-    assert "was compared in\n`noisy`, `normal` with seeds 900 to 907." in lost
+    assert "`fickle`, `harsh`, `noisy`, `normal` with seeds 900 to 907." in lost
     assert "2 of these seeds are reported here." in lost
     settings = content["settings"]
     assert isinstance(settings, dict)
