@@ -36,7 +36,7 @@ def environment() -> dict[str, object]:
 
 
 def last_change(paths: Sequence[str]) -> str:
-    """The commit that last changed what these pathspecs name."""
+    """The last commit that has changed these paths, which are git's pathspecs."""
     return _git("log", "-1", "--format=%h", "--", *paths)
 
 
