@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from bench._lib.text import Content, direction, ranged, table, with_interval
+from bench._lib.text import Content, ranged, table, with_interval
 from bench.algorithms.figures import summarise
 
 WHAT = """\
@@ -23,7 +23,8 @@ WORDS = {
     "prompts": """\
 *Simulated*: in the world `rules` what a prompt states decides what the answers do. All three algorithms do one task,
 {problems}, because this world has no finance questions; ACE is made for playbooks that an agent cites from. GEPA's
-stream is the one that [the bench of quality](quality.md) chose. ACE validates every {validate_every} samples.""",
+stream is the [preset](../how-to/presets.md) `careful`, and not the default. ACE validates every {validate_every}
+samples.""",
     "harnesses": """\
 The coder is *simulated* and does not learn from what it reads. Every harness is drawn from the same distribution, so
 more of them bring a better best one, and nothing else can be seen here. The harnesses are real and run on
@@ -64,6 +65,8 @@ does to the scores is in the column of differences above."""
 
 NAMED = 3
 """How many comparisons in which streams score lower are named in the answer; the page has them all."""
+NEAR = 0.001
+"""An interval that ends no further from 0 does not say that scores differ."""
 MODES = ("sync", "stream")
 WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
@@ -86,13 +89,21 @@ def answer(content: Content) -> str:
     return (
         f"{median(ratio for _, ratio in found):.1f} times as fast in the median, from {low:.1f} (`{least}`) to "
         f"{high:.1f} (`{most}`); at these tokens streams score lower in {len(lower)} of {len(content['figures'])} "
-        f"comparisons{named} and higher in {len(higher)}"
+        f"comparisons{named} and higher in {len(higher)}{_of_measured(content, higher)}"
     )
 
 
 def _summarised(content: Content) -> Content:
     """The content together with the figures of its rows."""
     return {**content, **summarise(content["rows"])}
+
+
+def _of_measured(content: Content, higher: Sequence[Content]) -> str:
+    """How many of these comparisons are on problems whose scores are measured, so that more evaluations help."""
+    groups = content["settings"]["groups"].values()
+    measured = {problem for group in groups if "load" in group for problem in group["problems"]}
+    count = sum(each["problem"] in measured for each in higher)
+    return f" ({count} where those who evaluate most are favoured)" if count else ""
 
 
 def _unread(content: Content) -> str:
@@ -105,8 +116,8 @@ def _apart(content: Content) -> tuple[list[Content], list[Content]]:
     """The comparisons of which the whole interval says that the stream's score is lower, and those where it is
     higher.
     """
-    said = [(direction(each["stream_less_sync"]), each) for each in content["figures"]]
-    return [each for word, each in said if word == "harms"], [each for word, each in said if word == "helps"]
+    found = [(*bounds, each) for each in content["figures"] if (bounds := each["stream_less_sync"]["ci95"])]
+    return [each for _, high, each in found if high < -NEAR], [each for low, _, each in found if low > NEAR]
 
 
 def _difference(each: Content) -> str:
@@ -119,9 +130,9 @@ def _scores_apart(content: Content) -> str:
         for found in _apart(content)
     )
     return f"""\
-With as many tokens the stream's best score is clearly lower than lockstep's (the whole interval is below 0) here:
-{lower}; and clearly higher here: {higher}. Where nothing differs, about one interval in twenty leaves out
-0 by chance: {len(content["figures"]) / 20:.1f} of these {len(content["figures"])}."""
+With as many tokens the stream's best score is clearly lower than lockstep's (the whole interval is more than
+{NEAR:g} below 0) here: {lower}; and clearly higher here: {higher}. Where nothing differs, about one interval in
+twenty leaves out 0 by chance: {len(content["figures"]) / 20:.1f} of these {len(content["figures"])}."""
 
 
 def section(content: Content) -> str:

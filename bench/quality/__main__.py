@@ -7,10 +7,10 @@ from pathlib import Path
 
 import bench.quality
 from bench._lib.command import argument_parser
-from bench._lib.environment import environment
+from bench._lib.environment import environment, last_change
 from bench.quality.beside import others_section, without_section
 from bench.quality.charts import draw_quality
-from bench.quality.kept import KeptPairs
+from bench.quality.kept import MEASURED, KeptPairs
 from bench.quality.methods import CANDIDATES, METHODS, OTHERS, WITHOUT
 from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
 from bench.quality.runs import WORLDS
@@ -35,16 +35,16 @@ def main() -> None:
     arguments = parser.parse_args()
     code = environment()
     if arguments.keep is not None and code["uncommitted_changes"]:
-        parser.error("--keep: pairs are known by the commit they were made at; commit what you changed first")
+        parser.error("--keep: pairs are known by the commit of what is measured; commit what you changed first")
     quick, tune = bool(arguments.quick), bool(arguments.tune)
     plain = QUICK_WORLDS if quick else tuple(WORLDS)
     worlds = TUNING_WORLDS if tune else tuple(arguments.worlds or plain)
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS[: int(arguments.seeds)]
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else OTHERS if arguments.others else WITHOUT if arguments.without else METHODS
-    kept = KeptPairs(arguments.keep, str(code["commit"]))
+    kept = KeptPairs(arguments.keep, last_change(MEASURED))
     pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes), kept))
-    content = report(pairs, seeds, minutes, methods, quick)
+    content = {**report(pairs, seeds, minutes, methods, quick), **code}
     shown = others_section if arguments.others else without_section if arguments.without else section
     print("\n" + shown(content))
     if arguments.json is not None:

@@ -28,6 +28,16 @@ def others_answer(content: Content) -> str:
     )
 
 
+def beside_presets(content: Content) -> str:
+    """What is said of the default where users choose a preset."""
+    sooner = [method for method, pairs in _by_method(content).items() if any(_time(a) < _time(b) for a, b in pairs)]
+    return (
+        "Beside lockstep, Combee and other presets in [simulated worlds](../benchmarks/quality_others.md) the default "
+        f"reaches the score of synchronous GEPA {others_answer(content)}. These reach it sooner than the default in at "
+        f"least one world: {', '.join(f'*{method}*' for method in sooner) or 'none'}."
+    )
+
+
 def without_answer(content: Content) -> str:
     last = _last_moment(content)
     parts = {name: pairs for name, pairs in _by_method(content).items() if name != AT_THE_END}
@@ -54,8 +64,8 @@ def without_section(content: Content) -> str:
 
 
 OTHERS = """\
-- *Lockstep, 4 or 16 side by side* is what gepa calls PxN (2x2 and 4x4), as published: so many proposals begin at
-  once, and the next ones when all have ended.
+- *Lockstep, 4 or 16 side by side* is our own loop, and not gepa itself, with what gepa calls PxN (2x2 and 4x4), as
+  published: so many proposals begin at once, and the next ones when all have ended.
 - *Combee* makes one proposal of many reflections; *combee 10* and *combee 40* are its published form in lockstep.
 - A *preset* is [a set of defaults under a name](../how-to/presets.md), and `default` is what a configuration gets
   that names none."""

@@ -8,14 +8,22 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from bench._lib.measured import GEPA
 from bench.quality.pairs import Pair
 
 _PAIR = TypeAdapter(Pair)
+MEASURED = (
+    *GEPA,
+    "flowevolve/algorithms/combee",
+    "bench/_lib/house_style.py",
+    *(f"bench/quality/{name}.py" for name in ("methods", "pairs", "runs")),
+)
+"""What decides what a pair comes to, as git's pathspecs."""
 
 
 class KeptPairs:
     """The pairs in ``folder`` (None keeps nothing) that were made with the same code, for as many minutes, by the same
-    methods; ``code`` names the code, as a commit does.
+    methods; ``code`` names the code, as the last commit does that changed it.
     """
 
     def __init__(self, folder: Path | None, code: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench._lib.measured import CONFIRM, GEPA, GPU, METHODS, PROGRAMS, RUNS
 from bench._lib.text import Content, Verdicts
 from bench.ablations import section as ablations
 from bench.ace import section as ace
@@ -29,7 +30,7 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
-from bench.report.measured import CONFIRM, GEPA, GPU, METHODS, PROGRAMS, RUNS
+from bench.report.baseline import quality_section
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
@@ -150,13 +151,13 @@ BENCHES: Sequence[Bench] = (
         "quality",
         "How soon does the default reach the held-out score that synchronous GEPA has after three hours?",
         quality.answer,
-        quality.section,
+        quality_section,
         measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
         goals=quality.goals,
     ),
     Bench(
         "quality_others",
-        "Is the default sooner at that score than gepa's parallel proposals, Combee and the other presets?",
+        "Is the default sooner at that score than our own lockstep 4 and 16 wide, Combee and the other presets?",
         beside.others_answer,
         beside.others_section,
         command=beside.OTHERS_COMMAND,

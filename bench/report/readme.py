@@ -1,4 +1,5 @@
-"""What README, the page on the stream and those on algorithms say in figures, made from the files in bench/results.
+"""What README and the pages on the stream, on presets and on algorithms say in figures, made from the files in
+bench/results.
 
 ``python -m bench.report.readme`` writes it between the marks that these pages have for it.
 """
@@ -13,9 +14,10 @@ from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, table
 from bench.equal_calls import section as of_equal_calls
+from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
 from bench.prediction.section import rates
-from bench.quality import section as quality
+from bench.quality import beside, section as quality
 from bench.report import algorithm_pages
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
@@ -31,8 +33,11 @@ GPU, API = "vllm", "api"
 """The simulated servers."""
 WIDTH = 120
 SIMULATED = """\
-All three are *simulated*, in worlds like those in which settings were chosen (with other seeds): they say nothing of
-the score that a real model will get."""
+All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones: they say
+nothing of the score that a real model will get."""
+DROP_IN = """\
+Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
+{calls} metric calls"""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
 proposals a minute than the defaults in {batches} comparisons on real servers; how they compare in score is
@@ -61,19 +66,19 @@ def _numbers() -> str:
     of_quality, equal_calls, throughput = (_result(name) for name in ("quality", "equal_calls", "throughput"))
     rows = [
         (
-            "Time until the stream has the held-out score that our own synchronous GEPA has after three hours",
-            f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
-            *_origin("quality", of_quality),
-        ),
-        (
-            f"Held-out score less gepa's, with the same {equal_calls['settings']['calls']} metric calls",
-            _lead(equal_calls),
+            DROP_IN.format(calls=equal_calls["settings"]["calls"], concurrency=CONCURRENCY),
+            of_equal_calls.score(equal_calls),
             *_origin("equal_calls", equal_calls),
         ),
         (
             f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median run)",
             f"of gepa's time, on a simulated GPU {_soon(throughput, GPU)}, on a simulated API {_soon(throughput, API)}",
             *_origin("throughput", throughput),
+        ),
+        (
+            "Time until the stream has the held-out score that our own synchronous GEPA has after three hours",
+            f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
+            *_origin("quality", of_quality),
         ),
     ]
     return table(("", "measured", "command", "commit"), rows)
@@ -94,16 +99,6 @@ def _origin(name: str, content: Content) -> tuple[str, str]:
     mark = mark_of(_bench(name), content)
     age = "" if mark is None else f"; {mark.counted} older than the code"
     return f"`python -m bench.{name}`", f"{content['commit']}{age}"
-
-
-def _lead(content: Content) -> str:
-    groups = of_equal_calls.by_world(content)
-    lead, (above, below) = of_equal_calls.lead_of(groups), map(len, of_equal_calls.apart(groups))
-    difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return (
-        f"{difference}: {of_equal_calls.signed(lead)}; clearly above gepa in {above} of "
-        f"{len(groups)} worlds, clearly below in {below}"
-    )
 
 
 def _minutes(content: Content) -> str:
@@ -206,10 +201,12 @@ def _wrapped(text: str) -> str:
 
 
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
+PRESETS = ROOT / "docs" / "how-to" / "presets.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture(""), "figures": figures},
     STREAM: {"picture": lambda: picture("../../"), "room": room},
     **algorithm_pages.BLOCKS,
+    PRESETS: {"beside": lambda: _wrapped(beside.beside_presets(_result("quality_others")))},
 }
 """For each page, what makes the text between its marks."""
 

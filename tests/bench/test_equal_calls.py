@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.equal_calls.runs import Outcome, Pair, compare
-from bench.equal_calls.section import answer, section
+from bench.equal_calls.section import answer, by_world, lead_of, score, section
 from bench.equal_calls.timing import AT_ONCE
 from bench.equal_calls.world import SEED_PROMPT, WORLDS, RulesAdapter, World
 
@@ -81,14 +81,54 @@ def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -
 def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_without_the_one_that_gains_most() -> None:
     leads = {"high": (0.3, 0.3), "low": (-0.1, -0.1), "either": (0.4, -0.2)}
     pairs = [
-        Pair(world, seed, Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
-        for world, each in leads.items()
+        Pair(world, seed, Outcome(0.5, 10.0, 903, number), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+        for number, (world, each) in enumerate(leads.items())
         for seed, lead in enumerate(each)
     ]
     content = {"pairs": pairs, "settings": {"seeds": 2, "calls": 900}, "worlds": dict.fromkeys(leads, "")}
     page = section(content).replace("\n", " ")
-    assert "Of 3 worlds ours is clearly above gepa in 1 (high) and clearly below it in 1 (low)" in page
+    assert "the whole interval on one side of 0: above in high, and below in low." in page
     assert "Without *high*, which gains most, the mean difference is +0.000 (-1.375 to +1.375)." in page
-    assert "clearly above in 1 and below in 1 of 3 worlds" in answer(content)
+    said = "below in 1 of 3 worlds (clearly in 1; clearly above in 1) and 3 of 6 pairs (above in 3)"
+    assert all(said in each for each in (answer(content), page, score(content)))
     alone = section({**content, "pairs": pairs[:2], "worlds": {"high": ""}})
     assert "Without" not in alone
+
+
+def test_worlds_in_which_gepa_makes_the_same_runs_are_one_baseline() -> None:
+    def world(name: str, *leads: float, candidates: int = 20) -> list[Pair]:
+        return [
+            Pair(name, seed, Outcome(0.5, 10.0 + lead, 903, candidates), Outcome(0.5 + lead, 4.0, 900, 20))
+            for seed, lead in enumerate(leads)
+        ]
+
+    def made(*pairs: Pair) -> dict[str, object]:
+        names = list(dict.fromkeys(pair.world for pair in pairs))
+        return {
+            "pairs": [pair.as_json() for pair in pairs],
+            "settings": {"seeds": 2, "calls": 900},
+            "worlds": dict.fromkeys(names, ""),
+        }
+
+    up, down, other = world("up", 0.2, -0.2), world("down", -0.2, 0.2), world("other", 0.3, 0.3, candidates=3)
+    content = made(*up, *down, *other)
+    lead = lead_of(by_world(content))
+    assert (lead.value, lead.low, lead.high) == pytest.approx((0.1, 0.1, 0.1))  # what one gains the other loses
+    page = " ".join(section(content).split())
+    assert "gepa's runs are the same in *up*, *down* (there it has 0.50, its highest score anywhere, on 2 of 2" in page
+    assert "so 3 worlds are 2 baselines" in page
+    assert "is +0.100 (+0.100 to +0.100), drawn over seeds, and +0.100 (" in page
+    assert "baselines" not in section(made(*up, *other))
+
+
+def test_a_difference_is_clear_or_not() -> None:
+    def said(*leads: float) -> str:
+        pairs = [
+            Pair("plain", seed, Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+            for seed, lead in enumerate(leads)
+        ]
+        return score({"pairs": pairs, "settings": {"seeds": len(leads), "calls": 900}, "worlds": {"plain": ""}})
+
+    assert said(0.1, 0.1).startswith("clearly above: +0.100 ")
+    assert said(-0.1, -0.1).startswith("clearly below: -0.100 ")
+    assert said(-0.1, 0.1).startswith("no clear difference: +0.000 ")

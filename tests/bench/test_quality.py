@@ -11,7 +11,7 @@ import pytest
 
 from bench._lib.stats import interval
 from bench.quality import __main__ as command
-from bench.quality.beside import others_answer, others_section, without_answer, without_section
+from bench.quality.beside import beside_presets, others_answer, others_section, without_answer, without_section
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
 from bench.quality.kept import KeptPairs
@@ -19,7 +19,7 @@ from bench.quality.methods import CANDIDATES, METHODS, ONLY_IN, OTHERS, WITHOUT
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
-from bench.quality.section import answer, section
+from bench.quality.section import CHANGED_AFTER, CHOSEN_ON, answer, section
 
 MINUTES = 6.0
 CHOSEN = list(METHODS)[-1]
@@ -62,7 +62,6 @@ def whole(pairs: list[Pair]) -> Content:
         "rows": ROWS,
         "minutes": 180.0,
         "seeds": [0, 1],
-        "tuning": {"seeds": [900], "worlds": ["normal"], "tried": ["a", "b"]},
         "worlds": {"normal": {"about": "as it is"}, "noisy": {"about": "noisy"}},
     }
     content: Content = json.loads(json.dumps({**summarise(pairs, ["chosen"]), "settings": settings}))
@@ -142,7 +141,7 @@ def test_all_configurations_can_be_run() -> None:
 
 def test_no_seed_is_both_tuned_on_and_reported() -> None:
     assert len(SEEDS) >= 20
-    assert not set(SEEDS) & set(TUNING_SEEDS)
+    assert not {*SEEDS} & {*TUNING_SEEDS, *CHOSEN_ON, *CHANGED_AFTER}
     assert all(set(worlds) < set(WORLDS) for worlds in ONLY_IN.values())
     assert list(methods_for("normal", METHODS)) == list(METHODS)
     assert list(methods_for("easy", METHODS)) == ["default"]
@@ -163,6 +162,23 @@ def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
     assert isinstance(rows, list)
     assert [row["world"] for row in rows] == ["normal", "noisy"]
     assert rows[0]["evolution_rate"]["median"] == pytest.approx(2.0)
+
+
+def test_a_method_that_was_run_in_no_world_has_no_figures() -> None:
+    pair = pair_of("easy", 0, {"chosen": stream_like(0.8, seconds=200.0, at_equal_tokens=0.8)})
+    methods = summarise([pair], ["only elsewhere", "chosen"])["methods"]
+    assert isinstance(methods, dict)
+    assert list(methods) == ["chosen"]
+
+
+def test_times_of_single_runs_are_told_with_how_many_never_get_there() -> None:
+    seconds = [50.0] * 4 + [300.0] * 14 + [700.0, None]
+    runs = [stream_like(0.8, seconds=each, at_equal_tokens=0.83) for each in seconds]
+    content = whole([pair_of("normal", seed, {"chosen": run}) for seed, run in enumerate(runs)])
+    text = section(content)
+    assert "10 % 0.05, 25 % 0.30, 50 % 0.30, 75 % 0.30, 90 % 0.30, 95 % 0.70 |" in text
+    assert "| 0.05–0.30, 1 never |" in text
+    assert answer(content).endswith("; nine in ten runs take at most 0.30, and 1 of 20 runs do not in twice its time")
 
 
 def test_where_lockstep_gained_nothing_there_is_no_evolution_rate() -> None:
@@ -203,7 +219,12 @@ def test_the_section_says_where_a_goal_is_missed(tmp_path: Path) -> None:
     assert "- `normal`" not in lost.split("Where a goal is missed")[1]
     assert "| runs that never have lockstep's final held-out score in twice its time | 2 of 4 |" in lost
     assert "| tokens that it spends a minute over lockstep's, mean (worlds) | 3.0 (3.0 to 3.0) |" in lost
-    assert "chosen in 1 of these worlds (`normal`), with other seeds (900)" in lost
+    assert "`fickle`, `harsh`, `noisy`, `normal` with seeds 900 to 907." in lost
+    assert "2 of these seeds are reported here." in lost
+    settings = content["settings"]
+    assert isinstance(settings, dict)
+    settings["seeds"] = list(SEEDS)
+    assert "None of these seeds is reported here." in section(content)
     assert answer(content).endswith("; 2 of 4 runs do not in twice its time")
     draw_quality(tmp_path / "quality.svg", content)
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
@@ -257,6 +278,8 @@ def beside(*, first: float, second: float, loss: float = 0.08) -> Content:
 def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
     sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
     assert "in 1 of 1 comparisons (2 seeds; clearly in 1)" in others_answer(sooner)
+    assert beside_presets(sooner).endswith("at least one world: none.")
+    assert beside_presets(later).endswith("at least one world: *first*.")
     assert "lies below that of *first* (normal)" in others_section(sooner).replace("\n", " ")
     assert "in every world" in others_section(sooner)
     assert "in 0 of 1 comparisons (2 seeds; clearly in 0)" in others_answer(later)

@@ -60,29 +60,9 @@ def throughput(*, most: str) -> dict[str, object]:
     }
 
 
-def pairs(**leads: tuple[float, float]) -> dict[str, object]:
-    """A result of equal calls with the leads of two seeds in each of these worlds."""
-    made = [
-        {"world": world, "ours": {"score": 0.5 + lead, "seconds": 1.0}, "gepa": {"score": 0.5, "seconds": 4.0}}
-        for world, each in leads.items()
-        for lead in each
-    ]
-    return {"commit": "abc", "pairs": made, "settings": {"calls": 900}, "worlds": leads}
-
-
 def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None:
     """These results in place of those in bench/results; the others are as they are there."""
     monkeypatch.setattr(readme, "read", lambda name: results.get(name) or read(name))
-
-
-def test_a_difference_is_clear_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1), noisy=(-0.1, -0.1), steep=(0.3, -0.3)))
-    said = "clearly above gepa in 1 of 3 worlds, clearly below in 1"
-    assert f"| no clear difference: +0.000 (-0.917 to +0.917); {said} |" in figures()
-    given(monkeypatch, equal_calls=pairs(plain=(0.1, 0.1)))
-    assert "| clearly above: +0.100 " in figures()
-    given(monkeypatch, equal_calls=pairs(plain=(-0.1, -0.1)))
-    assert "| clearly below: -0.100 " in figures()
 
 
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:

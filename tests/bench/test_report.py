@@ -197,3 +197,11 @@ def test_figures_as_text() -> None:
     assert [between(1, 1), between(1, 2)] == ["1", "1 to 2"]
     assert percent(0.0429) == "4 %"
     assert table(("", "a"), [("x", "1")]) == "| | a |\n| --- | --- |\n| x | 1 |"
+
+
+def test_the_page_on_quality_says_how_far_its_lockstep_is_from_gepa_itself() -> None:
+    page = " ".join((PAGES / "quality.md").read_text(encoding="utf-8").split())
+    assert (
+        "its held-out score at equal calls, less gepa's, and its time to gepa's last one, over gepa's, are: on" in page
+    )
+    assert "So times on this page are not over gepa's own." in page

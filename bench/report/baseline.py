@@ -1,0 +1,36 @@
+"""How far our own lockstep loop, beside which quality is measured, is from gepa itself."""
+
+from __future__ import annotations
+
+from bench._lib.text import Content
+from bench.quality import section as quality
+from bench.report.results import read
+from bench.throughput.goals import median_share, places, score_name
+from bench.throughput.rows import BASE, Rows, score_at_equal, time_to_score
+from bench.throughput.tables import signed
+
+OURS = "lockstep"
+BESIDE_GEPA = """ Beside gepa itself ([throughput](throughput.md), commit {commit})
+  its {score} at equal calls, less gepa's, and its time to gepa's last one, over gepa's, are:
+  {found}.
+  So times on this page are not over gepa's own. Those of the stream over gepa's are on that page and in the README."""
+
+
+def quality_section(content: Content) -> str:
+    """The section on quality, with what is known of its lockstep loop beside gepa."""
+    throughput = read("throughput")
+    return quality.section(content, "" if throughput is None else _beside_gepa(throughput))
+
+
+def _beside_gepa(throughput: Content) -> str:
+    found = places(throughput)
+    return BESIDE_GEPA.format(
+        commit=throughput["commit"],
+        score=score_name(next(iter(found.values()))),
+        found=";\n  ".join(f"on `{server}` {_found(rows)}" for server, rows in found.items()),
+    )
+
+
+def _found(rows: Rows) -> str:
+    time = median_share(time_to_score(rows, OURS, [BASE])).replace("; ", ", ")
+    return f"{signed(score_at_equal(rows, OURS, 'calls'))}, and {time}"
