@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
@@ -32,6 +33,11 @@ def environment() -> dict[str, object]:
         "uncommitted_changes": bool(_git("status", "--porcelain", "--", "*.py")),
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def last_change(paths: Sequence[str]) -> str:
+    """The last commit that has changed these paths, which are git's pathspecs."""
+    return _git("log", "-1", "--format=%h", "--", *paths)
 
 
 def _git(*arguments: str) -> str:

@@ -20,9 +20,9 @@ LEAST_LATER = -0.02
 def answer(content: Content) -> str:
     medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
     return (
-        f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in single "
-        f"worlds, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_never(content)} runs do not "
-        "in twice its time"
+        f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in the median "
+        f"seed of each world, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_never(content)} runs do "
+        "not in twice its time"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench._lib.measured import CONFIRM, GEPA, GPU, METHODS, PROGRAMS, RUNS
 from bench._lib.text import Content, Verdicts
 from bench.ablations import section as ablations
 from bench.ace import section as ace
@@ -29,7 +30,6 @@ from bench.prediction import section as prediction
 from bench.program_peers import section as program_peers
 from bench.programs import section as programs
 from bench.quality import beside, section as quality
-from bench.report.measured import CONFIRM, GEPA, GPU, METHODS, PROGRAMS, RUNS
 from bench.scale import section as scale
 from bench.sharing import section as sharing
 from bench.task_sequence import section as task_sequence
@@ -104,6 +104,7 @@ BENCHES: Sequence[Bench] = (
         gpu.answer,
         gpu.section,
         "random weights, simulated words",
+        "gpu --workloads hover --minutes 2.5 --concurrency 64",
         measures=GPU,
         quick=None,
     ),
