@@ -82,8 +82,8 @@ Each method has {_minutes(settings)} after its seed was validated, of which the 
 {settings["concurrency"]} requests in flight. Runs of each method: {settings["repeats"]}, in random order. `gepa_sync`
 is the package gepa 0.1.4 with one proposal at a time, `gepa_pxn_4x4` its parallel proposals, of four parents four
 each; `stream` is the defaults of flowevolve, `plain` gepa's rules in its stream, and `flashevolve` its
-[preset](../how-to/presets.md) of that name. The workload has the number of calls, the lengths and the numbers of rows
-of a data set, and none of its rows: see [its table](throughput.md).
+[preset](../how-to/presets.md) of that name. The workload has the number of calls and the lengths of
+prompts of a data set, and none of its rows: see [its table](throughput.md).
 
 {_table(content)}
 

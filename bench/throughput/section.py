@@ -214,8 +214,9 @@ def _workloads(content: Content) -> str:
 
 
 ALIKE = """\
-A workload has the calls, the lengths and the sizes of the data set whose name it has, and none of its rows. All of them
-are one made-up task, `house_style`: what differs between scores under these names is how long things take."""
+A workload has the calls per example and the lengths of prompts of the data set it is named after, and none of its rows.
+All of them are one made-up task, `house_style`: what differs under these names is how long things take and how many
+examples validate."""
 
 
 def _answers(content: Content, workload: str) -> str:
