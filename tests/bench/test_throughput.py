@@ -386,7 +386,7 @@ def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> No
 
 
 def test_gains_across_clocks_come_with_the_gain_on_one_clock() -> None:
-    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, lockstep=3, lockstep_real=2, ceiling=0)
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, lockstep=3, lockstep_real=4, ceiling=0)
     assert "6.0 times its proposals; 4.0 times our lockstep's on one clock" in answer(made)
     assert "same clock they made 4.0 times the proposals of our own lockstep" in beside_lockstep(made)
     assert beside_lockstep(made).endswith("which is gepa's loop and made 1.5 times gepa's")
