@@ -182,6 +182,10 @@ def perfect_prompt(world: RulesWorld) -> str:
     return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: world.params.rules])))
 
 
+PRECISION = 0.002
+"""Expected scores that are no further apart can't be told apart: what is drawn for them leaves about half of that."""
+
+
 def expected(world: RulesWorld, instruction: str, rows: Sequence[Mapping[str, JSON]], draws: int = 600) -> float:
     """An instruction's expected score on ``rows``, each of which scores the share of its rules that are met.
 

@@ -50,10 +50,9 @@ def rates(content: Content, *, again: bool = False) -> str:
     minutes, repeats = _minutes(content["settings"]), content["settings"]["repeats"]
     runs = f"one run of {minutes}" if repeats == 1 else f"{repeats} runs of {minutes} each"
     on = f"{runs} with the workload {workload(content)}"
-    start = (
-        f"In {on}" if again else f"Proposals a minute on one {gpu_name(content)}, and how many were counted, in {on}"
-    )
-    return f"{start}: {', '.join(told)}."
+    model = "" if content["settings"]["model"] is not None else " (random weights, simulated words)"
+    first = f"Proposals a minute on one {gpu_name(content)}{model}, and how many were counted, in {on}"
+    return f"{f'In {on}' if again else first}: {', '.join(told)}."
 
 
 def _counted(row: Content) -> str:
@@ -83,8 +82,8 @@ Each method has {_minutes(settings)} after its seed was validated, of which the 
 {settings["concurrency"]} requests in flight. Runs of each method: {settings["repeats"]}, in random order. `gepa_sync`
 is the package gepa 0.1.4 with one proposal at a time, `gepa_pxn_4x4` its parallel proposals, of four parents four
 each; `stream` is the defaults of flowevolve, `plain` gepa's rules in its stream, and `flashevolve` its
-[preset](../how-to/presets.md) of that name. The workload has the number of calls, the lengths and the numbers of rows
-of a data set, and none of its rows: see [its table](throughput.md).
+[preset](../how-to/presets.md) of that name. The workload has the number of calls and the lengths of
+prompts of a data set, and none of its rows: see [its table](throughput.md).
 
 {_table(content)}
 
@@ -252,7 +251,7 @@ sheet.
 {_beside(content)}
 
 With the measured profile predictions are off: {off(content, "measured")}. With the shipped
-profile: {off(content, "shipped")}. {gains(content)}{_leads(content)}{"" if before else CORRECTED}"""
+profile: {off(content, "shipped")}. {gains(content)}{leads(content)}{"" if before else CORRECTED}"""
 
 
 BEFORE = """\
@@ -335,16 +334,20 @@ def gains(content: Content) -> str:
     )
 
 
-def _leads(content: Content) -> str:
-    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were."""
+def leads(content: Content) -> str:
+    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were; nothing where
+    that was not predicted.
+    """
     pair = _stream_and_gepa(content)
     if pair is None or not SCORE.keys() <= _compared(content).keys():
         return ""
     (predicted, came_to), (of_gepa, gepas) = pair
-    leads = [one - other for one, other in zip(predicted["best_score"], of_gepa["best_score"], strict=True)]
+    ahead = [one - other for one, other in zip(predicted["best_score"], of_gepa["best_score"], strict=True)]
+    lead = came_to["best_score"] - gepas["best_score"]
+    failed = "" if min(ahead) <= lead <= max(ahead) else ", so this prediction failed"
     return (
-        f" In the best validation score they were to be {fmean(leads):.2f} ahead of it ({min(leads):.2f} to "
-        f"{max(leads):.2f}, by seed), and were {came_to['best_score'] - gepas['best_score']:.2f} ahead, in one run."
+        f" In the best validation score they were to be {fmean(ahead):.2f} ahead of it ({min(ahead):.2f} to "
+        f"{max(ahead):.2f}, by seed), and were {lead:.2f} ahead, in one run{failed}."
     )
 
 

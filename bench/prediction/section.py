@@ -63,7 +63,8 @@ Predictions are means of {plan["predictions"]} runs with seeds of their own: our
 real time against the simulated server over HTTP. Measured is one run each, of which the first fifth does not count. It
 takes {plan["seconds"] / 60:.3g} minutes, or longer where {plan["proposals"]} proposals need more time or, for a method
 that proposes in rounds, six of these. How long that is was told by a short run on the simulated server. Predictions are
-of runs as long. The workload is `{plan["workload"]}`, with an eighth of its text and at most 48 tokens an answer.
+of runs as long. The [workload](../reference/glossary.md) is `{plan["workload"]}`, with the lengths of that data set's
+texts, divided by eight, and none of its rows; answers have at most 48 tokens.
 
 **What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the table says how
 many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not

@@ -105,6 +105,7 @@ BENCHES: Sequence[Bench] = (
         gpu.answer,
         gpu.section,
         "random weights, simulated words",
+        "gpu --workloads hover --minutes 2.5 --concurrency 64",
         measures=GPU,
         quick=None,
     ),

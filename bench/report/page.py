@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import RESULTS, read
+from bench.throughput import section as throughput
 from bench.throughput.comparisons import COMPARISONS, range_of
 from bench.throughput.goals import places
 
@@ -22,18 +24,18 @@ PAGES = PAGE.with_suffix("")
 INTRO = """\
 # Benchmarks
 
-**No capable model has confirmed any score on these pages.** The models that answered were simulated, or SmolLM2-135M,
-which is too small to improve a prompt or to write a program. So it is open whether a real model's edits gain as much
-from the stream, whether they can be merged as well, and how many of them are stale. {confirm}{real}
+**No capable model has confirmed any score on these pages.** The models that answered were simulated, had random
+weights, or were SmolLM2-135M, which is too small to improve a prompt or to write a program. So it is open whether a
+real model's edits gain as much from the stream and can be merged as well, and how many are stale. {confirm}{real}
 
 **What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
 prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
 predict what your model and your task will do, and settings were chosen in the same worlds.
 [The simulator](reference/simulator.md) says what its parameters come from and what it can't show.{prediction}
 
-Each line links to a page with the settings, the tables and what limits the figures. Ranges in brackets are explained
-there. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More proposals a
-minute are not yet a better score: for that, see the rows on held-out scores and on equal metric calls.
+Each line links to a page with settings, tables, what limits the figures, what their ranges are, and the options where a
+command ends in …. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More
+proposals a minute are not yet a better score: for that, see the rows on scores.
 {missed}"""
 CONFIRM = (
     "[One command]({page}) asks a model of yours for less, under a cap in dollars: whether the defaults improve a "
@@ -41,9 +43,10 @@ CONFIRM = (
     "score after half of its time."
 )
 REAL = "\n\n**On real servers** nothing but speed can be told, from short runs."
-ON_CPU = (
-    " The defaults made {real} times synchronous gepa's proposals "
-    "[on two CPU cores](benchmarks/throughput_vllm_cpu.md), and {simulated} times on simulated servers."
+ON_CPU = " Beside synchronous gepa, [on two CPU cores](benchmarks/throughput_vllm_cpu.md), the defaults made {real}."
+ON_SIMULATED = (
+    " On [simulated servers](benchmarks/throughput.md) the defaults made {gains} times synchronous gepa's "
+    "proposals{clocks}."
 )
 SINGLE = " In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
 ON_GPUS = ("gpu", "gpu_aime")
@@ -58,7 +61,7 @@ PREDICTION = """
 
 {cap}{gpu}"""
 PROFILES = " Beside an H200, in runs of few proposals, predictions were off as follows. {beside} {shipped}"
-BESIDE = "With {workload} ([page](benchmarks/{name}.md)), {made}: {measured}. {gains}"
+BESIDE = "With {workload} ([page](benchmarks/{name}.md)), {made}: {measured}. {gains}{leads}"
 SHIPPED = (
     "The other simulated figures are of profiles that ship. That of an H100 was off beside the H200, which is another "
     "GPU, with {workload}: {shipped}. That of an API was compared with nothing."
@@ -109,9 +112,8 @@ def confirm(page: str) -> str:
 def _real(contents: Mapping[str, Content]) -> str:
     """What the defaults came to on real servers, as a paragraph; nothing where none was measured."""
     said = ""
-    if {"throughput", "throughput_vllm_cpu"} <= contents.keys():
-        simulated, real = (_gain(contents[name]) for name in ("throughput", "throughput_vllm_cpu"))
-        said += ON_CPU.format(simulated=simulated, real=real)
+    if "throughput_vllm_cpu" in contents:
+        said += ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"]))
     if "prediction" in contents:
         said += SINGLE.format(gains=prediction.gains(contents["prediction"]))
     for name in ON_GPUS:
@@ -121,6 +123,9 @@ def _real(contents: Mapping[str, Content]) -> str:
             said += ON_GPU.format(
                 rates=gpu.rates(found, again=name != "gpu"), filled=gpu.filled(found, "stream"), page=page
             )
+    if "throughput" in contents:
+        found = contents["throughput"]
+        said += ON_SIMULATED.format(gains=_gain(found), clocks=throughput.beside_lockstep(found))
     return said and f"{REAL}{said}"
 
 
@@ -141,7 +146,7 @@ def _prediction(contents: Mapping[str, Content]) -> str:
         lines = [
             BESIDE.format(
                 workload=gpu.workload(each), name=name, made=gpu.made(each), measured=gpu.off(each, "measured"),
-                gains=gpu.gains(each),
+                gains=gpu.gains(each), leads=gpu.leads(each),
             )
             for name, each in on_gpu
         ]  # fmt: skip
@@ -169,14 +174,33 @@ def _old(bench: Bench, mark: Mark) -> str:
 
 
 def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
-    command = f"`python -m bench.{bench.command or bench.name}`"
     if content is None:
+        command = f"`python -m bench.{bench.command or bench.name}`"
         yield from (bench.question, "still to be run", bench.model, command, "–")
     else:
         link = f"[{bench.question}](benchmarks/{bench.name}.md)"
         mark = mark_of(bench, content)
         age = "" if mark is None else f"; older by {mark.counted}"
-        yield from (link, bench.answer(content), bench.model, command, f"{commit(content)}{age}")
+        made = (bench.answer(content), bench.model, command_of(bench, content), f"{commit(content)}{age}")
+        yield from (link, *made)
+
+
+def command_of(bench: Bench, content: Content) -> str:
+    """The command that made a result, as its page has it, but for the files that it wrote."""
+    lines = _COMMAND.findall(bench.section(content))
+    command = f"`python -m bench.{bench.command or bench.name}`"
+    if not lines:
+        return command
+    whole = _FILES.sub("", next((line for line in lines if "--json" in line), lines[0]))
+    if len(whole) <= LONGEST:
+        return f"`{whole}`"
+    return f"{command[:-1]} …`"
+
+
+_COMMAND = re.compile(r"^ {4}(python -m bench\..*)$", re.MULTILINE)
+_FILES = re.compile(r" --(json|figures?|charts|predicted) \S+")
+LONGEST = 80
+"""Characters of a command that a line of the table has room for."""
 
 
 def sentence(answer: str) -> str:

@@ -12,7 +12,7 @@ from textwrap import fill
 
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, table
+from bench._lib.text import Content, percent, table
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
@@ -21,10 +21,19 @@ from bench.quality import beside, section as quality
 from bench.report import algorithm_pages
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import ON_GPUS, confirm, missed_goals
+from bench.report.page import ON_GPUS, command_of, confirm, missed_goals
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
-from bench.throughput.goals import by_workload, median_and_range, places, quotient, score_name
+from bench.throughput.goals import (
+    GAIN,
+    by_workload,
+    median_and_range,
+    median_share,
+    places,
+    quotient,
+    runs,
+    score_name,
+)
 from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
 
 PICTURE = "hover"
@@ -32,16 +41,18 @@ PICTURE = "hover"
 GPU, API = "vllm", "api"
 """The simulated servers."""
 WIDTH = 120
+PAIRS = "median pair, of {ours} runs of ours on the virtual clock and {gepas} of gepa over HTTP on each workload"
 SIMULATED = """\
-All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones: they say
-nothing of the score that a real model will get."""
+All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones. A *workload*
+has the calls and lengths of the data set it is named after, and none of its rows: all of them are one made-up task."""
 DROP_IN = """\
 Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
 {calls} metric calls"""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
-proposals a minute than the defaults in {batches} comparisons on real servers; how they compare in score is
-[simulated](docs/benchmarks/quality_others.md)."""
+proposals a minute than the defaults in {batches} comparisons on real servers. The defaults' time to the last score of
+gepa's best parallel width, of its own, is {pxn} ([page](docs/benchmarks/throughput.md));
+[another page](docs/benchmarks/quality_others.md) has scores beside our own loop, 4 and 16 wide."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
@@ -55,7 +66,7 @@ def figures() -> str:
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
-        BESIDE.format(batches=_batches()),
+        BESIDE.format(batches=_batches(), pxn=_beside_pxn()),
         _on_gpu(),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
     )
@@ -63,7 +74,7 @@ def figures() -> str:
 
 
 def _numbers() -> str:
-    of_quality, equal_calls, throughput = (_result(name) for name in ("quality", "equal_calls", "throughput"))
+    of_quality, equal_calls, timed = (_result(name) for name in ("quality", "equal_calls", "throughput"))
     rows = [
         (
             DROP_IN.format(calls=equal_calls["settings"]["calls"], concurrency=CONCURRENCY),
@@ -71,9 +82,9 @@ def _numbers() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            f"Time until it has gepa's own {_score(throughput)} after {_minutes(throughput)} minutes (median run)",
-            f"of gepa's time, on a simulated GPU {_soon(throughput, GPU)}, on a simulated API {_soon(throughput, API)}",
-            *_origin("throughput", throughput),
+            f"Time until it has gepa's own {_score(timed)} after {_minutes(timed)} minutes ({_pairs(timed)})",
+            f"of gepa's time, on a simulated GPU {_soon(timed, GPU)}, on a simulated API {_soon(timed, API)}",
+            *_origin("throughput", timed),
         ),
         (
             "Time until the stream has the held-out score that our own synchronous GEPA has after three hours",
@@ -96,9 +107,10 @@ def _bench(name: str) -> Bench:
 
 
 def _origin(name: str, content: Content) -> tuple[str, str]:
-    mark = mark_of(_bench(name), content)
+    bench = _bench(name)
+    mark = mark_of(bench, content)
     age = "" if mark is None else f"; {mark.counted} older than the code"
-    return f"`python -m bench.{name}`", f"{content['commit']}{age}"
+    return f"{command_of(bench, content)} ([page](docs/benchmarks/{name}.md))", f"{content['commit']}{age}"
 
 
 def _minutes(content: Content) -> str:
@@ -109,13 +121,18 @@ def _score(content: Content) -> str:
     return score_name(places(content)[GPU])
 
 
+def _pairs(content: Content) -> str:
+    found = places(content).values()
+    return PAIRS.format(ours=runs(found, "stream"), gepas=runs(found, BASE))
+
+
 def _soon(content: Content, server: str) -> str:
-    """The time, how many runs got so far, and the median of each workload."""
+    """The time, in how many pairs the score is reached, the median of each workload, and the time to most of it."""
     rows = places(content)[server]
-    timed = time_to_score(rows, "stream", [BASE])
+    timed, most = (time_to_score(rows, "stream", [BASE], gain) for gain in (1.0, GAIN))
     medians = {name: found.median for name, found in by_workload(rows, "stream").items()}
     each = ", ".join(f"{name} {'–' if found is None else quotient(found)}" for name, found in medians.items())
-    return f"{median_and_range(timed)} ({timed.reached} of {timed.runs} runs reach it; {each})"
+    return f"{median_share(timed)} ({each}; to {percent(GAIN)} of its gain {median_and_range(most)})"
 
 
 def _on_gpu() -> str:
@@ -125,8 +142,16 @@ def _on_gpu() -> str:
     return (
         f"{gpu.rates(first)} ([page](docs/benchmarks/gpu.md)) {gpu.rates(second, again=True)} "
         f"([page](docs/benchmarks/gpu_aime.md){age}) No difference in score can be told from that. In an hour on a "
-        f"simulated GPU and API the defaults make {most} times as many proposals as gepa's best parallel form."
+        f"simulated GPU and API the defaults make {most} times the proposals of gepa's best parallel width."
     )
+
+
+def _beside_pxn() -> str:
+    """The time to the last score of gepa's best parallel width on the simulated servers, of that width's own."""
+    found = places(_result("throughput"))
+    timed = (time_to_score(found[each], "stream", methods(found[each], "gepa_pxn")) for each in (GPU, API))
+    on_gpu, on_api = map(median_share, timed)
+    return f"{on_gpu}, on a simulated GPU and {on_api}, on a simulated API"
 
 
 def _batches() -> str:
@@ -161,8 +186,9 @@ def picture(root: str) -> str:
     file = f"{root}bench/results/throughput/timeline_qwen3-8b-h100_{PICTURE}.svg"
     said = _wrapped(
         f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. "
-        f"The workload is `{PICTURE}`{most}. On average over whole runs the defaults have {_range(ours)} of "
-        f"{content['settings']['concurrency']} requests in flight, by workload, and gepa {_range(theirs)}.*"
+        f"The [workload]({root}docs/reference/glossary.md) is `{PICTURE}`{most}. On average over whole runs the "
+        f"defaults have {_range(ours)} of {content['settings']['concurrency']} requests in flight, by workload, and "
+        f"gepa {_range(theirs)}.*"
     )
     return f"![What the server is doing over time: gepa, and the stream with its defaults]({file})\n\n{said}"
 

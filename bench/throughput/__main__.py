@@ -13,12 +13,12 @@ from pathlib import Path
 
 import bench.throughput
 from bench._lib.command import argument_parser
-from bench._lib.environment import environment
+from bench._lib.environment import environment, last_change
 from bench._lib.methods.environments import require
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
-from bench.throughput.kept import KeptRuns
+from bench.throughput.kept import DECISIVE, KeptRuns
 from bench.throughput.measurements import Plan, on_places
 from bench.throughput.results import content
 from bench.throughput.windows import report
@@ -87,13 +87,12 @@ def main() -> int:
         real_processes=asked.real_processes,
         base_repeats=asked.base_repeats or 0,
     )
-    code = environment()
-    if asked.keep is not None and code["uncommitted_changes"]:
-        parser.error("--keep: runs are known by the commit they were made at; commit what you changed first")
+    if asked.keep is not None and environment()["uncommitted_changes"]:
+        parser.error("--keep: runs are known by the commit of their code; commit what you changed first")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         require(plan.methods)
-        places = on_places(asked.server, plan, KeptRuns(asked.keep, str(code["commit"])))
+        places = on_places(asked.server, plan, KeptRuns(asked.keep, last_change(DECISIVE)))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2

@@ -10,9 +10,12 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from bench._lib.measured import METHODS
 from bench._lib.methods.figures import Figures
 from bench._lib.methods.runs import Run
 
+DECISIVE = (*METHODS, "bench/throughput/measurements.py", "bench/throughput/kept.py")
+"""What decides a run and what is kept of it, as git's pathspecs."""
 DRAWN_SECONDS = 60.0
 """Of how many seconds of a run, from where rates are taken, requests are kept. They are for drawing only."""
 _MEASURED = TypeAdapter(tuple[Run, Figures])
@@ -39,8 +42,8 @@ def drawn(run: Run) -> Run:
 
 
 class KeptRuns:
-    """The runs in ``folder`` (None keeps nothing) that were made with the same code, which ``code`` names, as a commit
-    does.
+    """The runs in ``folder`` (None keeps nothing) that were made with the same code: ``code`` is the last commit that
+    changed what is `DECISIVE`.
     """
 
     def __init__(self, folder: Path | None, code: str) -> None:

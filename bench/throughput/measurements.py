@@ -28,8 +28,6 @@ from bench.throughput.rows import BASE
 
 CPU_TOKENS = 48
 """The most tokens that a real model on a CPU may answer with."""
-COMPARED_CLOCKS = ("aime",)
-"""The workloads that `ON_REAL_TIME` is run on."""
 ASKED_AGAIN = "stream"
 """The method whose requests load without end asks again on a real server, so that both have the same prompts."""
 CEILING_SECONDS = 300.0
@@ -82,12 +80,11 @@ class Plan:
     real_processes: int = 1
     base_repeats: int = 0
 
-    def real(self, place: Place, workload: str) -> list[str]:
-        """The methods that take real time on this workload."""
+    def real(self, place: Place) -> list[str]:
+        """The methods that take real time."""
         if place.url is not None:
             return [*(each for each in self.methods if each not in ON_REAL_TIME), CEILING]
-        left_out = () if workload in COMPARED_CLOCKS else ON_REAL_TIME
-        return [each for each in self.methods if each not in PRESETS and each not in left_out]
+        return [each for each in self.methods if each not in PRESETS]
 
     def virtual(self, place: Place) -> list[str]:
         """The methods that run on the virtual clock: all of ours, and the load that shows the server's ceiling."""
@@ -168,7 +165,7 @@ def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
     order = random.Random(f"{plan.seed}/{place.name}")
     for repeat in range(max(plan.repeats, plan.base_repeats)):
         for workload in order.sample(list(plan.workloads), len(plan.workloads)):
-            methods = [each for each in plan.real(place, workload) if repeat < plan.repeats or each == BASE]
+            methods = [each for each in plan.real(place) if repeat < plan.repeats or each == BASE]
             yield [
                 Trial(
                     place.name, workload, method, plan.seed + repeat, plan.seconds, plan.concurrency, "real", place.url

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from bench._lib.environment import environment
+from bench._lib.environment import environment, last_change
 from bench._lib.methods.environments import versions
 from bench._lib.methods.held_out import ROWS, curve, worths
 from bench._lib.methods.presets import ON_REAL_TIME, sections
 from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
+from bench.throughput.kept import DECISIVE
 from bench.throughput.measurements import ASKED_AGAIN, Measurements, Place, Plan
 
 
@@ -34,6 +35,7 @@ def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> d
         "versions": {**made["versions"], **versions(plan.methods)},
         "simulated": all(place.url is None for place in places),
         "command": command,
+        "code": last_change(DECISIVE),
         "settings": {
             "concurrency": plan.concurrency,
             "repeats": plan.repeats,
@@ -99,8 +101,5 @@ def _real(places: Iterable[Place]) -> Place | None:
 def real_seconds(plan: Plan, place: Place, found: Measurements) -> float:
     """How long the runs in real time took, without what came before their seeds were validated."""
     return sum(
-        run.end / run.speed
-        for (workload, method), pairs in found.items()
-        if method in plan.real(place, workload)
-        for run, _ in pairs
+        run.end / run.speed for (_, method), pairs in found.items() if method in plan.real(place) for run, _ in pairs
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median
 from typing import Any, Literal
 
+from bench._lib.house_style import PRECISION
 from bench._lib.methods.ratios import Ratio, difference, ratio
 from bench._lib.methods.spent import worth_at
 
@@ -126,62 +127,63 @@ def requests_beside(rows: Rows, method: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class TimeToScore:
-    """A method's time to what another reaches, over the other's.
+    """A method's times to what another reaches, over the other's.
 
-    ``by_workload`` are quotients of mean times, where all runs of the method reach the score; ``reached`` of ``runs``
-    do so, on the workloads that have such a score. ``by_run`` are the quotients of all runs, without an end for those
-    that don't reach it.
+    ``by_pair`` has a quotient for each run of the method beside each of the other's, without an end where the run does
+    not reach that score. ``by_workload`` are the means on the workloads where all pairs have one.
     """
 
     by_workload: Mapping[str, float]
-    reached: int
-    runs: int
-    by_run: Sequence[float] = ()
+    by_pair: Sequence[float]
+
+    @property
+    def pairs(self) -> int:
+        return len(self.by_pair)
+
+    @property
+    def reached(self) -> int:
+        """How many of the pairs have the score."""
+        return sum(map(math.isfinite, self.by_pair))
 
     @property
     def median(self) -> float | None:
-        """Over all runs; infinite if half of them don't reach the score."""
-        return median(self.by_run) if self.by_run else None
+        """Over all pairs; infinite if half of them don't have the score."""
+        return median(self.by_pair) if self.by_pair else None
 
     @property
     def mean(self) -> float | None:
         return fmean(self.by_workload.values()) if self.by_workload else None
 
 
-def time_to_score(rows: Rows, method: str, others: Sequence[str]) -> TimeToScore:
+def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 1.0) -> TimeToScore:
     """Time counts from the end of the seed's validation.
 
-    On each workload the score is that of the other method with the highest mean at its windows' end: the lowest that
-    its runs end with, so that all of them reach it. Of the others, the time is that of whichever reaches it first in
-    all of its runs. A workload on which a run has that score from its seed says nothing and is left out.
+    On each workload the other is the method of ``others`` with the highest mean at its windows' end. Each of its runs
+    sets a score: the one it ends with or, where ``gain`` is less than 1, so much of the way to it from its seed's. The
+    time beside which a run is that run's own, or that of the soonest run of another of ``others``. A score that some
+    run has with its seed says nothing and is left out.
     """
     by_workload: dict[str, float] = {}
-    by_run: list[float] = []
+    by_pair: list[float] = []
     for name in workloads(rows, method, *others):
         theirs = {each: curves(rows[name, each]) for each in others}
-        best = max(theirs.values(), key=lambda runs: fmean(curve[-1][1] for curve in runs))
-        score = min(curve[-1][1] for curve in best)
+        best = max(theirs, key=lambda each: fmean(curve[-1][1] for curve in theirs[each]))
         own = curves(rows[name, method])
-        if any(curve[0][1] >= score for runs in (own, *theirs.values()) for curve in runs):
-            continue
-        times = [_time(curve, score) for curve in own]
-        theirs_took = _soonest(theirs.values(), score)
-        by_run += [math.inf if each is None else each / theirs_took for each in times]
-        if None not in times:
-            by_workload[name] = fmean(_known(times)) / theirs_took
-    return TimeToScore(by_workload, sum(map(math.isfinite, by_run)), len(by_run), tuple(by_run))
+        elsewhere = [curve for each, runs in theirs.items() if each != best for curve in runs]
+        found: list[float] = []
+        for run in theirs[best]:
+            score = run[0][1] + gain * (run[-1][1] - run[0][1])
+            rivals = [run, *elsewhere]
+            if any(_time(curve, score) <= curve[0][0] for curve in (*own, *rivals)):
+                continue
+            soonest = min(_time(curve, score) for curve in rivals)
+            found += [_time(curve, score) / soonest for curve in own]
+        by_pair += found
+        if found and all(map(math.isfinite, found)):
+            by_workload[name] = fmean(found)
+    return TimeToScore(by_workload, by_pair)
 
 
-def _soonest(methods: Iterable[Sequence[Curve]], score: float) -> float:
-    all_times = ([_time(curve, score) for curve in curves] for curves in methods)
-    return min(fmean(times) for times in map(_known, all_times) if times)
-
-
-def _known(times: Sequence[float | None]) -> list[float]:
-    """The times if all are known, else none of them."""
-    return [each for each in times if each is not None] if None not in times else []
-
-
-def _time(curve: Curve, score: float) -> float | None:
-    """When a curve reaches a score, or None if it does not."""
-    return next((seconds for seconds, reached in curve if reached >= score), None)
+def _time(curve: Curve, score: float) -> float:
+    """When a curve has a score, as far as scores can be told apart; infinite if it never has."""
+    return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)

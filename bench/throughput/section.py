@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import tomli_w
 
-from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, percent, table
-from bench.throughput.comparisons import COMPARISONS, as_interval, times
-from bench.throughput.goals import goals, median_share, places, score_name
+from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, as_interval
+from bench.throughput.goals import goals, median_and_range, places, reached, runs, score_name
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
 from bench.throughput.rows import BASE, Rows, TimeToScore, over_estimated_pxn, time_to_score
@@ -40,29 +39,58 @@ def answer(content: Content) -> str:
     rows = next(iter(places(content).values()))
     proposals, batches = (COMPARISONS[f"stream_vs_{each}"].found(rows) for each in (BASE, "gepa_pxn"))
     timed = time_to_score(rows, "stream", [BASE])
-    beside = [] if batches is None else [f"{batches.mean:.1f} times those of its best batches"]
+    beside = [] if batches is None else [f"{batches.mean:.1f} times its best batches'"]
     if content["simulated"]:
-        more = [] if proposals is None else [times(proposals, "the proposals")]
-        return "; ".join([_soon(timed, score_name(rows)), *more, *beside])
-    told = timed.runs >= LEAST_TIMED
-    soon = _soon(timed, score_name(rows)) if told else "how soon it has gepa's last score can't be told"
-    return "; ".join([_on_each(content, rows, proposals), *beside, soon])
+        more = [] if proposals is None else [f"{proposals.mean:.1f} times its proposals"]
+        return "; ".join([_soon(timed, rows), *more, *_on_one_clock(rows), *beside])
+    told = timed.pairs >= LEAST_TIMED
+    soon = _soon(timed, rows) if told else "how soon it has gepa's last score can't be told"
+    return "; ".join([on_each(content), *beside, soon])
 
 
 LEAST_TIMED = 5
-"""Runs on a real server that tell how soon a score is reached; fewer don't."""
+"""Pairs of runs on a real server that tell how soon a score is reached; fewer don't."""
 
 
-def _soon(timed: TimeToScore, score: str) -> str:
+def _on_one_clock(rows: Rows) -> Sequence[str]:
+    found = COMPARISONS[ON_ONE_CLOCK].found(rows)
+    return [] if found is None else [f"{found.mean:.1f} times our lockstep's on one clock"]
+
+
+def beside_lockstep(content: Content) -> str:
+    """What the clocks of ours and of gepa have to do with their quotients, after these; nothing where it isn't known.
+
+    Our lockstep is the same loop as gepa's.
+    """
+    loops, same = (
+        [found for rows in places(content).values() if (found := COMPARISONS[name].found(rows)) is not None]
+        for name in ("lockstep_vs_gepa_sync", ON_ONE_CLOCK)
+    )
+    if not content["simulated"] or not loops or not same:
+        return ""
+    means = (" and ".join(f"{each.mean:.1f}" for each in found) for found in (same, loops))
+    return CLOCKS.format(*means)
+
+
+CLOCKS = (
+    ", but ours ran on the virtual clock and gepa in real time over HTTP; on the same clock they made {} times the "
+    "proposals of our own lockstep, which is gepa's loop and made {} times gepa's"
+)
+
+
+def _soon(timed: TimeToScore, rows: Rows) -> str:
+    pairs = f"{reached(timed)} of runs ({runs([rows], BASE)} of gepa a workload)"
     if timed.median is None:
         return "no run tells how soon"
     if math.isinf(timed.median):
-        return f"{timed.reached} of {timed.runs} runs reach that {score}"
-    return f"after {median_share(timed)} (median run, of gepa's time to its last {score})"
+        return f"its {score_name(rows)} is {pairs}"
+    return f"median {median_and_range(timed)} of its time, {pairs}"
 
 
-def _on_each(content: Content, rows: Rows, proposals: Ratio | None) -> str:
+def on_each(content: Content) -> str:
     """The proposals over synchronous gepa's on each workload of a real server, and what they are worth."""
+    (rows,) = places(content).values()
+    proposals = COMPARISONS[f"stream_vs_{BASE}"].found(rows)
     if proposals is None:
         return "proposals not measured beside gepa's"
     ratios = ", ".join(f"{ratio:.1f} (`{name}`)" for name, ratio in proposals.by_workload.items())
@@ -81,6 +109,7 @@ def section(content: Content) -> str:
     parts = (
         f"# {title}",
         f"    {content['command']}",
+        ALIKE,
         beside_gepa(content),
         single_workloads(content),
         goals(content),
@@ -110,7 +139,13 @@ def _measured(content: Content) -> str:
 The first fifth of that time is left out of rates. Every request is recorded at the server, where requests in flight,
 tokens and proposals are counted. A proposal is an answered reflection; a proposal of Combee's is made of many and
 counted where it is made. Other projects' methods get a client that costs less CPU time than their own or ours. The
-{process} took at most {percent(busiest)} of one core.{after}"""
+{process} took at most {percent(busiest)} of one core.{_code(content)}{after}"""
+
+
+def _code(content: Content) -> str:
+    """Whose code the runs are, where commits have come since that changed nothing of it."""
+    code = content.get("code", content["commit"])
+    return "" if code == content["commit"] else f" What decides the runs has not changed since commit {code}."
 
 
 def _runs(content: Content) -> str:
@@ -169,13 +204,19 @@ def _workloads(content: Content) -> str:
             f"{each['prompt_tokens_median']:.0f}",
             _answers(content, name),
             f"{each['validation']}",
-            each["source"],
+            each["source"].replace("prompts", "lengths of prompts", 1),
         )
         for name, each in content["workloads"].items()
     ]
-    header = ("workload", "calls per example", "text per prompt", "answers", "validation", "source")
+    header = ("workload", "calls per example", "text per prompt", "answers", "validation", "where from")
     meant = "medians" if content["simulated"] else "of texts medians, of answers means of synchronous gepa's"
     return f"{table(header, rows)}\n\nTexts and answers are counted in tokens ({meant})."
+
+
+ALIKE = """\
+A workload has the calls per example and the lengths of prompts of the data set it is named after, and none of its rows.
+All of them are one made-up task, `house_style`: what differs under these names is how long things take and how many
+examples validate."""
 
 
 def _answers(content: Content, workload: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
+from bench._lib.house_style import PRECISION
 from bench._lib.methods.presets import ON_REAL_TIME
-from bench._lib.methods.process import CEILING
+from bench._lib.methods.process import CEILING, METHODS, OURS
 from bench._lib.methods.ratios import Ratio
-from bench._lib.text import Content, ranged, table
+from bench._lib.text import Content, percent, ranged, table
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import by_workload, median_share, places, quotient, score_name, share
+from bench.throughput.goals import GAIN, by_workload, median_share, places, runs, score_name, share
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import (
     BASE,
@@ -31,19 +32,37 @@ from bench.throughput.rows import (
 def single_workloads(content: Content) -> str:
     """The times of the defaults to synchronous gepa's last score, on each workload."""
     lines = [
-        (suffix, name, ", ".join(map(quotient, timed.by_run)) or "–")
+        (suffix, name, median_share(timed), median_share(most[name]))
         for suffix, rows in places(content).items()
+        for most in [by_workload(rows, "stream", GAIN)]
         for name, timed in by_workload(rows, "stream").items()
     ]
     if not lines:
         return ""
-    header = ("server", "workload", "time of `stream` to synchronous gepa's last score, of its time: each run")
-    return f"{table(header, lines)}\n\n{EACH_RUN}"
+    times = ("time of `stream` to synchronous gepa's last score, of its time", f"to {percent(GAIN)} of its gain")
+    return f"{table(('server', 'workload', *times), lines)}\n\n{_pairs(content)}"
 
 
-EACH_RUN = """\
-All runs of the defaults on a workload are beside the same runs of synchronous gepa, and there may be one of these only.
-A dash means that some run had the score with its seed already."""
+def _pairs(content: Content) -> str:
+    return PAIRS.format(gain=percent(GAIN), precision=PRECISION, runs=_runs(content))
+
+
+PAIRS = """\
+Each run of a method is beside each run of synchronous gepa on the workload, and the two are a pair. Its time is to the
+score that this run of gepa has at its end, over that run's own, and *{gain} of its gain* is that much of the way there
+from the seed's score. Scores that are no more than {precision:g} apart count as equal. A dash means that some run had
+the score with its seed already. {runs}"""
+
+
+def _runs(content: Content) -> str:
+    """How many runs there are on a workload of each kind of method."""
+    kinds = {
+        "of synchronous gepa": [BASE],
+        "of each method of ours": [each for each in OURS if each not in ON_REAL_TIME],
+        "of each other method": [each for each in METHODS if each != BASE and each not in OURS],
+    }
+    counts = {kind: runs(places(content).values(), *names) for kind, names in kinds.items()}
+    return f"Runs on each workload: {', '.join(f'{count} {kind}' for kind, count in counts.items() if count)}."
 
 
 def beside_gepa(content: Content) -> str:
@@ -80,7 +99,8 @@ def _each_beside(rows: Rows) -> Iterator[tuple[str, str, Rows]]:
 
 
 COLUMNS = (
-    "time to its score, of its time (median run)",
+    "time to its score, of its time (median pair)",
+    f"to {percent(GAIN)} of its gain",
     "held-out score at equal calls",
     "at equal tokens",
     "proposals/min",
@@ -99,15 +119,16 @@ VALIDATED = """\
 by which the best prompt was chosen, too."""
 MIXED = f"{HELD_OUT} Where a server has no scores on rows held out, validation scores stand in their place."
 RATES = """
-Rates are geometric means over workloads. Intervals are of 95 %, and of times the range of the runs. A dash means that
-it is not known, or that synchronous gepa had none on some workload in the time counted."""
+Rates are geometric means over workloads. Intervals are of 95 %, and of times the range of the pairs, which the next
+table explains. A dash means that it is not known, or that synchronous gepa had none on some workload in the time
+counted."""
 ON_FEWER = """
 Where a method of ours ran in real time on fewer workloads, it is followed by the same on the virtual clock on these."""
 
 
 def _beside(rows: Rows, method: str) -> tuple[str, ...]:
     return (
-        median_share(time_to_score(rows, method, [BASE])),
+        *(median_share(time_to_score(rows, method, [BASE], gain)) for gain in (1.0, GAIN)),
         *(signed(score_at_equal(rows, method, spent)) for spent in SPENT),
         *(as_interval(beside(rows, method, [BASE], figure)) for figure in (PROPOSALS, "accepted_per_min", TOKENS)),
     )
@@ -144,12 +165,12 @@ def times_to_scores(content: Content) -> str:
 
 
 TIMES = """\
-These are times to {scores}. The score to reach is the one that all runs of synchronous gepa, or of
-the PxN width with the best mean, have at the end of their windows. Time counts from the end of the seed's validation;
-for PxN it is that of the soonest width. The figures are means over the workloads on which all runs of a method reach
-the score. A workload on which some run does not reach it is left out of the quotient, which flatters the method; the
-count beside the quotient says how often that happened. A workload on which some run has the score already with its seed
-tells nothing and is not counted."""
+These are times to {scores}, in pairs of runs as above. The score to reach is that of a run of synchronous gepa, or of
+the PxN width with the best mean, at the end of its window. Time counts from the end of the seed's validation; for PxN
+it is that of the soonest width. The figures are means over the workloads on which all pairs reach the score. A workload
+on which some pair does not reach it is left out of the quotient, which flatters the method; the count beside the
+quotient says how often that happened. A score that some run has already with its seed tells nothing and is not
+counted."""
 
 
 def clocks(content: Content) -> str:

@@ -47,6 +47,7 @@ def throughput(*, most: str) -> dict[str, object]:
         for workload in ("aime", "hover")
         for method, came_to in {
             "gepa_sync": {},
+            "gepa_pxn_4x4": {"seconds": 50.0},
             "stream": {"seconds": 25.0, "mean_in_flight": 40.0 if workload == most else 20.0},
             "flashevolve": {"output_tokens_per_s": 900.0},
             "ceiling": {"output_tokens_per_s": 1000.0},
@@ -63,11 +64,16 @@ def throughput(*, most: str) -> dict[str, object]:
 def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None:
     """These results in place of those in bench/results; the others are as they are there."""
     monkeypatch.setattr(readme, "read", lambda name: results.get(name) or read(name))
+    monkeypatch.setattr(readme, "command_of", lambda bench, content: f"`python -m bench.{bench.name}`")  # no pages
 
 
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
-    assert "| of gepa's time, on a simulated GPU 0.25 (4 of 4 runs reach it; aime 0.25, hover 0.25), on a " in figures()
+    of_each = "aime 0.25, hover 0.25; to 95 % of its gain 0.25"
+    assert f"on a simulated GPU 0.25, reached in 8 of 8 pairs ({of_each}), on a simulated API 0.25, " in figures()
+    assert "(median pair, of 2 runs of ours on the virtual clock and 2 of gepa over HTTP on each workload)" in figures()
+    of_pxn = "0.50, reached in 8 of 8 pairs"
+    assert f"{of_pxn}, on a simulated GPU and {of_pxn}, on a simulated API" in " ".join(figures().split())
     said = " ".join(readme.room().split())
     assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
     assert "is made to fill one: 0.90, 0.90, and" in said
@@ -77,10 +83,13 @@ def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.Monkey
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(picture("../").split())
     assert "(../bench/results/throughput/timeline_" in said
-    assert "8 minutes after the start. The workload is `hover`, the one of 2 that has most in flight." in said
+    assert (
+        "8 minutes after the start. The [workload](../docs/reference/glossary.md) is `hover`, the one of 2 that has most in flight."
+        in said
+    )
     assert "the defaults have 20 to 40 of 64 requests in flight, by workload, and gepa 4 to 4" in said
     given(monkeypatch, throughput=throughput(most="aime"))
-    assert "The workload is `hover`. On average" in " ".join(picture("").split())
+    assert "The [workload](docs/reference/glossary.md) is `hover`. On average" in " ".join(picture("").split())
 
 
 def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench._lib.text import between, commit, percent, provenance, ranged, table
 from bench.gpu import section as gpu
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import PAGE, PAGES, missed_goals, pages
+from bench.report.page import PAGE, PAGES, command_of, missed_goals, pages
 from bench.report.results import RESULTS, read
 
 
@@ -33,6 +33,24 @@ def test_the_first_page_fits_a_screen_and_has_a_line_for_each_bench() -> None:
         assert bench.question in row
         assert content is None or (f"(benchmarks/{bench.name}.md)" in row and commit(content) in row)
         assert len(row) < 420, "an answer is one figure with its spread"
+
+
+def test_the_command_of_a_line_is_that_of_its_page() -> None:
+    found = [(bench, content) for bench in BENCHES if (content := read(bench.name)) is not None]
+    for bench, content in found:
+        page, command = bench.section(content), command_of(bench, content)
+        options = command.strip("`").removesuffix(" …").split()
+        lines = [line.split() for line in page.splitlines() if line.startswith("    python -m bench.")]
+        assert any({*options} <= {*line} for line in lines), f"{bench.name}: {command} made another result"
+
+
+def test_a_command_too_long_for_its_line_says_that_there_is_more(tmp_path: Path) -> None:
+    options = " ".join(f"--option-{number} {number}" for number in range(9))
+    made = f"# One\n\n    python -m bench.one {options} --json bench/results/one.json\n"
+    bench = Bench("one", "How many?", lambda content: "three", lambda content: made, command="one --option-0 0")
+    assert command_of(bench, {}) == "`python -m bench.one --option-0 0 …`"
+    short = replace(bench, section=lambda content: "# One\n\n    python -m bench.one --x 1 --json bench/one.json\n")
+    assert command_of(short, {}) == "`python -m bench.one --x 1`"
 
 
 def test_links_from_the_pages_lead_somewhere() -> None:
@@ -99,9 +117,11 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     assert "The defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
     assert gpu.off(content, "measured").startswith("proposals a minute by 10 % in the median and 450 % at worst, ")
     assert gpu.rates(content) == (
-        "Proposals a minute on one H100, and how many were counted, in one run of 5 minutes with the workload `hover`: "
-        "synchronous gepa 4.0 (4), the defaults 20.0 (80)."
+        "Proposals a minute on one H100 (random weights, simulated words), and how many were counted, in one run of 5 "
+        "minutes with the workload `hover`: synchronous gepa 4.0 (4), the defaults 20.0 (80)."
     )
+    trained: dict[str, object] = {**content, "settings": {**settings, "model": "m"}}
+    assert gpu.rates(trained).startswith("Proposals a minute on one H100, and how many")
     batch = {**content, "rows": [row("gepa_pxn_4x4", figures, [None])]}
     assert gpu.rates(batch, again=True).endswith("gepa's parallel proposals (4x4) 4.0 (4, one round).")
 
@@ -145,6 +165,8 @@ def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None
     assert "committed before these runs" in made
     assert "proposals a minute by 0 % in the median and 0 % at worst" in gpu.off(content, "measured")
     assert "they were to be 0.00 ahead of it (0.00 to 0.00, by seed), and were 0.00 ahead, in one run." in made
+    rows[1]["best_score"] = 0.75
+    assert "and were 0.25 ahead, in one run, so this prediction failed." in gpu.leads(content)
 
 
 def test_goals_that_are_missed_are_named_with_a_link() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from bench._lib import house_style
 from bench._lib.house_style import perfect_prompt
 from bench._lib.methods.figures import Figures, figures, in_flight
 from bench._lib.methods.held_out import worths
@@ -16,10 +17,11 @@ from bench._lib.methods.ratios import ratio, ratios
 from bench._lib.methods.recording import Role, Span
 from bench._lib.methods.recording_server import PRESET
 from bench._lib.methods.runs import Run
+from bench.quality import runs as quality
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
 from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, score_at_equal, time_to_score, values
-from bench.throughput.section import answer, section
+from bench.throughput.section import answer, beside_lockstep, section
 from bench.throughput.tables import SPENT
 from bench.throughput.windows import report
 from flowevolve.sim.worlds.rules.params import PRESETS
@@ -130,21 +132,39 @@ def curves(*each: Sequence[tuple[float, float]]) -> Row:
     return {"curves": each}
 
 
-def test_the_time_to_a_score_is_to_what_the_best_of_the_others_ends_with() -> None:
-    slow, quick = [(0.0, 0.1), (50.0, 0.4), (80.0, 0.6)], [(0.0, 0.2), (20.0, 0.5)]
+def test_each_run_is_beside_each_run_of_the_best_of_the_others_and_the_score_that_it_ends_with() -> None:
     rows = rows_of(
-        gepa_pxn_2x2=curves(slow, [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55; both have 0.5, after 80 and 60 s
-        gepa_pxn_4x4=curves(quick, [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5; after 20 and 40 s
+        gepa_pxn_2x2=curves([(0.0, 0.1), (50.0, 0.4), (80.0, 0.6)], [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55
+        gepa_pxn_4x4=curves([(0.0, 0.2), (20.0, 0.5)], [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5
         stream=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.5)]),
-        lockstep=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.4)]),
-        lucky=curves([(0.0, 0.5)], [(0.0, 0.2)]),
+        lucky=curves([(0.0, 0.6)], [(0.0, 0.2)]),
     )
-    both = ("gepa_pxn_2x2", "gepa_pxn_4x4")
-    found = time_to_score(rows, "stream", both)
-    assert (found.mean, found.reached, found.runs) == (7.5 / 30, 2, 2)
-    found = time_to_score(rows, "lockstep", both)
-    assert (found.mean, found.reached, found.runs) == (None, 1, 2)
-    assert time_to_score(rows, "lucky", both).runs == 0
+    found = time_to_score(rows, "stream", ["gepa_pxn_2x2"])
+    assert found.by_pair == [10 / 80, math.inf, 10 / 60, 5 / 60]
+    assert (found.mean, found.reached, found.pairs) == (None, 3, 4)
+    assert found.median == pytest.approx((10 / 80 + 10 / 60) / 2)
+    both = time_to_score(rows, "stream", ["gepa_pxn_2x2", "gepa_pxn_4x4"])
+    assert both.by_pair == [10 / 80, math.inf, 10 / 20, 5 / 20]  # 4x4 is sooner at 0.5, and never at 0.6
+    assert time_to_score(rows, "stream", ["gepa_pxn_4x4"]).mean == pytest.approx((0.5 + 0.25 + 0.25 + 0.125) / 4)
+    assert time_to_score(rows, "lucky", ["gepa_pxn_2x2"]).pairs == 0
+
+
+def test_scores_that_can_not_be_told_apart_count_as_equal() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (40.0, 0.899), (100.0, 0.9)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.8985)], [(0.0, 0.1), (20.0, 0.897)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).by_pair == [20 / 40, math.inf]
+    assert house_style.PRECISION == quality.PRECISION
+
+
+def test_a_time_may_be_to_a_part_of_the_gain() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (50.0, 0.85), (100.0, 0.9)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.88)], [(0.0, 0.1), (20.0, 0.84)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).reached == 0
+    assert time_to_score(rows, "stream", ["gepa_sync"], gain=0.95).by_pair == [20 / 100, math.inf]
 
 
 def spending(*runs: Sequence[tuple[float, int, int, float]], calls: int, tokens: int) -> Row:
@@ -163,7 +183,7 @@ def test_what_counts_is_worth_on_rows_held_out_where_that_is_known() -> None:
         ),
     )
     timed = time_to_score(rows, "stream", ["gepa_sync"])
-    assert (timed.by_run, timed.reached) == ((0.2, math.inf), 1)
+    assert (timed.by_pair, timed.reached) == ([0.2, math.inf], 1)
     by_calls, by_tokens = (score_at_equal(rows, "stream", spent) for spent in SPENT)
     assert by_calls is not None
     assert by_calls.mean == pytest.approx((0.5 + 0.3) / 2 - 0.4)
@@ -223,6 +243,13 @@ def test_the_page_says_how_often_what_all_is_beside_was_run(made: dict[str, obje
     assert "(repeats: 2, and 5 of synchronous gepa)" in section(made).replace("\n", " ")
 
 
+def test_the_page_names_the_commit_of_what_was_measured_where_others_have_come_since(made: dict[str, object]) -> None:
+    page = section({**made, "commit": "def", "code": "abc"}).replace("\n", " ")
+    assert "What decides the runs has not changed since commit abc." in page
+    assert "What decides" not in section({**made, "commit": "abc", "code": "abc"})
+    assert "What decides" not in section({name: each for name, each in made.items() if name != "code"})
+
+
 def test_a_window_with_too_few_proposals_is_named() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=10, stream=60, ceiling=0)
     rows = made["rows"]
@@ -255,20 +282,20 @@ def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
     )
     assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
     batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
-    assert "2.0 times those of its best batches" in batches
+    assert "2.0 times its best batches'" in batches
 
 
 def test_the_page_says_which_score_times_are_to(made: dict[str, object]) -> None:
     validated = section(made)
     assert "has no scores on rows held out" in validated
-    assert "These are times to validation scores." in validated
+    assert "These are times to validation scores, in pairs" in validated
     rows = made["rows"]
     assert isinstance(rows, list)
     for row in rows:
         row["held_out"] = [[(0.0, 0, 0, 0.1)], [(0.0, 0, 0, 0.1)]]
     held_out = section(made)
     assert "has no scores on rows held out" not in held_out
-    assert "These are times to held-out scores." in held_out
+    assert "These are times to held-out scores, in pairs" in held_out
 
 
 def test_the_result_file_has_rows_and_ratios(made: dict[str, object]) -> None:
@@ -327,14 +354,60 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     }
     for row in rows:
         row["curves"] = found.get(row["method"], [[(0.0, 0.0)]])
-    assert "of its own in the median, reached by all runs | vllm | 0.55 (0.20–0.90); 2 of 2 runs reach it | missed" in (
-        section(made)
+    assert (
+        "of its own in the median, reached in all pairs | vllm | 0.55 (0.20–0.90), reached in 2 of 2 pairs | missed"
+        in (section(made))
     )
-    soon = "after 0.55 (0.20–0.90); 2 of 2 runs reach it (median run, of gepa's time to its last validation score)"
-    assert answer(made) == f"{soon}; 6.0 times the proposals (workloads: 6.0 to 6.0)"
-    assert "| vllm | aime | 0.20, 0.90 |" in section(made)
-    rows[-1]["curves"] = [[(0.0, 0.1), (20.0, 0.6)], [(0.0, 0.1), (90.0, 0.4)]]
-    assert "| vllm | aime | 0.20, never |" in section(made)
+    assert answer(made) == (
+        "median 0.55 (0.20–0.90) of its time, reached in 2 of 2 pairs of runs (1 of gepa a workload); "
+        "6.0 times its proposals"
+    )
+    both = "0.55 (0.20–0.90), reached in 2 of 2 pairs"
+    assert f"| vllm | aime | {both} | {both} |" in section(made)
+    found["stream"][1] = [(0.0, 0.1), (20.0, 0.49)]
+    some, most = "never (0.20–never), reached in 1 of 2 pairs", "0.20, reached in 2 of 2 pairs"
+    assert f"| vllm | aime | {some} | {most} |" in section(made)
+
+
+def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, lockstep=3, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    reaching = [[(0.0, 0.1), (seconds, 0.5)] for seconds in (100.0, 200.0, 400.0)]
+    for row in rows:
+        several = {"gepa_sync": reaching, "stream": reaching[:2]}
+        row["curves"] = several.get(row["method"], reaching[:1])
+    assert "reached in 6 of 6 pairs of runs (3 of gepa a workload)" in answer(made)
+    page = " ".join(section(made).split())
+    assert "| vllm | aime | 0.75 (0.25–2.00), reached in 6 of 6 pairs |" in page
+    assert (
+        "Runs on each workload: 3 of synchronous gepa, 1 to 2 of each method of ours, 1 of each other method." in page
+    )
+
+
+def test_gains_across_clocks_come_with_the_gain_on_one_clock() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, lockstep=3, lockstep_real=4, ceiling=0)
+    assert "6.0 times its proposals; 4.0 times our lockstep's on one clock" in answer(made)
+    assert "same clock they made 4.0 times the proposals of our own lockstep" in beside_lockstep(made)
+    assert beside_lockstep(made).endswith("which is gepa's loop and made 1.5 times gepa's")
+    assert beside_lockstep(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, ceiling=0)) == ""
+
+
+def test_on_an_api_the_stream_should_be_sooner_than_pxn_too() -> None:
+    made = result(Place("gpt-4o-mini-api", "api"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        row["curves"] = [[(0.0, 0.1), (150.0 if row["method"] == "stream" else 100.0, 0.5)]]
+    assert "of gepa's best PxN width, less than its own | api | 1.50 (reached in 1 of 1 pairs) | missed |" in section(
+        made
+    )
+
+
+def test_a_workload_is_said_to_be_no_data_set(made: dict[str, object]) -> None:
+    page = section(made)
+    assert page.index("none of its rows") < page.index("| server | method |")
+    assert "| calls: one; lengths of prompts and sizes: " in page
 
 
 def test_methods_on_both_clocks_stand_side_by_side() -> None:
@@ -353,7 +426,7 @@ def test_a_method_in_real_time_on_fewer_workloads_is_followed_by_the_same_on_the
     stream["values"] = {name: [2 * each for each in found] for name, found in stream["values"].items()}
     page = section({**made, "rows": [*rows, *elsewhere]})
     lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| vllm | ours, `stream`")]
-    assert [(line[1], line[5]) for line in lines[:3]] == [
+    assert [(line[1], line[6]) for line in lines[:3]] == [
         ("ours, `stream`", "8.49 (6.00–12.00)"),
         ("ours, `stream`, in real time", "5.50"),
         ("ours, `stream`, of aime alone", "6.00"),

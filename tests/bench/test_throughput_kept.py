@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib import environment
 from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
-from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Trial
-from bench.throughput.measurements import COMPARED_CLOCKS, Measured, Place, Plan, measure, speed_of
+from bench.throughput.kept import DECISIVE, DRAWN_SECONDS, KeptRuns, Trial
+from bench.throughput.measurements import Measured, Place, Plan, measure, speed_of
 
 PLACE = Place("gpt-4o-mini-api", "api")
 PLAN = Plan(["gepa_sync", "lockstep", "lockstep_real"], ["aime", "hover"], 1, 2, 60.0, 64, seed=0, processes=1)
@@ -35,6 +37,33 @@ def test_what_is_kept_comes_back_as_it_was(measured: Measured, tmp_path: Path) -
     assert not kept.has(replace(TRIAL, seconds=61.0))
     run, _ = measured
     assert all(span.begun < run.start + DRAWN_SECONDS and span.ended > run.start for span in run.spans)
+
+
+def test_a_commit_that_decides_nothing_leaves_kept_runs_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+
+    def git(*arguments: str) -> str:
+        named = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        done = subprocess.run(["git", *named, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def change(name: str) -> str:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{file.exists()}")
+        git("add", "-A")
+        git("commit", "-m", name)
+        return git("rev-parse", "--short", "HEAD")
+
+    git("init")
+    made = change("policies/staleness.py")
+    change("bench/throughput/section.py")
+    change("flowevolve/engine/recovery/replies.py")
+    assert environment.last_change(DECISIVE) == made
+    newer = change("bench/throughput/measurements.py")
+    assert environment.last_change(DECISIVE) == newer
 
 
 def test_without_a_folder_nothing_is_kept(measured: Measured) -> None:
@@ -121,13 +150,11 @@ def test_what_needs_much_cpu_time_has_a_slower_server() -> None:
 
 
 def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_take_real_time() -> None:
-    assert COMPARED_CLOCKS == ("aime",)
     assert PLAN.virtual(PLACE) == ["lockstep", CEILING]
-    assert PLAN.real(PLACE, "aime") == ["gepa_sync", "lockstep_real"]
-    assert PLAN.real(PLACE, "hover") == ["gepa_sync"]
+    assert PLAN.real(PLACE) == ["gepa_sync", "lockstep_real"]
     server = Place("m", "url", "http://127.0.0.1:1/v1")
     assert PLAN.virtual(server) == []
-    assert PLAN.real(server, "aime") == ["gepa_sync", "lockstep", CEILING]
+    assert PLAN.real(server) == ["gepa_sync", "lockstep", CEILING]
 
 
 def test_what_everything_is_beside_may_have_more_repeats(
