@@ -12,7 +12,7 @@ from textwrap import fill
 
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, percent, table
+from bench._lib.text import Content, table
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
@@ -25,9 +25,7 @@ from bench.report.page import ON_GPUS, command_of, confirm, missed_goals
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import (
-    GAIN,
     by_workload,
-    median_and_range,
     median_share,
     places,
     quotient,
@@ -127,12 +125,11 @@ def _pairs(content: Content) -> str:
 
 
 def _soon(content: Content, server: str) -> str:
-    """The time, in how many pairs the score is reached, the median of each workload, and the time to most of it."""
+    """The time, in how many pairs the score is reached, and the median of each workload."""
     rows = places(content)[server]
-    timed, most = (time_to_score(rows, "stream", [BASE], gain) for gain in (1.0, GAIN))
     medians = {name: found.median for name, found in by_workload(rows, "stream").items()}
     each = ", ".join(f"{name} {'–' if found is None else quotient(found)}" for name, found in medians.items())
-    return f"{median_share(timed)} ({each}; to {percent(GAIN)} of its gain {median_and_range(most)})"
+    return f"{median_share(time_to_score(rows, 'stream', [BASE]))} ({each})"
 
 
 def _on_gpu() -> str:
