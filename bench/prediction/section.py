@@ -98,13 +98,25 @@ def errors(content: Content) -> str:
     return table(header, rows)
 
 
+def deviations(content: Content) -> Mapping[str, tuple[float, float]]:
+    """How far off the predictions are, in the median and at worst, as shares by the names of `QUANTITIES`."""
+    summary = content["summary"]
+    return {name: (summary[name]["median"], summary[name]["worst"]) for name in QUANTITIES}
+
+
+def missed(content: Content) -> str:
+    """What the goal is missed in, in words, or that it is met."""
+    names = [name for name, met in goals(content).items() if not met]
+    return f"missed for {' and '.join(names)}" if names else "met"
+
+
 def at_cap(content: Content) -> str:
     """In how many runs as many requests were in flight as could be, so that their number could hardly be off."""
     runs = content["runs"]
     full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
     return (
-        f"In {full} of the {len(runs)} runs nearly all of the requests that could be were in flight, so that the "
-        "prediction of their number could hardly be off."
+        f"In {full} of the {len(runs)} runs on vLLM nearly all of the requests that could be were in flight, so that "
+        "the prediction of their number could hardly be off."
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, commit, provenance, table
+from bench._lib.text import Content, commit, percent, provenance, table
 from bench.confirm.claims import MARGIN
 from bench.gpu import section as gpu
+from bench.gpu.section import PREDICTED
 from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
@@ -42,30 +43,27 @@ CONFIRM = (
     "prompt, are not more than {margin:g} below gepa at equal metric calls, and not more than that below its last "
     "score after half of its time."
 )
-REAL = "\n\n**On real servers** nothing but speed can be told, from short runs."
-ON_CPU = " Beside synchronous gepa, [on two CPU cores](benchmarks/throughput_vllm_cpu.md), the defaults made {real}."
+REAL = "\n\n**On real servers** nothing but speed can be told, from short runs:\n\n"
+ON_CPU = "Beside synchronous gepa, [on two CPU cores](benchmarks/throughput_vllm_cpu.md), the defaults made {real}."
 ON_SIMULATED = (
-    " On [simulated servers](benchmarks/throughput.md) the defaults made {gains} times synchronous gepa's "
+    "On [simulated servers](benchmarks/throughput.md) the defaults made {gains} times synchronous gepa's "
     "proposals{clocks}."
 )
-SINGLE = " In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
+SINGLE = "In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
 ON_GPUS = ("gpu", "gpu_aime")
 """The results on a real GPU."""
-ON_GPU = " {rates} The defaults had {filled} requests in flight [there]({page})."
+ON_GPU = "{rates} The defaults had {filled} requests in flight [there]({page})."
 PREDICTION = """
 
-**How far the timing holds** was tried with a profile that was measured right before the runs. Beside
-[a real vLLM](benchmarks/prediction.md) with a small model on two CPU cores it was off by:
+**How far the timing holds** is shown by predictions of runs on real servers: how far they were off in the median, and
+at worst. The goal is {goal}; on vLLM it was {missed}.
 
 {errors}
 
-{cap}{gpu}"""
-PROFILES = " Beside an H200, in runs of few proposals, predictions were off as follows. {beside} {shipped}"
-BESIDE = "With {workload} ([page](benchmarks/{name}.md)), {made}: {measured}. {gains}{leads}"
-SHIPPED = (
-    "The other simulated figures are of profiles that ship. That of an H100 was off beside the H200, which is another "
-    "GPU, with {workload}: {shipped}. That of an API was compared with nothing."
-)
+{cap}{leads} The profile of an API was compared with nothing."""
+TIMED = ("server", "profile", *PREDICTED.values())
+ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
+SHIPPED = "shipped, of an H100, which is another GPU"
 NOTE = """\
 *This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results`. Its text is in
 `bench/NAME/section.py`.*
@@ -110,23 +108,22 @@ def confirm(page: str) -> str:
 
 
 def _real(contents: Mapping[str, Content]) -> str:
-    """What the defaults came to on real servers, as a paragraph; nothing where none was measured."""
-    said = ""
+    """What the defaults came to on real servers, as a list; nothing where none was measured."""
+    told = []
     if "throughput_vllm_cpu" in contents:
-        said += ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"]))
+        told.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
     if "prediction" in contents:
-        said += SINGLE.format(gains=prediction.gains(contents["prediction"]))
+        told.append(SINGLE.format(gains=prediction.gains(contents["prediction"])))
     for name in ON_GPUS:
         if name in contents:
             found = contents[name]
             page = f"benchmarks/{name}.md"
-            said += ON_GPU.format(
-                rates=gpu.rates(found, again=name != "gpu"), filled=gpu.filled(found, "stream"), page=page
-            )
+            rates = gpu.rates(found, again=name != "gpu")
+            told.append(ON_GPU.format(rates=rates, filled=gpu.filled(found, "stream"), page=page))
     if "throughput" in contents:
         found = contents["throughput"]
-        said += ON_SIMULATED.format(gains=_gain(found), clocks=throughput.beside_lockstep(found))
-    return said and f"{REAL}{said}"
+        told.append(ON_SIMULATED.format(gains=_gain(found), clocks=throughput.beside_lockstep(found)))
+    return REAL + "\n".join(f"- {each}" for each in told) if told else ""
 
 
 def _gain(throughput: Content) -> str:
@@ -141,19 +138,25 @@ def _prediction(contents: Mapping[str, Content]) -> str:
         return ""
     found = contents["prediction"]
     on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
-    beside = ""
-    if on_gpu:
-        lines = [
-            BESIDE.format(
-                workload=gpu.workload(each), name=name, made=gpu.made(each), measured=gpu.off(each, "measured"),
-                gains=gpu.gains(each), leads=gpu.leads(each),
-            )
-            for name, each in on_gpu
-        ]  # fmt: skip
-        first = on_gpu[0][1]
-        shipped = SHIPPED.format(shipped=gpu.off(first, "shipped"), workload=gpu.workload(first))
-        beside = PROFILES.format(beside=" ".join(lines), shipped=shipped)
-    return PREDICTION.format(errors=prediction.errors(found), cap=prediction.at_cap(found), gpu=beside)
+    rows = [(*ON_VLLM, *map(_off, prediction.deviations(found).values()))]
+    for name, each in on_gpu:
+        server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
+        rows.append((server, gpu.made(each), *map(_off, gpu.deviations(each, "measured").values())))
+    for name, each in on_gpu[:1]:
+        server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
+        rows.append((server, SHIPPED, *map(_off, gpu.deviations(each, "shipped").values())))
+    return PREDICTION.format(
+        goal=_off((found["goal"]["median"], found["goal"]["worst"])),
+        missed=prediction.missed(found),
+        errors=table(TIMED, rows),
+        cap=prediction.at_cap(found),
+        leads="".join(gpu.leads(each).replace(" In", " On the H200, in", 1) for _, each in on_gpu),
+    )
+
+
+def _off(deviation: tuple[float, float]) -> str:
+    middle, worst = deviation
+    return f"{percent(middle)}, {percent(worst)}"
 
 
 def page(bench: Bench, content: Content) -> str:

@@ -121,7 +121,7 @@ def test_the_page_names_what_is_beyond_the_goal() -> None:
     page = section(content)
     assert "Beyond the goal at worst: gepa 0.1.4, synchronous with 16 in flight, proposals a minute (+40%)." in page
     assert "| proposals a minute | 10 % | 40 % | missed |" in page
-    assert "In 1 of the 3 runs nearly all of the requests that could be were in flight" in page
+    assert "In 1 of the 3 runs on vLLM nearly all of the requests that could be were in flight" in page
     assert gains(content) == "1.0 times with 16"
     assert "| requests in flight | 0 % | 0 % | met |" in page
     assert "GPU, see [there](gpu.md). Other work went on." in page
