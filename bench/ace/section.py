@@ -19,8 +19,10 @@ def _time(content: Content) -> str:
     never = runs - content["reached"]
     if not never:
         return f"{ranged(ratio)} of the time"
-    median = "never" if 2 * never >= runs else f"{ratio['median']:.2f}"
-    return f"{median} ({ratio['low']:.2f}–never) of the time ({never} of {runs} runs never reach it)"
+    if 2 * never >= runs:
+        soonest = f"the soonest has it after {ratio['low']:.2f} of lockstep's time"
+        return f"more time than was measured ({never} of {runs} runs never reach it; {soonest})"
+    return f"{ratio['median']:.2f} ({ratio['low']:.2f}–never) of the time ({never} of {runs} runs never reach it)"
 
 
 def section(content: Content) -> str:

@@ -131,8 +131,8 @@ def _shared(groups: Sequence[Sequence[Any]]) -> str:
         )
     return (
         f"gepa's runs are the same in {'; and in '.join(named)}, so {len(groups)} worlds are "
-        f"{len(_baselines(groups))} baselines. Where seeds are drawn over several worlds, those that share a baseline "
-        "get the same ones."
+        f"{len(_baselines(groups))} baselines. For intervals of scores over several worlds, those that share a "
+        "baseline get the same seeds."
     )
 
 
@@ -154,12 +154,11 @@ def _fewer(content: Content) -> str:
         groups = _grouped(pairs, content)
         _, below = apart(groups)
         rows.append((calls, signed(lead_of(groups)), _number(_time_of(groups)), ", ".join(below) or "none"))
+    header = ("metric calls", "ours less gepa's", "our time over gepa's (median)", "worlds where ours is clearly below")
     return f"""
 The same with fewer metric calls, over all worlds:
 
-{table(("metric calls", "ours less gepa's", "our time over gepa's (median)", "worlds where ours is below"), rows)}
-
-*Below* are the worlds of whose difference the whole interval is below 0."""
+{table(header, rows)}"""
 
 
 def by_world(content: Content) -> list[list[Any]]:
@@ -183,8 +182,10 @@ def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:
 
 
 def _over_worlds(groups: Sequence[Sequence[Any]]) -> Interval:
-    """The same, with worlds drawn in place of seeds."""
-    return interval([[fmean(leads) for leads in _leads(groups)]])
+    """The same, with baselines drawn in place of seeds, each with all of its worlds."""
+    leads, sizes = [fmean(each) for each in _leads(groups)], [len(worlds) for worlds in _baselines(groups)]
+    mean = fmean(leads)
+    return interval([[mean + lead - mean * size / fmean(sizes) for lead, size in zip(leads, sizes, strict=True)]])
 
 
 def _leads(groups: Sequence[Sequence[Any]]) -> list[list[float]]:

@@ -46,7 +46,7 @@ def answer(content: Content) -> str:
     ]
     less, most = _tokens_over_baseline(content)
     spent = f"{less:.1f}" if less == most else f"{less:.1f} to {most:.1f}"
-    return f"in points: {', '.join(said)}, with {spent} times its tokens; it can't leave its family here"
+    return f"in points: {', '.join(said)}, with {spent} times its tokens; (1+λ) can't leave its family"
 
 
 def _tokens_over_baseline(content: Content) -> tuple[float, float]:

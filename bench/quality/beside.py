@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.text import Content, bounds, table
-from bench.quality.section import NOT_REACHED, number, signed
+from bench.quality.section import NOT_REACHED, number, share_of, signed
 
 OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
@@ -112,7 +112,7 @@ def _table(content: Content) -> str:
         (
             row["world"],
             row["method"],
-            number(row["time_to_sync_held_out"], "median"),
+            number(row["time_to_sync_held_out"], share_of),
             *(signed(row["by_minutes_of_sync"][moment]["held_out"]) for moment in moments),
         )
         for row in sorted(content["rows"], key=lambda row: list(content["settings"]["worlds"]).index(row["world"]))

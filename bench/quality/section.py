@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bench._lib.text import Content, Verdicts, around, bounds, percent, table, verdict
 
@@ -182,7 +182,7 @@ def _headline(content: Content) -> str:
         ),
         (
             "gain in 30 minutes over lockstep's (the paper's normalised evolution rate)",
-            f"median {number(method['evolution_rate'], 'median')}",
+            f"median {number(method['evolution_rate'])}",
             "the paper: 2.27, 1.15, 0.88 on three data sets",
         ),
         ("tokens that it spends a minute over lockstep's, mean (worlds)", tokens_a_minute(content), ""),
@@ -193,18 +193,14 @@ def _headline(content: Content) -> str:
 
 def _shares(content: Content) -> str:
     quantiles = _time(content).get("quantiles", {})
-    return ", ".join(f"{percent(float(share))} {_share_of(ratio)}" for share, ratio in quantiles.items()) or "–"
+    return ", ".join(f"{percent(float(share))} {share_of(ratio)}" for share, ratio in quantiles.items()) or "–"
 
 
 def _single(time: Content) -> str:
     """Between which bounds eight in ten single runs lie, and how many never get there."""
     quantiles = time.get("quantiles")
     never = f", {time['not_reached']} never" if time["not_reached"] else ""
-    return "–" if quantiles is None else f"{_share_of(quantiles['0.1'])}–{_share_of(quantiles['0.9'])}{never}"
-
-
-def _share_of(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < NOT_REACHED else f"{NOT_REACHED:g} or more"
+    return "–" if quantiles is None else f"{share_of(quantiles['0.1'])}–{share_of(quantiles['0.9'])}{never}"
 
 
 LOWER = "lower end of the interval in the worst shipped world"
@@ -249,8 +245,8 @@ def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
         row["world"],
         row["method"],
         f"{row['sync_final_score']['mean']:.3f}",
-        f"{number(time, 'median')} (max {_most(time)})",
-        number(row["time_to_sync_held_out"], "median"),
+        f"{number(time, share_of)} (max {_most(time)})",
+        number(row["time_to_sync_held_out"], share_of),
         _single(row["time_to_sync_held_out"]),
         *equal,
         f"{rate['stream']['mean']:.1f} ({rate['sync']['mean']:.1f})",
@@ -268,7 +264,7 @@ def _losses(content: Content) -> str:
         ]
         time = row["time_to_sync_held_out"]
         if time["median"] > WORST_GOAL:
-            behind.append(f"time to lockstep's final held-out score {number(time, 'median')} of lockstep's")
+            behind.append(f"time to lockstep's final held-out score {number(time, share_of)} of lockstep's")
         if time["not_reached"]:
             behind.append(f"{time['not_reached']} of {time['n']} seeds had not got that score in twice the time")
         if behind:
@@ -278,10 +274,14 @@ def _losses(content: Content) -> str:
     return "Where a goal is missed, or a seed never had lockstep's score:\n\n" + "\n".join(lines)
 
 
-def number(figure: Content, key: str) -> str:
-    if figure[key] is None:
-        return "–"
-    return around({"value": figure[key], "ci95": figure["ci95"]}, "{:.2f}".format, "–")
+def number(figure: Content, said: Callable[[float], str] = "{:.2f}".format) -> str:
+    """A median with its interval."""
+    return "–" if figure["median"] is None else around({**figure, "value": figure["median"]}, said, "–")
+
+
+def share_of(ratio: float) -> str:
+    """A time over lockstep's, as far as it was measured."""
+    return f"{ratio:.2f}" if ratio < NOT_REACHED else f"{NOT_REACHED:g} or more"
 
 
 def signed(figure: Content) -> str:

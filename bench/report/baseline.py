@@ -32,5 +32,5 @@ def _beside_gepa(throughput: Content) -> str:
 
 
 def _found(rows: Rows) -> str:
-    time = median_share(time_to_score(rows, OURS, [BASE])).replace("; ", ", ")
+    time = median_share(time_to_score(rows, OURS, [BASE]))
     return f"{signed(score_at_equal(rows, OURS, 'calls'))}, and {time}"

@@ -43,13 +43,14 @@ PAIRS = "median pair, of {ours} runs of ours on the virtual clock and {gepas} of
 SIMULATED = """\
 All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones. A *workload*
 has the calls and lengths of the data set it is named after, and none of its rows: all of them are one made-up task."""
+TIME = "Time until the defaults have gepa's own {score} after {minutes} minutes ({pairs})"
 DROP_IN = """\
 Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
 {calls} metric calls"""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
 proposals a minute than the defaults in {batches} comparisons on real servers. The defaults' time to the last score of
-gepa's best parallel width, of its own, is {pxn} ([page](docs/benchmarks/throughput.md));
+gepa's best parallel width, over the soonest width's, is {pxn} ([page](docs/benchmarks/throughput.md));
 [another page](docs/benchmarks/quality_others.md) has scores beside our own loop, 4 and 16 wide."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
@@ -80,7 +81,7 @@ def _numbers() -> str:
             *_origin("equal_calls", equal_calls),
         ),
         (
-            f"Time until it has gepa's own {_score(timed)} after {_minutes(timed)} minutes ({_pairs(timed)})",
+            TIME.format(score=_score(timed), minutes=_minutes(timed), pairs=_pairs(timed)),
             f"of gepa's time, on a simulated GPU {_soon(timed, GPU)}, on a simulated API {_soon(timed, API)}",
             *_origin("throughput", timed),
         ),
@@ -144,7 +145,7 @@ def _on_gpu() -> str:
 
 
 def _beside_pxn() -> str:
-    """The time to the last score of gepa's best parallel width on the simulated servers, of that width's own."""
+    """The time to the last score of gepa's best parallel width on the simulated servers, of the soonest width's."""
     found = places(_result("throughput"))
     timed = (time_to_score(found[each], "stream", methods(found[each], "gepa_pxn")) for each in (GPU, API))
     on_gpu, on_api = map(median_share, timed)
@@ -170,8 +171,8 @@ def _on_real_servers() -> Iterator[tuple[float, float]]:
             yield rate["stream"], max(rate[each] for each in widths)
 
 
-def picture(root: str) -> str:
-    """The picture of what a server does, with what has to be said of it."""
+def picture(root: str, glossary: str) -> str:
+    """The picture of what a server does, with what has to be said of it, and with these paths on the page."""
     content = _result("throughput")
     rows = places(content)[GPU]
     ours, theirs = (
@@ -183,7 +184,7 @@ def picture(root: str) -> str:
     file = f"{root}bench/results/throughput/timeline_qwen3-8b-h100_{PICTURE}.svg"
     said = _wrapped(
         f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. "
-        f"The [workload]({root}docs/reference/glossary.md) is `{PICTURE}`{most}. On average over whole runs the "
+        f"The [workload]({glossary}) is `{PICTURE}`{most}. On average over whole runs the "
         f"defaults have {_range(ours)} of {content['settings']['concurrency']} requests in flight, by workload, and "
         f"gepa {_range(theirs)}.*"
     )
@@ -226,8 +227,8 @@ def _wrapped(text: str) -> str:
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
 PRESETS = ROOT / "docs" / "how-to" / "presets.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
-    README: {"picture": lambda: picture(""), "figures": figures},
-    STREAM: {"picture": lambda: picture("../../"), "room": room},
+    README: {"picture": lambda: picture("", "docs/reference/glossary.md"), "figures": figures},
+    STREAM: {"picture": lambda: picture("../../", "../reference/glossary.md"), "room": room},
     **algorithm_pages.BLOCKS,
     PRESETS: {"beside": lambda: _wrapped(beside.beside_presets(_result("quality_others")))},
 }

@@ -149,9 +149,9 @@ def _interval(content: Content, present: set[str]) -> str:
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
     more = more_of_base(content["settings"])
-    if repeats == 1 and not more:
-        return f"{_ONE_REPEAT}{left_out}"
     runs = content["settings"].get("virtual_repeats", repeats)
+    if repeats == runs == 1 and not more:
+        return f"{_ONE_REPEAT}{left_out}"
     drawn = f"{repeats} repeat{'' if repeats == 1 else 's'}"
     if runs != repeats:
         drawn += f" of what ran in real time and {runs} of ours"

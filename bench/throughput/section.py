@@ -39,7 +39,7 @@ def answer(content: Content) -> str:
     rows = next(iter(places(content).values()))
     proposals, batches = (COMPARISONS[f"stream_vs_{each}"].found(rows) for each in (BASE, "gepa_pxn"))
     timed = time_to_score(rows, "stream", [BASE])
-    beside = [] if batches is None else [f"{batches.mean:.1f} times its best batches'"]
+    beside = [] if batches is None else [f"{batches.mean:.1f} times its best PxN width's"]
     if content["simulated"]:
         more = [] if proposals is None else [f"{proposals.mean:.1f} times its proposals"]
         return "; ".join([_soon(timed, rows), *more, *_on_one_clock(rows), *beside])

@@ -166,7 +166,7 @@ def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch:
     assert f"comparisons (`{first['algorithm']}` -0.100) and higher in 1" in answer(content)
     assert f"clearly higher here: `{second['algorithm']}` +0.100 on `{second['problem']}`." in section(content)
     content["settings"]["groups"]["programs"]["load"] = 1.0
-    assert answer(content).endswith(" and higher in 1 (1 where those who evaluate most are favoured)")
+    assert answer(content).endswith(" and higher in 1 (1 where evaluating more helps by itself)")
     raise_stream(content, second, -0.0991)
     assert answer(content).endswith(" and higher in 0")
 

@@ -119,6 +119,9 @@ def test_worlds_in_which_gepa_makes_the_same_runs_are_one_baseline() -> None:
     assert "so 3 worlds are 2 baselines" in page
     assert "is +0.100 (+0.100 to +0.100), drawn over seeds, and +0.100 (" in page
     assert "baselines" not in section(made(*up, *other))
+    same = [world(name, 0.1, 0.1, candidates=number) for name, number in (("up", 20), ("down", 20), ("other", 3))]
+    said = " ".join(section(made(*(pair for pairs in same for pair in pairs))).split())
+    assert "is +0.100 (+0.100 to +0.100), drawn over seeds, and +0.100 (+0.100 to +0.100)" in said
 
 
 def test_a_difference_is_clear_or_not() -> None:

@@ -92,7 +92,7 @@ def test_the_section_says_that_it_is_simulated_and_has_all_rows() -> None:
 
 def test_the_answer_says_how_many_tokens_were_spent_for_it() -> None:
     found = content(0.0)
-    assert ", with 1.0 times its tokens; it can't leave its family here" in answer(found)
+    assert ", with 1.0 times its tokens; (1+λ) can't leave its family" in answer(found)
     rows = [{**row, "tokens": 2500 if row["variant"] == "levi" else 1000} for row in found["rows"]]
     assert ", with 1.0 to 2.5 times its tokens;" in answer({**found, "rows": rows})
 

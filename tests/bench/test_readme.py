@@ -81,15 +81,17 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
 
 def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
-    said = " ".join(picture("../").split())
+    said = " ".join(picture("../", "../reference/glossary.md").split())
     assert "(../bench/results/throughput/timeline_" in said
     assert (
-        "8 minutes after the start. The [workload](../docs/reference/glossary.md) is `hover`, the one of 2 that has most in flight."
+        "8 minutes after the start. The [workload](../reference/glossary.md) is `hover`, the one of 2 that has most in flight."
         in said
     )
     assert "the defaults have 20 to 40 of 64 requests in flight, by workload, and gepa 4 to 4" in said
     given(monkeypatch, throughput=throughput(most="aime"))
-    assert "The [workload](docs/reference/glossary.md) is `hover`. On average" in " ".join(picture("").split())
+    assert "The [workload](docs/reference/glossary.md) is `hover`. On average" in " ".join(
+        picture("", "docs/reference/glossary.md").split()
+    )
 
 
 def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,7 +282,7 @@ def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
     )
     assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
     batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
-    assert "2.0 times its best batches'" in batches
+    assert "2.0 times its best PxN width's" in batches
 
 
 def test_the_page_says_which_score_times_are_to(made: dict[str, object]) -> None:
