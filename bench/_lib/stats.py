@@ -9,7 +9,6 @@ from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 Content = dict[str, object]
 """What a bench writes into its result file, or a part of it."""
@@ -86,6 +85,8 @@ def widening(groups: Sequence[tuple[int, float]]) -> float:
     Teachers Should Know About the Bootstrap (2015), who widens percentiles by as much; with fewer than eight values
     these would end at the lowest and the highest one, so distances are widened here.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415  the environment with Ray, where no interval is made, has none
+
     spreads = [size * variance for size, variance in groups]
     if not any(spreads):
         return 1.0

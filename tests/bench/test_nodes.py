@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+from bench._lib.paths import ROOT
 from bench.nodes.section import answer, section
 
 
@@ -35,3 +39,8 @@ def test_and_that_they_are_missed() -> None:
     page = section(content(0.88))
     assert "0.95 of the pool's rate with Ray: missed." in page
     assert "at most\n10 %: missed." in page
+
+
+def test_its_statistics_are_there_where_scipy_is_not_installed_as_in_the_environment_with_ray() -> None:
+    code = "import sys; sys.modules['scipy'] = None; import bench._lib.stats"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
