@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Run
-from bench._lib.stats import Content, interval, paired
+from bench._lib.intervals import interval, paired
+from bench._lib.stats import Content
 from bench.agent_ablations.variants import AGENTS, PARTS, agents_name, cse_name, subsets, variants
 
 Runs = Mapping[tuple[str, str], Sequence[Run]]

@@ -7,7 +7,8 @@ from statistics import fmean, median
 from typing import Any
 
 from bench._lib.algorithm_runs import MODES, Mode
-from bench._lib.stats import Content, interval, paired, spread
+from bench._lib.intervals import interval, paired
+from bench._lib.stats import Content, spread
 from bench.algorithms.groups import BASELINE
 
 Row = Mapping[str, Any]

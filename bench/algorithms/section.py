@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from bench._lib.text import Content, ranged, table, with_interval
+from bench._lib.text import Content, bounds, ranged, table, with_interval
 from bench.algorithms.figures import summarise
 
 WHAT = """\
@@ -116,7 +116,7 @@ def _apart(content: Content) -> tuple[list[Content], list[Content]]:
     """The comparisons of which the whole interval says that the stream's score is lower, and those where it is
     higher.
     """
-    found = [(*bounds, each) for each in content["figures"] if (bounds := each["stream_less_sync"]["ci95"])]
+    found = [(*bounds(each["stream_less_sync"]), each) for each in content["figures"]]
     return [each for _, high, each in found if high < -NEAR], [each for low, _, each in found if low > NEAR]
 
 

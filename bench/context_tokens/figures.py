@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TypeAlias
 
 from bench._lib.environment import environment
-from bench._lib.stats import interval
+from bench._lib.intervals import interval
 from bench.context_tokens.long_programs import LongProgram
 from bench.context_tokens.runs import IN_FLIGHT, METHODS, PROFILE, RAW, VARIANTS, WORLD, Run
 from flowevolve.programs.problem import PROGRAM

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from bench._lib.stats import Interval, interval, paired
+from bench._lib.intervals import interval, paired
+from bench._lib.stats import Interval
 from bench._lib.text import Content, Verdicts, around, table, verdict
 from bench.equal_calls.timing import AT_ONCE, CALL_SECONDS, CONCURRENCY, ROW_SECONDS
 

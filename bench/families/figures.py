@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Run
-from bench._lib.stats import Content, interval, paired
+from bench._lib.intervals import interval, paired
+from bench._lib.stats import Content
 from bench.families.variants import WHOLE, WITHOUT, name_of
 from flowevolve.tasks.families.catalog import CEILINGS, SEED
 

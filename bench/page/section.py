@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench._lib.stats import Interval, interval, spread
+from bench._lib.intervals import interval
+from bench._lib.stats import Interval, spread
 from bench._lib.text import Content, Verdicts, around, percent, ranged, table, verdict
 
 MOST_LOST, LEAST_FRAMES = 0.03, 30.0

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Mode
+from bench._lib.intervals import interval, paired
 from bench._lib.searches import BASELINES, METHODS
-from bench._lib.stats import Content, interval, paired, spread
+from bench._lib.stats import Content, spread
 from bench.programs.runs import ABLATIONS, CHOSEN, Run
 
 Runs = Mapping[tuple[str, str, Mode], Sequence[Run]]

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bench._lib.stats import Interval, interval
+from bench._lib.intervals import interval
+from bench._lib.stats import Interval
 from bench.quality.pairs import GRID, UNREACHED, Lockstep, Pair, Streamed
 from bench.quality.runs import SHIPPED_WORLDS
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Job, Run, perform
+from bench._lib.intervals import interval, paired
 from bench._lib.searches import measured_problem
-from bench._lib.stats import Content, interval, paired
+from bench._lib.stats import Content
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 
 TASKS: Sequence[str] = tuple(EFFICIENCY_PROBLEMS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench._lib.stats import interval
+from bench._lib.intervals import interval
 from bench.quality import __main__ as command
 from bench.quality.beside import beside_presets, others_answer, others_section, without_answer, without_section
 from bench.quality.charts import draw_quality

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bench._lib.stats import interval, widening
+from bench._lib.intervals import interval, widening
 from bench._lib.text import around, direction
 
 TRIALS = 1500
@@ -16,7 +16,7 @@ TRIALS = 1500
 
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench._lib.stats.RESAMPLES", 1000)
+    monkeypatch.setattr("bench._lib.intervals.RESAMPLES", 1000)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 10, 12, 20])
