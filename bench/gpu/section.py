@@ -346,8 +346,9 @@ def leads(content: Content) -> str:
     lead = came_to["best_score"] - gepas["best_score"]
     failed = "" if min(ahead) <= lead <= max(ahead) else ", so this prediction failed"
     return (
-        f" In the best validation score the defaults were to be {fmean(ahead):.2f} ahead of synchronous gepa "
-        f"({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, in one run{failed}."
+        f" In the best validation score on one {gpu_name(content)} the defaults were to be {fmean(ahead):.2f} ahead of "
+        f"synchronous gepa ({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, in one "
+        f"run{failed}."
     )
 
 

@@ -151,7 +151,7 @@ def _prediction(contents: Mapping[str, Content]) -> str:
         missed=prediction.missed(found),
         errors=table(TIMED, rows),
         cap=prediction.at_cap(found),
-        leads="".join(gpu.leads(each).replace(" In", " On the H200, in", 1) for _, each in on_gpu),
+        leads="".join(gpu.leads(each) for _, each in on_gpu),
     )
 
 
