@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bench._lib.text import Content
+from bench._lib.time_to_score import Rows, median_share, time_to_score
 from bench.quality import section as quality
 from bench.report.results import read
-from bench.throughput.goals import median_share, places, score_name
-from bench.throughput.rows import BASE, Rows, score_at_equal, time_to_score
+from bench.throughput.goals import places, score_name
+from bench.throughput.rows import BASE, score_at_equal
 from bench.throughput.tables import signed
 
 OURS = "lockstep"

@@ -13,6 +13,7 @@ from textwrap import fill
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, table
+from bench._lib.time_to_score import Rows, median_share, time_to_score, workloads
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
@@ -24,15 +25,8 @@ from bench.report.benches import BENCHES, Bench
 from bench.report.page import ON_GPUS, command_of, confirm, missed_goals
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
-from bench.throughput.goals import (
-    by_workload,
-    median_share,
-    places,
-    quotient,
-    runs,
-    score_name,
-)
-from bench.throughput.rows import BASE, Rows, methods, time_to_score, workloads
+from bench.throughput.goals import by_workload, places, quotient, runs, score_name
+from bench.throughput.rows import BASE, methods
 
 PICTURE = "hover"
 """The workload whose picture these pages show."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import ranged
-from bench.throughput.rows import BASE, Rows, beside, methods
+from bench._lib.time_to_score import Rows
+from bench.throughput.rows import BASE, beside, methods
 
 ON_ONE_CLOCK = "stream_vs_lockstep"
 PROPOSALS, TOKENS = "proposals_per_min", "output_tokens_per_s"

@@ -8,19 +8,10 @@ from dataclasses import dataclass
 
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
-from bench._lib.text import Content, between, ranged, table, verdict
+from bench._lib.text import Content, between, table, verdict
+from bench._lib.time_to_score import Rows, TimeToScore, curves, median_share, reached, time_to_score, workloads
 from bench.throughput.comparisons import COMPARISONS, as_interval
-from bench.throughput.rows import (
-    BASE,
-    Rows,
-    TimeToScore,
-    by_server,
-    curves,
-    methods,
-    over_estimated_pxn,
-    time_to_score,
-    workloads,
-)
+from bench.throughput.rows import BASE, by_server, methods, over_estimated_pxn
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +139,6 @@ def share(timed: TimeToScore) -> str:
     return f"{mean} ({reached(timed)})"
 
 
-def median_share(timed: TimeToScore) -> str:
-    """The median and the range over all pairs, and in how many of them the score is reached."""
-    if timed.median is None:
-        return "–"
-    return f"{median_and_range(timed)}, {reached(timed)}"
-
-
-def reached(timed: TimeToScore) -> str:
-    return f"reached in {timed.reached} of {timed.pairs} pairs"
-
-
 def runs(places: Iterable[Rows], *methods: str) -> str:
     """How many runs there are of such a method on a workload; empty if none of them was run."""
     counts = [len(curves(row)) for rows in places for (_, method), row in rows.items() if method in methods]
@@ -175,10 +155,3 @@ def by_workload(rows: Rows, method: str, gain: float = 1.0) -> Mapping[str, Time
 
 def quotient(found: float) -> str:
     return "never" if math.isinf(found) else f"{found:.2f}"
-
-
-def median_and_range(timed: TimeToScore) -> str:
-    if timed.median is None:
-        return "–"
-    shown = ranged({"median": timed.median, "low": min(timed.by_pair), "high": max(timed.by_pair)}, 2)
-    return shown.replace("inf", "never")

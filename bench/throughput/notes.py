@@ -8,9 +8,10 @@ from statistics import fmean
 from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content
+from bench._lib.time_to_score import Rows, workloads
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, workloads
+from bench.throughput.rows import BASE, ESTIMATED, methods, requests_beside
 
 
 def notes(content: Content) -> str:

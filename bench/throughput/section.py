@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import tomli_w
 
 from bench._lib.text import Content, percent, table
+from bench._lib.time_to_score import Rows, TimeToScore, median_and_range, reached, time_to_score
 from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, as_interval
-from bench.throughput.goals import goals, median_and_range, places, reached, runs, score_name
+from bench.throughput.goals import goals, places, runs, score_name
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
-from bench.throughput.rows import BASE, Rows, TimeToScore, over_estimated_pxn, time_to_score
+from bench.throughput.rows import BASE, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
 

@@ -11,22 +11,11 @@ from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS, OURS
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, percent, ranged, table
+from bench._lib.time_to_score import Row, Rows, curves, median_share, time_to_score, workloads
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import GAIN, by_workload, median_share, places, runs, score_name, share
+from bench.throughput.goals import GAIN, by_workload, places, runs, score_name, share
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import (
-    BASE,
-    Row,
-    Rows,
-    beside,
-    by_server,
-    curves,
-    methods,
-    score_at_equal,
-    time_to_score,
-    values,
-    workloads,
-)
+from bench.throughput.rows import BASE, beside, by_server, methods, score_at_equal, values
 
 
 def single_workloads(content: Content) -> str:

@@ -8,10 +8,11 @@ from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.text import Content, between, table
+from bench._lib.time_to_score import Row, Rows, workloads
 from bench.throughput.comparisons import PROPOSALS
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import Row, Rows, methods, values, workloads
+from bench.throughput.rows import methods, values
 
 
 def counted(row: Row, content: Content) -> list[float]:

@@ -17,10 +17,11 @@ from bench._lib.methods.ratios import ratio, ratios
 from bench._lib.methods.recording import Role, Span
 from bench._lib.methods.recording_server import PRESET
 from bench._lib.methods.runs import Run
+from bench._lib.time_to_score import Row, Rows, time_to_score
 from bench.quality import runs as quality
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
-from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, score_at_equal, time_to_score, values
+from bench.throughput.rows import beside, over_estimated_pxn, score_at_equal, values
 from bench.throughput.section import answer, beside_lockstep, section
 from bench.throughput.tables import SPENT
 from bench.throughput.windows import report

@@ -1,0 +1,116 @@
+"""How soon a method has a score that another one ends with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from bench._lib.house_style import PRECISION
+from bench._lib.text import ranged
+
+Row = Mapping[str, Any]
+"""A row of the result file, as `bench._lib.methods.ratios.row` makes it."""
+Rows = Mapping[tuple[str, str], Row]
+"""The rows of one server by workload and method."""
+Curve = Sequence[tuple[float, float]]
+
+
+def workloads(rows: Rows, *wanted: str) -> list[str]:
+    """The workloads that all these methods were run on."""
+    names = dict.fromkeys(workload for workload, _ in rows)
+    return [name for name in names if all((name, method) in rows for method in wanted)]
+
+
+def curves(row: Row) -> Sequence[Curve]:
+    """For each repeat, the worth of its best candidate over time: on rows held out, or, where that is not known, on the
+    validation examples.
+    """
+    if row.get("held_out"):
+        return [[(seconds, worth) for seconds, _, _, worth in run] for run in row["held_out"]]
+    validated: Sequence[Curve] = row["curves"]
+    return validated
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToScore:
+    """A method's times to what another reaches, over the other's.
+
+    ``by_pair`` has a quotient for each run of the method beside each of the other's, without an end where the run does
+    not reach that score. ``by_workload`` are the means on the workloads where all pairs have one.
+    """
+
+    by_workload: Mapping[str, float]
+    by_pair: Sequence[float]
+
+    @property
+    def pairs(self) -> int:
+        return len(self.by_pair)
+
+    @property
+    def reached(self) -> int:
+        """How many of the pairs have the score."""
+        return sum(map(math.isfinite, self.by_pair))
+
+    @property
+    def median(self) -> float | None:
+        """Over all pairs; infinite if half of them don't have the score."""
+        return median(self.by_pair) if self.by_pair else None
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.by_workload.values()) if self.by_workload else None
+
+
+def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 1.0) -> TimeToScore:
+    """Time counts from the end of the seed's validation.
+
+    On each workload the other is the method of ``others`` with the highest mean at its windows' end. Each of its runs
+    sets a score: the one it ends with or, where ``gain`` is less than 1, so much of the way to it from its seed's. The
+    time beside which a run is that run's own, or that of the soonest run of another of ``others``. A score that some
+    run has with its seed says nothing and is left out.
+    """
+    by_workload: dict[str, float] = {}
+    by_pair: list[float] = []
+    for name in workloads(rows, method, *others):
+        theirs = {each: curves(rows[name, each]) for each in others}
+        best = max(theirs, key=lambda each: fmean(curve[-1][1] for curve in theirs[each]))
+        own = curves(rows[name, method])
+        elsewhere = [curve for each, runs in theirs.items() if each != best for curve in runs]
+        found: list[float] = []
+        for run in theirs[best]:
+            score = run[0][1] + gain * (run[-1][1] - run[0][1])
+            rivals = [run, *elsewhere]
+            if any(_time(curve, score) <= curve[0][0] for curve in (*own, *rivals)):
+                continue
+            soonest = min(_time(curve, score) for curve in rivals)
+            found += [_time(curve, score) / soonest for curve in own]
+        by_pair += found
+        if found and all(map(math.isfinite, found)):
+            by_workload[name] = fmean(found)
+    return TimeToScore(by_workload, by_pair)
+
+
+def _time(curve: Curve, score: float) -> float:
+    """When a curve has a score, as far as scores can be told apart; infinite if it never has."""
+    return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)
+
+
+def median_share(timed: TimeToScore) -> str:
+    """The median and the range over all pairs, and in how many of them the score is reached."""
+    if timed.median is None:
+        return "–"
+    return f"{median_and_range(timed)}, {reached(timed)}"
+
+
+def reached(timed: TimeToScore) -> str:
+    return f"reached in {timed.reached} of {timed.pairs} pairs"
+
+
+def median_and_range(timed: TimeToScore) -> str:
+    if timed.median is None:
+        return "–"
+    shown = ranged({"median": timed.median, "low": min(timed.by_pair), "high": max(timed.by_pair)}, 2)
+    return shown.replace("inf", "never")
