@@ -9,6 +9,7 @@ from statistics import fmean, median
 from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, percent, table
+from bench._lib.time_to_score import median_share, time_to_score
 
 COLUMNS = {
     "proposals_per_min": "proposals/min",
@@ -108,10 +109,10 @@ def _commands(content: Content) -> str:
     )
     asked = (
         f"python -m bench.gpu --workloads {workloads} --methods {methods} --minutes {settings['minutes']:g} "
-        f"--concurrency {settings['concurrency']} --json FILE"
+        f"--repeats {settings['repeats']} --concurrency {settings['concurrency']} --json FILE"
     )
     if _is_before(content):
-        return f"    python -m bench.gpu --predict bench/gpu/before.json\n    {asked} --predicted bench/gpu/before.json"
+        return f"    python -m bench.gpu --predict {_before(content)}\n    {asked} --predicted {_before(content)}"
     return f"    {asked}\n    python -m bench.gpu --predict FILE"
 
 
@@ -178,7 +179,7 @@ def _scores(content: Content) -> str:
         for row in known
     ]
     header = (
-        "worth on rows held out, after", *(f"{each:.0f} s" for each in seconds), "as good as gepa's last after",
+        "worth on rows held out, after", *(f"{each:.0f} s" for each in seconds), "time to gepa's last, of gepa's",
         "at equal calls, less gepa's",
     )  # fmt: skip
     return f"""\
@@ -186,10 +187,17 @@ def _scores(content: Content) -> str:
 
 *Worth* is the expected score, on rows that no method has seen, of the prompt that a method would have returned then.
 The answers have the words of the simulated world, in which settings were chosen with other seeds; what is real is how
-long they take. *As good as gepa's last* is when a method had what synchronous gepa had at its end, and *equal calls*
-are as many as the one of the two that made fewer. With one run of each method none of these differences is sure.
+long they take. *Time to gepa's last* is when a run of a method had what a run of synchronous gepa had at its end, over
+that run's own time: the median and the range of all pairs of such runs. *Equal calls* are as many as the run that made
+fewest. {_sure(content["settings"]["repeats"])}
 
 """
+
+
+def _sure(repeats: int) -> str:
+    if repeats == 1:
+        return "With one run of each method none of these differences is sure."
+    return f"All but the times are means of {repeats} runs."
 
 
 def _of_gepa(row: Content, known: Sequence[Content]) -> Content | None:
@@ -207,13 +215,12 @@ def _at_equal_calls(row: Content, known: Sequence[Content]) -> str:
 
 
 def _sooner(row: Content, known: Sequence[Content]) -> str:
-    """When all runs of a method had a candidate as good as the last of synchronous gepa on that workload."""
+    """A method's time to the last score of synchronous gepa on that workload, over gepa's own."""
     gepa = _of_gepa(row, known)
-    if gepa is None:
+    if gepa is None or gepa is row:
         return "–"
-    last = _worth(gepa, math.inf)
-    times = [next((each[0] for each in run if each[-1] >= last), math.inf) for run in row["held_out"]]
-    return "not in its window" if math.inf in times else f"{max(times):.0f} s"
+    pair = {(each["workload"], each["method"]): each for each in (row, gepa)}
+    return median_share(time_to_score(pair, row["method"], [gepa["method"]]))
 
 
 def _limits(content: Content) -> str:
@@ -243,7 +250,7 @@ def _predicted(content: Content) -> str:
     return f"""
 ## The simulator beside it
 
-{BEFORE if before else _after(content)}
+{BEFORE.format(file=_before(content)) if before else _after(content)}
 Predictions are the same runs on a simulated server with that profile, the means of {_seeds(content)} seeds that
 were not measured. The last column has those with the shipped profile of an H100, which follows from that GPU's data
 sheet.
@@ -257,7 +264,7 @@ profile: {off(content, "shipped")}. {gains(content)}{leads(content)}{"" if befor
 BEFORE = """\
 The server's profile is older than these runs: it is of another such GPU with the same software, measured as `flowevolve
 calibrate` does and corrected once for other runs. The predictions were made and committed before these runs, in
-`bench/gpu/before.json`."""
+`{file}`."""
 CORRECTED = """
 The predictions were computed after the runs, and corrected once: the costs of a token of a prompt were measured with
 texts, and are given here for the tokens that the runs send, as a made-up tokenizer makes more of the same text. That
@@ -268,6 +275,11 @@ of the runs was used."""
 def _is_before(content: Content) -> bool:
     """Whether the predictions were made before the runs. Older results don't say, and were not."""
     return bool(content["settings"].get("predicted_before", False))
+
+
+def _before(content: Content) -> str:
+    """The file with the predictions that were made before the runs."""
+    return f"bench/gpu/before_{content['rows'][0]['workload']}.json"
 
 
 def _after(content: Content) -> str:
@@ -344,11 +356,12 @@ def leads(content: Content) -> str:
     (predicted, came_to), (of_gepa, gepas) = pair
     ahead = [one - other for one, other in zip(predicted["best_score"], of_gepa["best_score"], strict=True)]
     lead = came_to["best_score"] - gepas["best_score"]
+    repeats = content["settings"]["repeats"]
+    runs = "in one run" if repeats == 1 else f"in the mean of {repeats} runs"
     failed = "" if min(ahead) <= lead <= max(ahead) else ", so this prediction failed"
     return (
         f" In the best validation score on one {gpu_name(content)} the defaults were to be {fmean(ahead):.2f} ahead of "
-        f"synchronous gepa ({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, in one "
-        f"run{failed}."
+        f"synchronous gepa ({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, {runs}{failed}."
     )
 
 
