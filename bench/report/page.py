@@ -10,7 +10,7 @@ from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, percent, provenance, table
 from bench.confirm.claims import MARGIN
 from bench.gpu import section as gpu
-from bench.gpu.section import PREDICTED
+from bench.gpu.deviations import PREDICTED, deviations, leads, made
 from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
@@ -142,16 +142,16 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     rows = [(*ON_VLLM, *map(_off, prediction.deviations(found).values()))]
     for name, each in on_gpu:
         server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
-        rows.append((server, gpu.made(each), *map(_off, gpu.deviations(each, "measured").values())))
+        rows.append((server, made(each), *map(_off, deviations(each, "measured").values())))
     for name, each in on_gpu[:1]:
         server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
-        rows.append((server, SHIPPED, *map(_off, gpu.deviations(each, "shipped").values())))
+        rows.append((server, SHIPPED, *map(_off, deviations(each, "shipped").values())))
     return PREDICTION.format(
         goal=_off((found["goal"]["median"], found["goal"]["worst"])),
         missed=prediction.missed(found),
         errors=table(TIMED, rows),
         cap=prediction.at_cap(found),
-        leads="".join(gpu.leads(each) for _, each in on_gpu),
+        leads="".join(leads(each) for _, each in on_gpu),
     )
 
 
@@ -185,8 +185,8 @@ def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
         link = f"[{bench.question}](benchmarks/{bench.name}.md)"
         mark = mark_of(bench, content)
         age = "" if mark is None else f"; older by {mark.counted}"
-        made = (bench.answer(content), bench.model, command_of(bench, content), f"{commit(content)}{age}")
-        yield from (link, *made)
+        cells = (bench.answer(content), bench.model, command_of(bench, content), f"{commit(content)}{age}")
+        yield from (link, *cells)
 
 
 def command_of(bench: Bench, content: Content) -> str:

@@ -17,6 +17,7 @@ from bench._lib.time_to_score import Rows, median_share, time_to_score, workload
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
+from bench.gpu.deviations import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside, section as quality
 from bench.report import algorithm_pages
@@ -196,7 +197,7 @@ def room() -> str:
         ROOM.format(
             gpu=_share(found[GPU], "saturation"),
             api=_share(found[API], "saturation"),
-            name=gpu.gpu_name(on_gpu[0]),
+            name=gpu_name(on_gpu[0]),
             in_flight=_filled(on_gpu, "stream"),
             filled_gpu=_share(found[GPU], "flashevolve_saturation"),
             filled_api=_share(found[API], "flashevolve_saturation"),

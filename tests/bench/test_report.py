@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench._lib.text import between, commit, percent, provenance, ranged, table
 from bench.gpu import section as gpu
+from bench.gpu.deviations import leads, off
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import PAGE, PAGES, command_of, missed_goals, pages
 from bench.report.results import RESULTS, read
@@ -115,7 +116,7 @@ def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
     assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 (1980.0 to 1980.0) | +10% | 900.0 |" in made
     assert "| hover, gepa_sync | proposals/min | 4.0 (4 counted) | 22.0 (18.0 to 26.0) | +450% | 22.0 |" in made
     assert "The defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
-    assert gpu.off(content, "measured").startswith("proposals a minute by 10 % in the median and 450 % at worst, ")
+    assert off(content, "measured").startswith("proposals a minute by 10 % in the median and 450 % at worst, ")
     assert gpu.rates(content) == (
         "Proposals a minute on one H100 (random weights, simulated words), and how many were counted, in one run of 5 "
         "minutes with the workload `hover`: synchronous gepa 4.0 (4), the defaults 20.0 (80)."
@@ -157,16 +158,19 @@ def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None
         ],
     }
     made = gpu.section(content)
-    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | 90 s | – |" in made
-    assert "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 12 s | +0.20 |" in made
-    assert made.count("not in its window") == 1
+    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | – | – |" in made
+    assert (
+        "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 0.13, reached in 1 of 1 pairs | +0.20 |"
+        in made
+    )
+    assert made.count("never, reached in 0 of 1 pairs") == 1
     assert "ceiling" not in made.replace("of the ceiling's tokens", "")
     assert "| hover, stream | best validation score | 0.50 | 0.60 (0.60 to 0.60) | +20% | 0.40 |" in made
     assert "committed before these runs" in made
-    assert "proposals a minute by 0 % in the median and 0 % at worst" in gpu.off(content, "measured")
+    assert "proposals a minute by 0 % in the median and 0 % at worst" in off(content, "measured")
     assert "ahead of synchronous gepa (0.00 to 0.00, by seed), and were 0.00 ahead, in one run." in made
     rows[1]["best_score"] = 0.75
-    assert "and were 0.25 ahead, in one run, so this prediction failed." in gpu.leads(content)
+    assert "and were 0.25 ahead, in one run, so this prediction failed." in leads(content)
 
 
 def test_goals_that_are_missed_are_named_with_a_link() -> None:
