@@ -50,6 +50,11 @@ was noticed when a first prediction of tokens was off by up to 28 %; the factor 
 of the runs was used."""
 
 
+def workload(content: Content) -> str:
+    """The names of the workloads."""
+    return " and ".join(dict.fromkeys(f"`{row['workload']}`" for row in content["rows"]))
+
+
 def is_before(content: Content) -> bool:
     """Whether the predictions were made before the runs. Older results don't say, and were not."""
     return bool(content["settings"].get("predicted_before", False))
@@ -137,9 +142,10 @@ def leads(content: Content) -> str:
     repeats = content["settings"]["repeats"]
     runs = "in one run" if repeats == 1 else f"in the mean of {repeats} runs"
     failed = "" if min(ahead) <= lead <= max(ahead) else ", so this prediction failed"
+    on = f"one {gpu_name(content)} with {workload(content)}"
     return (
-        f" In the best validation score on one {gpu_name(content)} the defaults were to be {fmean(ahead):.2f} ahead of "
-        f"synchronous gepa ({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, {runs}{failed}."
+        f" In the best validation score on {on} the defaults were to be {fmean(ahead):.2f} ahead of synchronous gepa "
+        f"({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, {runs}{failed}."
     )
 
 

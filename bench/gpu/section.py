@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, table
 from bench._lib.time_to_score import median_share, time_to_score
-from bench.gpu.deviations import COLUMNS, before_file, gpu_name, is_before, predicted
+from bench.gpu.deviations import COLUMNS, before_file, gpu_name, is_before, predicted, workload
 
 STEPS = 5
 """Of a window, after each of which the table of scores says what candidates are worth."""
 NAMES = {
     "gepa_sync": "synchronous gepa",
+    "gepa_pxn_4x4": "its parallel proposals (4x4)",
     "stream": "the defaults",
-    "gepa_pxn_4x4": "gepa's parallel proposals (4x4)",
     "flashevolve": "the preset `flashevolve`",
 }
-"""The methods that `rates` names, which `answer` has in another order and with one more."""
+"""The methods that `rates` has; `answer` has one more."""
 
 
 def answer(content: Content) -> str:
@@ -33,27 +33,52 @@ def answer(content: Content) -> str:
     return f"{', '.join(told)}, on one {gpu_name(content)}"
 
 
-def rates(content: Content, *, again: bool = False) -> str:
-    """The proposals a minute and how many were counted, in a sentence; shorter ``again``, where it follows another."""
+def rates(results: Mapping[str, Content]) -> str:
+    """A table of the proposals a minute and of how many were counted. ``results`` are by how their rows begin."""
+    first = next(iter(results.values()))
+    model = "" if first["settings"]["model"] is not None else " (random weights, simulated words)"
+    title = f"Proposals a minute on one {gpu_name(first)}{model}, and how many were counted"
+    rows = [(f"{name}, {_runs(each)}", *_rates(each)) for name, each in results.items()]
+    return table((title, *NAMES.values()), rows)
+
+
+def _rates(content: Content) -> Iterator[str]:
     of = {row["method"]: row for row in content["rows"]}
-    told = [
-        f"{said} {of[name]['proposals_per_min']:.1f} ({_counted(of[name])})"
-        for name, said in NAMES.items()
-        if name in of
-    ]
+    for name in NAMES:
+        yield f"{of[name]['proposals_per_min']:.1f} ({_counted(of[name])})" if name in of else "–"
+
+
+def _runs(content: Content) -> str:
     minutes, repeats = _minutes(content["settings"]), content["settings"]["repeats"]
-    runs = f"one run of {minutes}" if repeats == 1 else f"{repeats} runs of {minutes} each"
-    on = f"{runs} with the workload {workload(content)}"
-    model = "" if content["settings"]["model"] is not None else " (random weights, simulated words)"
-    first = f"Proposals a minute on one {gpu_name(content)}{model}, and how many were counted, in {on}"
-    return f"{f'In {on}' if again else first}: {', '.join(told)}."
+    return f"one run of {minutes}" if repeats == 1 else f"{repeats} runs of {minutes} each"
 
 
 def _counted(row: Content) -> str:
-    """The proposals counted, and that they are no more than one batch, if they are."""
+    """The proposals counted in all runs, and that there is no more than one batch in a run, if so."""
     places = row["method"].partition("gepa_pxn_")[2]
     batch = math.prod(map(int, places.split("x"))) if places else 0
-    return f"{row['proposals']:.0f}" + (", one round" if 0 < row["proposals"] <= batch else "")
+    counted = row["values"]["proposals"]
+    return f"{sum(counted):.0f}" + (", one round each" if 0 < max(counted) <= batch else "")
+
+
+def ends(content: Content) -> str:
+    """Which held-out score the defaults and synchronous gepa end with, and how soon the defaults have gepa's, in a
+    sentence; nothing where there is one run of each, which says nothing of scores.
+    """
+    of = {row["method"]: row for row in content["rows"]}
+    stream, gepa = of["stream"], of["gepa_sync"]
+    if content["settings"]["repeats"] == 1:
+        return ""
+    ours, gepas = (
+        f"{fmean(last):.2f} ({min(last):.2f} to {max(last):.2f})"
+        for last in ([run[-1][-1] for run in row["held_out"]] for row in (stream, gepa))
+    )
+    time = _sooner(stream, content["rows"])
+    runs = content["settings"]["repeats"]
+    return (
+        f"In the {runs} runs with {workload(content)} the defaults end with {ours} on rows held "
+        f"out and synchronous gepa with {gepas}; they have that after {time}, of its time."
+    )
 
 
 def filled(content: Content, method: str) -> str:
@@ -87,11 +112,6 @@ reports itself busy says nothing of how well it is used; its power does.
 {_scores(content)}{_limits(content)}
 {predicted(content)}
 """
-
-
-def workload(content: Content) -> str:
-    """The names of the workloads."""
-    return " and ".join(dict.fromkeys(f"`{row['workload']}`" for row in content["rows"]))
 
 
 def _commands(content: Content) -> str:
@@ -188,7 +208,7 @@ fewest. {_sure(content["settings"]["repeats"])}
 def _sure(repeats: int) -> str:
     if repeats == 1:
         return "With one run of each method none of these differences is sure."
-    return f"All but the times are means of {repeats} runs."
+    return f"All but the times are means of {repeats} runs, which are few: a difference may be chance."
 
 
 def _of_gepa(row: Content, known: Sequence[Content]) -> Content | None:

@@ -110,6 +110,16 @@ BENCHES: Sequence[Bench] = (
         quick=None,
     ),
     Bench(
+        "gpu_hotpotqa",
+        "How many is that where answers are short, in three runs?",
+        gpu.answer,
+        gpu.section,
+        "random weights, simulated words",
+        "gpu --workloads hotpotqa --minutes 1 --repeats 3 --concurrency 64",
+        measures=GPU,
+        quick=None,
+    ),
+    Bench(
         "gpu_aime",
         "How many is that in the first minute, where an example takes one call?",
         gpu.answer,

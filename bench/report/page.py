@@ -10,7 +10,7 @@ from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, percent, provenance, table
 from bench.confirm.claims import MARGIN
 from bench.gpu import section as gpu
-from bench.gpu.deviations import PREDICTED, deviations, leads, made
+from bench.gpu.deviations import PREDICTED, deviations, leads, made, workload
 from bench.prediction import section as prediction
 from bench.report.age import Mark, mark_of
 from bench.report.benches import BENCHES, Bench
@@ -43,16 +43,15 @@ CONFIRM = (
     "prompt, are not more than {margin:g} below gepa at equal metric calls, and not more than that below its last "
     "score after half of its time."
 )
-REAL = "\n\n**On real servers** nothing but speed can be told, from short runs:\n\n"
+REAL = "\n\n**On real servers**, from short runs:\n\n"
 ON_CPU = "Beside synchronous gepa, [on two CPU cores](benchmarks/throughput_vllm_cpu.md), the defaults made {real}."
 ON_SIMULATED = (
     "\n\n**On [simulated servers](benchmarks/throughput.md)** the defaults made {gains} times synchronous gepa's "
     "proposals{clocks}."
 )
 SINGLE = "In [other runs](benchmarks/prediction.md) on the two cores it was {gains} requests in flight at most."
-ON_GPUS = ("gpu", "gpu_aime")
+ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
-ON_GPU = "{rates} The defaults had {filled} requests in flight [there]({page})."
 PREDICTION = """
 
 **How far the timing holds** is shown by predictions of runs on real servers: how far they were off in the median, and
@@ -114,13 +113,12 @@ def _real(contents: Mapping[str, Content]) -> str:
         told.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
     if "prediction" in contents:
         told.append(SINGLE.format(gains=prediction.gains(contents["prediction"])))
-    for name in ON_GPUS:
-        if name in contents:
-            found = contents[name]
-            page = f"benchmarks/{name}.md"
-            rates = gpu.rates(found, again=name != "gpu")
-            told.append(ON_GPU.format(rates=rates, filled=gpu.filled(found, "stream"), page=page))
+    on_gpus = {name: contents[name] for name in ON_GPUS if name in contents}
     said = REAL + "\n".join(f"- {each}" for each in told) if told else ""
+    if on_gpus:
+        linked = {f"[{workload(each)}](benchmarks/{name}.md)": each for name, each in on_gpus.items()}
+        ends = " ".join(ends for each in on_gpus.values() if (ends := gpu.ends(each)))
+        said += f"\n\n{gpu.rates(linked)}\n\n{ends}".rstrip()
     if "throughput" in contents:
         found = contents["throughput"]
         said += ON_SIMULATED.format(gains=_gain(found), clocks=throughput.beside_lockstep(found))
@@ -141,10 +139,10 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
     rows = [(*ON_VLLM, *map(_off, prediction.deviations(found).values()))]
     for name, each in on_gpu:
-        server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
+        server = f"[H200](benchmarks/{name}.md), {workload(each)}"
         rows.append((server, made(each), *map(_off, deviations(each, "measured").values())))
     for name, each in on_gpu[:1]:
-        server = f"[H200](benchmarks/{name}.md), {gpu.workload(each)}"
+        server = f"[H200](benchmarks/{name}.md), {workload(each)}"
         rows.append((server, SHIPPED, *map(_off, deviations(each, "shipped").values())))
     return PREDICTION.format(
         goal=_off((found["goal"]["median"], found["goal"]["worst"])),

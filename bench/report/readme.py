@@ -17,7 +17,7 @@ from bench._lib.time_to_score import Rows, median_share, time_to_score, workload
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
-from bench.gpu.deviations import gpu_name
+from bench.gpu.deviations import gpu_name, workload
 from bench.prediction.section import rates
 from bench.quality import beside, section as quality
 from bench.report import algorithm_pages
@@ -44,15 +44,15 @@ Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by def
 {calls} metric calls"""
 BESIDE = """\
 Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
-proposals a minute than the defaults in {batches} comparisons on real servers. The defaults' time to the last score of
-gepa's best parallel width, over the soonest width's, is {pxn} ([page](docs/benchmarks/throughput.md));
-[another page](docs/benchmarks/quality_others.md) has scores beside our own loop, 4 and 16 wide."""
+proposals a minute than the defaults in {batches} comparisons on real servers; in an hour on a simulated GPU and API the
+defaults make {most} times those of gepa's best parallel width. The defaults' time to its last score, over the soonest
+width's, is {pxn} ([page](docs/benchmarks/throughput.md))."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
 [preset](../how-to/presets.md) `flashevolve` is made to fill one: {filled_gpu}, {filled_api}, and {filled}. The figures
-are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU with [hover](../benchmarks/gpu.md) and with
-[aime](../benchmarks/gpu_aime.md)."""
+are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU with [hover](../benchmarks/gpu.md), with
+[hotpotqa](../benchmarks/gpu_hotpotqa.md) and with [aime](../benchmarks/gpu_aime.md)."""
 
 
 def figures() -> str:
@@ -60,8 +60,9 @@ def figures() -> str:
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
-        BESIDE.format(batches=_batches(), pxn=_beside_pxn()),
-        _on_gpu(),
+        BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn()),
+        _rates_on_gpu(),
+        " ".join(ends for name in ON_GPUS if (ends := gpu.ends(_result(name)))),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
     )
     return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
@@ -128,15 +129,18 @@ def _soon(content: Content, server: str) -> str:
     return f"{median_share(time_to_score(rows, 'stream', [BASE]))} ({each})"
 
 
-def _on_gpu() -> str:
-    first, second = map(_result, ON_GPUS)
-    age = "" if mark_of(_bench("gpu_aime"), second) is None else ", older than the code"
-    most = " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
-    return (
-        f"{gpu.rates(first)} ([page](docs/benchmarks/gpu.md)) {gpu.rates(second, again=True)} "
-        f"([page](docs/benchmarks/gpu_aime.md){age}) No difference in score can be told from that. In an hour on a "
-        f"simulated GPU and API the defaults make {most} times the proposals of gepa's best parallel width."
-    )
+def _rates_on_gpu() -> str:
+    results = {}
+    for name in ON_GPUS:
+        found = _result(name)
+        age = "" if mark_of(_bench(name), found) is None else ", older than the code"
+        results[f"[{workload(found)}](docs/benchmarks/{name}.md){age}"] = found
+    return gpu.rates(results)
+
+
+def _of_pxn() -> str:
+    """The proposals of the defaults on the simulated servers, over those of gepa's best parallel width."""
+    return " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
 
 
 def _beside_pxn() -> str:
@@ -207,7 +211,8 @@ def room() -> str:
 
 
 def _filled(on_gpu: Iterable[Content], method: str) -> str:
-    return " and ".join(f"{gpu.filled(each, method)} ({gpu.workload(each)})" for each in on_gpu)
+    run = [each for each in on_gpu if any(row["method"] == method for row in each["rows"])]
+    return " and ".join(f"{gpu.filled(each, method)} ({workload(each)})" for each in run)
 
 
 def _share(rows: Rows, comparison: str) -> str:
