@@ -7,95 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
-from bench._lib import house_style
-from bench._lib.house_style import perfect_prompt
-from bench._lib.methods.figures import Figures, figures, in_flight
-from bench._lib.methods.held_out import worths
-from bench._lib.methods.ratios import ratio, ratios
-from bench._lib.methods.recording import Role, Span
-from bench._lib.methods.recording_server import PRESET
+from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.runs import Run
 from bench._lib.time_to_score import Row, Rows, time_to_score
-from bench.quality import runs as quality
 from bench.throughput.measurements import Place, Plan
 from bench.throughput.results import content, described, served
 from bench.throughput.rows import beside, over_estimated_pxn, score_at_equal, values
 from bench.throughput.section import answer, beside_lockstep, section
 from bench.throughput.tables import SPENT
 from bench.throughput.windows import report
-from flowevolve.sim.worlds.rules.params import PRESETS
-from flowevolve.sim.worlds.rules.world import RulesWorld
-
-SECONDS = 100.0
-
-
-def span(begun: float, ended: float, tokens: int | None = 10, role: Role = "rollout") -> Span:
-    return Span(begun, ended, role, 100, None, tokens)
-
-
-def run(
-    *spans: Span, method: str = "stream", start: float = 0.0, accepted: Sequence[tuple[float, float]] = ((0.0, 0.5),)
-) -> Run:
-    return Run(method, "aime", start, start + SECONDS, spans, tuple(accepted), (0.0,), 1.0, 2.0, speed=10.0)
-
-
-def test_in_flight_is_weighted_by_time() -> None:
-    assert in_flight([span(0, 10), span(5, 20)], 0, 25) == [(1, 5), (2, 5), (1, 10), (0, 5)]
-    found = figures(run(span(0, 60), span(0, 30)))
-    assert found.mean_in_flight == pytest.approx(0.9)
-    assert found.median_in_flight == 1
-    assert found.idle_share == pytest.approx(0.7)
-
-
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)).map(sorted), max_size=20))
-def test_in_flight_adds_up_to_the_time_that_spans_take(times: list[list[float]]) -> None:
-    levels = in_flight([span(begun, ended) for begun, ended in times], 0, SECONDS)
-    assert math.fsum(seconds for _, seconds in levels) == pytest.approx(SECONDS)
-    busy = math.fsum(ended - begun for begun, ended in times)
-    assert math.fsum(level * seconds for level, seconds in levels) == pytest.approx(busy, abs=1e-6)
-
-
-def test_only_what_is_written_within_the_time_counts() -> None:
-    found = figures(run(span(0, 20, 100), span(90, 130, 100), span(115, 120, None), start=10))
-    assert found.output_tokens_per_s == pytest.approx((50 + 50) / SECONDS)
-
-
-def test_proposals_are_answered_reflections() -> None:
-    found = figures(run(span(0, 9, 5, "reflection"), span(9, 12, None, "reflection"), span(12, 200, 5, "reflection")))
-    assert found.proposals_per_min == pytest.approx(60 / SECONDS)
-
-
-def test_of_merged_reflections_the_proposals_that_were_made_count() -> None:
-    merging = run(*(span(n, n + 1, 5, "reflection") for n in range(8)), span(9, 10, 5, "merge"), method="combee_10")
-    assert figures(merging).proposals_per_min == 0
-    assert figures(replace(merging, proposed=(-1.0, 11.0, SECONDS + 1))).proposals_per_min == pytest.approx(
-        60 / SECONDS
-    )
-
-
-def test_what_was_accepted_before_the_time_is_in_the_score_alone() -> None:
-    found = figures(run(span(0, 60, 600), start=5, accepted=[(0, 0.4), (50, 0.6), (60, 0.5)]))
-    assert found.accepted_per_min == pytest.approx(2 * 60 / SECONDS)
-    assert found.tokens_per_accepted == pytest.approx(550 / 2)
-    assert found.best_score == 0.6
-    assert found.curve == ((0, 0.4), (50, 0.6))
-
-
-def test_a_ratio_is_to_the_best_of_the_others_on_each_workload() -> None:
-    found = ratio({"a": [[6.0, 6.0], [1.0, 1.0], [2.0, 2.0]], "b": [[8.0, 8.0], [2.0, 2.0], [1.0, 1.0]]})
-    assert found is not None
-    assert found.by_workload == {"a": 3.0, "b": 4.0}
-    assert found.mean == pytest.approx(math.sqrt(12))
-    assert (found.low, found.high) == pytest.approx((3.0, 4.0))
-    assert ratio({"a": [[0.0], [1.0]], "b": [[8.0], [2.0]]}) is not None
-
-
-def test_without_anything_to_compare_with_there_is_no_ratio() -> None:
-    assert ratio({}) is None
-    assert ratio({"a": [[6.0], [0.0]]}) is None
-    assert set(ratios("vllm", {("aime", "stream"): [figures(run(span(0, 1)))]}).values()) == {None}
+from tests.support.recordings import run, span
 
 
 def rows_of(**methods: Row) -> Rows:
@@ -133,41 +55,6 @@ def curves(*each: Sequence[tuple[float, float]]) -> Row:
     return {"curves": each}
 
 
-def test_each_run_is_beside_each_run_of_the_best_of_the_others_and_the_score_that_it_ends_with() -> None:
-    rows = rows_of(
-        gepa_pxn_2x2=curves([(0.0, 0.1), (50.0, 0.4), (80.0, 0.6)], [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55
-        gepa_pxn_4x4=curves([(0.0, 0.2), (20.0, 0.5)], [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5
-        stream=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.5)]),
-        lucky=curves([(0.0, 0.6)], [(0.0, 0.2)]),
-    )
-    found = time_to_score(rows, "stream", ["gepa_pxn_2x2"])
-    assert found.by_pair == [10 / 80, math.inf, 10 / 60, 5 / 60]
-    assert (found.mean, found.reached, found.pairs) == (None, 3, 4)
-    assert found.median == pytest.approx((10 / 80 + 10 / 60) / 2)
-    both = time_to_score(rows, "stream", ["gepa_pxn_2x2", "gepa_pxn_4x4"])
-    assert both.by_pair == [10 / 80, math.inf, 10 / 20, 5 / 20]  # 4x4 is sooner at 0.5, and never at 0.6
-    assert time_to_score(rows, "stream", ["gepa_pxn_4x4"]).mean == pytest.approx((0.5 + 0.25 + 0.25 + 0.125) / 4)
-    assert time_to_score(rows, "lucky", ["gepa_pxn_2x2"]).pairs == 0
-
-
-def test_scores_that_can_not_be_told_apart_count_as_equal() -> None:
-    rows = rows_of(
-        gepa_sync=curves([(0.0, 0.1), (40.0, 0.899), (100.0, 0.9)]),
-        stream=curves([(0.0, 0.1), (20.0, 0.8985)], [(0.0, 0.1), (20.0, 0.897)]),
-    )
-    assert time_to_score(rows, "stream", ["gepa_sync"]).by_pair == [20 / 40, math.inf]
-    assert house_style.PRECISION == quality.PRECISION
-
-
-def test_a_time_may_be_to_a_part_of_the_gain() -> None:
-    rows = rows_of(
-        gepa_sync=curves([(0.0, 0.1), (50.0, 0.85), (100.0, 0.9)]),
-        stream=curves([(0.0, 0.1), (20.0, 0.88)], [(0.0, 0.1), (20.0, 0.84)]),
-    )
-    assert time_to_score(rows, "stream", ["gepa_sync"]).reached == 0
-    assert time_to_score(rows, "stream", ["gepa_sync"], gain=0.95).by_pair == [20 / 100, math.inf]
-
-
 def spending(*runs: Sequence[tuple[float, int, int, float]], calls: int, tokens: int) -> Row:
     spent = {"calls": [calls] * len(runs), "tokens": [tokens] * len(runs)}
     return {"held_out": runs, "values": spent, "curves": [[(0.0, 0.0)] for _ in runs]}
@@ -191,25 +78,6 @@ def test_what_counts_is_worth_on_rows_held_out_where_that_is_known() -> None:
     assert by_tokens is not None
     assert by_tokens.mean == pytest.approx((0.1 + 0.3) / 2 - 0.4)
     assert score_at_equal(rows_of(gepa_sync=curves([]), stream=curves([])), "stream", "calls") is None
-
-
-def test_of_a_run_what_was_spent_by_each_better_candidate_is_known() -> None:
-    made = replace(run(span(-5, -1, 40), span(0, 10, 60), span(5, 30, 20)), best=((0.0, "seed"), (12.0, "better")))
-    moments = figures(made).moments
-    assert [(each.seconds, each.calls, each.text) for each in moments] == [(0.0, 1, "seed"), (12.0, 2, "better")]
-    assert [each.tokens for each in moments] == [40 + 25, 40 + 60 + 50]
-    assert (figures(made).calls, figures(made).tokens) == (3, 120 + 75)
-
-
-def test_a_prompt_that_states_rules_is_worth_more_than_one_that_states_none() -> None:
-    found = worths(["Write the text.", perfect_prompt(RulesWorld(PRESETS[PRESET]))], processes=1)
-    assert list(found.values()) == sorted(found.values())
-    assert max(found.values()) > 0.9
-
-
-def test_stopped_validations_are_counted_apart() -> None:
-    found = figures(replace(run(span(0, 1)), validated=(0.0, 10.0, 20.0), stopped=(30.0,)))
-    assert (found.validations_per_min, found.stopped_per_min) == pytest.approx((2 * 0.6, 0.6))
 
 
 def result(place: Place, **methods: int) -> dict[str, object]:

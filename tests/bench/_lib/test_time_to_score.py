@@ -1,0 +1,55 @@
+"""How soon a method has the score that another one ends with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from bench._lib import house_style
+from bench._lib.time_to_score import Row, Rows, time_to_score
+from bench.quality import runs as quality
+
+
+def rows_of(**methods: Row) -> Rows:
+    return {("aime", method): row for method, row in methods.items()}
+
+
+def curves(*each: Sequence[tuple[float, float]]) -> Row:
+    return {"curves": each}
+
+
+def test_each_run_is_beside_each_run_of_the_best_of_the_others_and_the_score_that_it_ends_with() -> None:
+    rows = rows_of(
+        gepa_pxn_2x2=curves([(0.0, 0.1), (50.0, 0.4), (80.0, 0.6)], [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55
+        gepa_pxn_4x4=curves([(0.0, 0.2), (20.0, 0.5)], [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5
+        stream=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.5)]),
+        lucky=curves([(0.0, 0.6)], [(0.0, 0.2)]),
+    )
+    found = time_to_score(rows, "stream", ["gepa_pxn_2x2"])
+    assert found.by_pair == [10 / 80, math.inf, 10 / 60, 5 / 60]
+    assert (found.mean, found.reached, found.pairs) == (None, 3, 4)
+    assert found.median == pytest.approx((10 / 80 + 10 / 60) / 2)
+    both = time_to_score(rows, "stream", ["gepa_pxn_2x2", "gepa_pxn_4x4"])
+    assert both.by_pair == [10 / 80, math.inf, 10 / 20, 5 / 20]  # 4x4 is sooner at 0.5, and never at 0.6
+    assert time_to_score(rows, "stream", ["gepa_pxn_4x4"]).mean == pytest.approx((0.5 + 0.25 + 0.25 + 0.125) / 4)
+    assert time_to_score(rows, "lucky", ["gepa_pxn_2x2"]).pairs == 0
+
+
+def test_scores_that_can_not_be_told_apart_count_as_equal() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (40.0, 0.899), (100.0, 0.9)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.8985)], [(0.0, 0.1), (20.0, 0.897)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).by_pair == [20 / 40, math.inf]
+    assert house_style.PRECISION == quality.PRECISION
+
+
+def test_a_time_may_be_to_a_part_of_the_gain() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (50.0, 0.85), (100.0, 0.9)]),
+        stream=curves([(0.0, 0.1), (20.0, 0.88)], [(0.0, 0.1), (20.0, 0.84)]),
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).reached == 0
+    assert time_to_score(rows, "stream", ["gepa_sync"], gain=0.95).by_pair == [20 / 100, math.inf]
