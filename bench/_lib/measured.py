@@ -13,7 +13,13 @@ RUNS = (
 )
 """What decides the figures of any run on the simulator."""
 GEPA = (*RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
-METHODS = (*GEPA, "flowevolve/algorithms/combee", "bench/peers", "bench/_lib/methods")
+METHODS = (
+    *GEPA,
+    "flowevolve/algorithms/combee",
+    "bench/peers",
+    "bench/_lib/methods",
+    ":(exclude)bench/_lib/methods/ratios.py",  # compares what was measured
+)
 GPU = ("flowevolve/sim/calibration", "bench/gpu/service.py", *METHODS)
 PROGRAMS = (
     *RUNS,

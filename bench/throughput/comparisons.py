@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,8 +52,11 @@ COMPARISONS: Mapping[str, Comparison] = {
 
 
 def as_interval(found: Ratio | None, decimals: int = 2) -> str:
+    """The mean with its interval; the mean alone where there is but one workload."""
     if found is None:
         return "–"
+    if math.isinf(found.high):
+        return f"{found.mean:.{decimals}f}"
     return ranged({"median": found.mean, "low": found.low, "high": found.high}, decimals)
 
 

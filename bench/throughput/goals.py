@@ -127,7 +127,7 @@ def _verdict(goal: Goal, found: Ratio, estimated: Ratio | None) -> str:
     both = [found, *([] if estimated is None else [estimated])]
     if min(each.mean for each in both) < goal.least:
         return verdict(met=False)
-    below = min(each.low for each in both) < goal.least
+    below = any(each.low < goal.least and math.isfinite(each.high) for each in both)
     return verdict(met=True) + ("; the interval reaches below it" if below else "")
 
 

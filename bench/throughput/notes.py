@@ -151,14 +151,10 @@ def _interval(content: Content, present: set[str]) -> str:
     repeats, several = content["settings"]["repeats"], len(content["workloads"])
     more = more_of_base(content["settings"])
     runs = content["settings"].get("virtual_repeats", repeats)
-    if repeats == runs == 1 and not more:
-        return f"{_ONE_REPEAT}{left_out}"
     drawn = f"{repeats} repeat{'' if repeats == 1 else 's'}"
     if runs != repeats:
         drawn += f" of what ran in real time and {runs} of ours"
-    return f"Intervals come from drawing {several} workloads anew and, in each of them, {drawn}{more}.{left_out}"
-
-
-_ONE_REPEAT = """\
-With one repeat, intervals come from drawing workloads anew and from nothing else. They say how far workloads are apart,
-and not how sure a figure is, because they do not show how one run differs from the next."""
+    return (
+        f"An interval is that of a mean over {several} workloads like these, as Student's t has it. Each workload is one "
+        f"value, of the means of {drawn}{more}.{left_out}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
@@ -127,7 +128,10 @@ SPENT: Sequence[Literal["calls", "tokens"]] = ("calls", "tokens")
 
 
 def signed(found: Ratio | None) -> str:
-    return "–" if found is None else f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+    if found is None:
+        return "–"
+    bounds = f" ({found.low:+.3f} to {found.high:+.3f})" if math.isfinite(found.high) else ""
+    return f"{found.mean:+.3f}{bounds}"
 
 
 def times_to_scores(content: Content) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean, geometric_mean
+from statistics import fmean
 
+from bench._lib.intervals import interval
 from bench._lib.methods.figures import Figures
 from bench._lib.stats import Spread, spread
 
-RESAMPLES = 2000
 Runs = Mapping[tuple[str, str], Sequence[Figures]]
 """For each workload and method on one server, the figures of each repeat."""
 Rates = Mapping[str, Sequence[Sequence[float]]]
@@ -22,7 +22,11 @@ FIGURES = tuple(name for name in Figures.__slots__ if name not in ("curve", "mom
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean over workloads of one method beside another, with its 95 % interval."""
+    """A mean over workloads of one method beside another, with its 95 % interval.
+
+    Workloads are what varies: each is one value, of the means of its repeats. Where there is but one, the bounds are
+    infinite, and those of a quotient 0 and infinity.
+    """
 
     mean: float
     low: float
@@ -85,29 +89,20 @@ def ratio(rates: Rates) -> Ratio | None:
     """
     if not rates or any(max(map(fmean, others), default=0.0) <= 0 for _, *others in rates.values()):
         return None
-    return compared(rates, _quotient, _geometric_mean)
+    quotients = {workload: _quotient(each) for workload, each in rates.items()}
+    if min(quotients.values()) <= 0:
+        return Ratio(0.0, 0.0, math.inf, quotients)
+    found = interval([[math.log(each) for each in quotients.values()]])
+    return Ratio(math.exp(found.value), math.exp(found.low), math.exp(found.high), quotients)
 
 
 def difference(scores: Rates) -> Ratio | None:
     """The first method's score less the other's, the mean over workloads; None without any workload."""
-    return compared(scores, lambda each: fmean(each[0]) - fmean(each[1]), fmean) if scores else None
-
-
-def compared(
-    rates: Rates, compare: Callable[[Sequence[Sequence[float]]], float], mean: Callable[[Iterable[float]], float]
-) -> Ratio:
-    """The mean over workloads of what comparing the methods on each gives.
-
-    The interval is by the bootstrap: workloads are drawn anew and, in each, repeats.
-    """
-    rng, each_rates = random.Random(0), list(rates.values())
-    means = sorted(
-        mean([compare([rng.choices(list(values), k=len(values)) for values in drawn]) for drawn in draws])
-        for draws in (rng.choices(each_rates, k=len(each_rates)) for _ in range(RESAMPLES))
-    )
-    low, high = means[round(0.025 * (RESAMPLES - 1))], means[round(0.975 * (RESAMPLES - 1))]
-    by_workload = {workload: compare(each) for workload, each in rates.items()}
-    return Ratio(mean(by_workload.values()), low, high, by_workload)
+    if not scores:
+        return None
+    differences = {workload: fmean(ours) - fmean(theirs) for workload, (ours, theirs) in scores.items()}
+    found = interval([list(differences.values())])
+    return Ratio(found.value, found.low, found.high, differences)
 
 
 def _quotient(rates: Sequence[Sequence[float]]) -> float:
@@ -115,14 +110,11 @@ def _quotient(rates: Sequence[Sequence[float]]) -> float:
     return own / max(*others, 1e-9)
 
 
-def _geometric_mean(quotients: Iterable[float]) -> float:
-    found = list(quotients)
-    return geometric_mean(found) if min(found) > 0 else 0.0
-
-
 def as_json(found: Mapping[str, Ratio | None]) -> dict[str, object]:
     """``ratios`` as plain numbers, and ``intervals`` beside them."""
     return {
         "ratios": {name: None if each is None else each.mean for name, each in found.items()},
-        "intervals": {name: asdict(each) for name, each in found.items() if each is not None},
+        "intervals": {
+            name: asdict(each) for name, each in found.items() if each is not None and math.isfinite(each.high)
+        },
     }
