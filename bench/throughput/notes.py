@@ -155,6 +155,6 @@ def _interval(content: Content, present: set[str]) -> str:
     if runs != repeats:
         drawn += f" of what ran in real time and {runs} of ours"
     return (
-        f"An interval is that of a mean over {several} workloads like these, as Student's t has it. Each workload is one "
-        f"value, of the means of {drawn}{more}.{left_out}"
+        f"An interval is that of a mean over {several} workloads like these, as Student's t has it. Each workload is "
+        f"one value, of the means of {drawn}{more}.{left_out}"
     )
