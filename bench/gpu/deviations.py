@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.text import Content, percent, table
+from bench.gpu.rows import COLUMNS, by_workload, gpu_name
 
-COLUMNS = {
-    "proposals_per_min": "proposals/min",
-    "output_tokens_per_s": "output tokens/s",
-    "mean_in_flight": "in flight",
-}
 PREDICTED = dict(zip(COLUMNS, ("proposals a minute", "output tokens a second", "requests in flight"), strict=True))
 SCORE = {"best_score": "best validation score"}
 """What is compared with predictions beside `COLUMNS`, where they have it."""
 
 
-def gpu_name(content: Content) -> str:
-    return str(content["machine"]["gpu"]).partition(",")[0]
-
-
-def predicted(content: Content) -> str:
+def simulator(content: Content) -> str:
+    """What was predicted of the runs; nothing where that was not done."""
     if "predicted" not in content:
         return ""
     before = is_before(content)
@@ -48,11 +41,6 @@ The predictions were computed after the runs, and corrected once: the costs of a
 texts, and are given here for the tokens that the runs send, as a made-up tokenizer makes more of the same text. That
 was noticed when a first prediction of tokens was off by up to 28 %; the factor is that of the tokenizer, and no figure
 of the runs was used."""
-
-
-def workload(content: Content) -> str:
-    """The names of the workloads."""
-    return " and ".join(dict.fromkeys(f"`{row['workload']}`" for row in content["rows"]))
 
 
 def is_before(content: Content) -> bool:
@@ -92,14 +80,20 @@ def _beside(content: Content) -> str:
         for column, name in _compared(content).items():
             if row[column]:
                 digits = 2 if column in SCORE else 1
-                count = f" ({row['proposals']:.0f} counted)" if column == "proposals_per_min" else ""
-                measured, predicted, other = (
-                    f"{value:.{digits}f}"
-                    for value in (row[column], fmean(own[key][column]), fmean(shipped[key][column]))
+                low, high, expected = (of(own[key][column]) for of in (min, max, fmean))
+                other = fmean(shipped[key][column])
+                shown, *bounds = (round(each, digits) for each in (row[column], low, high))
+                outside = "" if bounds[0] <= shown <= bounds[1] else ", outside the range"
+                rows.append(
+                    (
+                        ", ".join(key),
+                        name,
+                        f"{row[column]:.{digits}f}",
+                        f"{expected:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})",
+                        f"{expected / row[column] - 1:+.0%}{outside}",
+                        f"{other:.{digits}f}",
+                    )
                 )
-                spread = f"{predicted} ({min(own[key][column]):.{digits}f} to {max(own[key][column]):.{digits}f})"
-                off_by = f"{fmean(own[key][column]) / row[column] - 1:+.0%}"
-                rows.append((f"{', '.join(key)}", name, f"{measured}{count}", spread, off_by, other))
     return table(("", "", "measured", "predicted (range of seeds)", "off by", "shipped profile"), rows)
 
 
@@ -112,20 +106,17 @@ def _compared(content: Content) -> dict[str, str]:
 def made(content: Content) -> str:
     """Whose the profile was, and when the predictions were made, in a few words."""
     if is_before(content):
-        return "of another H200, predicted before the runs"
-    return "of an H200, predicted after the runs and corrected once"
+        return f"of another {gpu_name(content)}, predicted before the runs"
+    return f"of an {gpu_name(content)}, predicted after the runs and corrected once"
 
 
 def gains(content: Content) -> str:
     """What predicted and measured rates say of the gain over synchronous gepa, where it is about that."""
-    pair = _stream_and_gepa(content)
-    if pair is None:
-        return ""
-    (predicted, came_to), (of_gepa, gepas) = pair
-    gain = fmean(predicted["proposals_per_min"]) / fmean(of_gepa["proposals_per_min"])
-    return (
-        f"The defaults make {gain:.1f} times synchronous gepa's proposals as predicted, and "
-        f"{came_to['proposals_per_min'] / gepas['proposals_per_min']:.1f} times as measured."
+    return "".join(
+        f"The defaults make {fmean(predicted) / fmean(of_gepa):.1f} times synchronous gepa's proposals as predicted, "
+        f"and {fmean(came_to) / fmean(gepas):.1f} times as measured."
+        for _, (predicted, came_to), (of_gepa, gepas) in _stream_and_gepa(content, "proposals_per_min")
+        if fmean(of_gepa) and fmean(gepas)
     )
 
 
@@ -133,31 +124,42 @@ def leads(content: Content) -> str:
     """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were; nothing where
     that was not predicted.
     """
-    pair = _stream_and_gepa(content)
-    if pair is None or not SCORE.keys() <= _compared(content).keys():
+    if not SCORE.keys() <= _compared(content).keys():
         return ""
-    (predicted, came_to), (of_gepa, gepas) = pair
-    ahead = [one - other for one, other in zip(predicted["best_score"], of_gepa["best_score"], strict=True)]
-    lead = came_to["best_score"] - gepas["best_score"]
-    repeats = content["settings"]["repeats"]
-    runs = "in one run" if repeats == 1 else f"in the mean of {repeats} runs"
-    failed = "" if min(ahead) <= lead <= max(ahead) else ", so this prediction failed"
-    on = f"one {gpu_name(content)} with {workload(content)}"
+    return "".join(_lead(content, *each) for each in _stream_and_gepa(content, "best_score"))
+
+
+def _lead(content: Content, workload: str, ours: _Figures, gepas: _Figures) -> str:
+    predicted, came_to = (
+        [one - other for one, other in zip(*each, strict=True)] for each in zip(ours, gepas, strict=True)
+    )
+    low, high, lead = min(predicted), max(predicted), fmean(came_to)
+    runs = "in one run" if len(came_to) == 1 else f"in the mean of {len(came_to)} runs ({_between(came_to)}, by run)"
+    failed = "" if low <= lead <= high else ", so this prediction failed"
     return (
-        f" In the best validation score on {on} the defaults were to be {fmean(ahead):.2f} ahead of synchronous gepa "
-        f"({min(ahead):.2f} to {max(ahead):.2f}, by seed), and were {lead:.2f} ahead, {runs}{failed}."
+        f" In the best validation score on one {gpu_name(content)} with `{workload}` the defaults were to be "
+        f"{fmean(predicted):.2f} ahead of synchronous gepa ({_between(predicted)}, by seed), and were {lead:.2f} "
+        f"ahead, {runs}{failed}."
     )
 
 
-_Pair = tuple[Mapping[str, Sequence[float]], Content]
-"""What was predicted of a method by quantity and seed, and its row."""
+def _between(values: Sequence[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def _stream_and_gepa(content: Content) -> tuple[_Pair, _Pair] | None:
-    """The defaults and synchronous gepa on the first workload; None where one of them was not run."""
-    own, rows = _by_run(content, "measured"), {(row["workload"], row["method"]): row for row in content["rows"]}
-    stream, sync = ((content["rows"][0]["workload"], method) for method in ("stream", "gepa_sync"))
-    return ((own[stream], rows[stream]), (own[sync], rows[sync])) if {stream, sync} <= rows.keys() else None
+_Figures = tuple[Sequence[float], Sequence[float]]
+"""What was predicted of a method, by seed, and what it came to, by run."""
+
+
+def _stream_and_gepa(content: Content, figure: str) -> Iterator[tuple[str, _Figures, _Figures]]:
+    """That figure of the defaults and of synchronous gepa on each workload where both were run."""
+    own = _by_run(content, "measured")
+    for workload, of in by_workload(content).items():
+        if {"stream", "gepa_sync"} <= of.keys():
+            stream, gepa = (
+                (own[workload, method][figure], of[method]["values"][figure]) for method in ("stream", "gepa_sync")
+            )
+            yield workload, stream, gepa
 
 
 def off(content: Content, profile: str) -> str:
@@ -170,11 +172,11 @@ def off(content: Content, profile: str) -> str:
 
 def deviations(content: Content, profile: str) -> Mapping[str, tuple[float, float]]:
     """By how much these predictions are off, in the median and at worst, as shares by the names of `COLUMNS`."""
-    predicted = _by_run(content, profile)
+    expected = _by_run(content, profile)
     found = {}
     for column in PREDICTED:
         errors = [
-            abs(fmean(predicted[row["workload"], row["method"]][column]) / row[column] - 1)
+            abs(fmean(expected[row["workload"], row["method"]][column]) / row[column] - 1)
             for row in content["rows"]
             if row[column]
         ]

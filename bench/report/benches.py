@@ -111,7 +111,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench(
         "gpu_hotpotqa",
-        "How many is that where answers are short, in three runs?",
+        "How many proposals a minute on a real GPU, where answers are short?",
         gpu.answer,
         gpu.section,
         "random weights, simulated words",
@@ -121,7 +121,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench(
         "gpu_aime",
-        "How many is that in the first minute, where an example takes one call?",
+        "How many proposals in the first minute on a real GPU, where an example takes one call?",
         gpu.answer,
         gpu.section,
         "random weights, simulated words",

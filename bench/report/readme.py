@@ -7,6 +7,7 @@ bench/results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 
@@ -17,13 +18,13 @@ from bench._lib.time_to_score import Rows, median_share, time_to_score, workload
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
-from bench.gpu.deviations import gpu_name, workload
+from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside, section as quality
 from bench.report import algorithm_pages
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import ON_GPUS, command_of, confirm, missed_goals
+from bench.report.page import ON_GPUS, command_of, confirm, gpu_table, missed_goals, scores_on_gpus
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import by_workload, places, quotient, runs, score_name
@@ -43,8 +44,8 @@ DROP_IN = """\
 Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
 {calls} metric calls"""
 BESIDE = """\
-Both times are beside synchronous gepa, which makes one proposal at a time. gepa's parallel proposals made more
-proposals a minute than the defaults in {batches} comparisons on real servers; in an hour on a simulated GPU and API the
+Both times are beside synchronous gepa. gepa's parallel proposals made more
+proposals a minute than the defaults in {batches}; in an hour on a simulated GPU and API the
 defaults make {most} times those of gepa's best parallel width. The defaults' time to its last score, over the soonest
 width's, is {pxn} ([page](docs/benchmarks/throughput.md))."""
 ROOM = """\
@@ -57,12 +58,13 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 
 def figures() -> str:
     """What README says under its three numbers: the table, and what has to be said of it."""
+    on_gpus = {name: _result(name) for name in ON_GPUS}
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
         BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn()),
-        _rates_on_gpu(),
-        " ".join(ends for name in ON_GPUS if (ends := gpu.ends(_result(name)))),
+        gpu_table(on_gpus, "docs/benchmarks"),
+        scores_on_gpus(on_gpus),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
     )
     return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
@@ -129,15 +131,6 @@ def _soon(content: Content, server: str) -> str:
     return f"{median_share(time_to_score(rows, 'stream', [BASE]))} ({each})"
 
 
-def _rates_on_gpu() -> str:
-    results = {}
-    for name in ON_GPUS:
-        found = _result(name)
-        age = "" if mark_of(_bench(name), found) is None else ", older than the code"
-        results[f"[{workload(found)}](docs/benchmarks/{name}.md){age}"] = found
-    return gpu.rates(results)
-
-
 def _of_pxn() -> str:
     """The proposals of the defaults on the simulated servers, over those of gepa's best parallel width."""
     return " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
@@ -152,22 +145,36 @@ def _beside_pxn() -> str:
 
 
 def _batches() -> str:
-    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many."""
+    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many; and
+    how many of these saw but one round.
+    """
     found = list(_on_real_servers())
-    return f"{sum(theirs > ours for ours, theirs in found)} of {len(found)}"
+    more = [each for each in found if each.theirs > each.ours]
+    once = sum(each.once for each in more)
+    return f"{len(more)} of {len(found)} comparisons on real servers, of which {once} saw one round of them"
 
 
-def _on_real_servers() -> Iterator[tuple[float, float]]:
-    """The proposals a minute of the defaults, and the most of gepa's parallel ones beside them."""
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """The proposals a minute of the defaults and the most of gepa's parallel ones beside them, and whether these were
+    one round in each run.
+    """
+
+    ours: float
+    theirs: float
+    once: bool = False
+
+
+def _on_real_servers() -> Iterator[_Batches]:
     prediction = _result("prediction")
     ours, theirs = rates(prediction, "stream"), rates(prediction, "gepa_pxn_4x4")
-    yield from ((ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
+    yield from (_Batches(ours[most], theirs[most]) for most in ours.keys() & theirs.keys())
     on_gpu = {(row["workload"], row["method"]): row for name in ON_GPUS for row in _result(name)["rows"]}
     for rows in (on_gpu, *places(_result("throughput_vllm_cpu")).values()):
         widths = methods(rows, "gepa_pxn")
         for name in workloads(rows, "stream", *widths) if widths else ():
-            rate = {each: rows[name, each]["proposals_per_min"] for each in ("stream", *widths)}
-            yield rate["stream"], max(rate[each] for each in widths)
+            best = max((rows[name, each] for each in widths), key=lambda row: float(row["proposals_per_min"]))
+            yield _Batches(rows[name, "stream"]["proposals_per_min"], best["proposals_per_min"], gpu.is_one_round(best))
 
 
 def picture(root: str, glossary: str) -> str:
@@ -210,9 +217,8 @@ def room() -> str:
     )
 
 
-def _filled(on_gpu: Iterable[Content], method: str) -> str:
-    run = [each for each in on_gpu if any(row["method"] == method for row in each["rows"])]
-    return " and ".join(f"{gpu.filled(each, method)} ({workload(each)})" for each in run)
+def _filled(on_gpus: Iterable[Content], method: str) -> str:
+    return " and ".join(said for each in on_gpus for said in gpu.filled(each, method))
 
 
 def _share(rows: Rows, comparison: str) -> str:

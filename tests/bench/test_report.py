@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench._lib.text import between, commit, percent, provenance, ranged, table
-from bench.gpu import section as gpu
-from bench.gpu.deviations import leads, off
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import PAGE, PAGES, command_of, missed_goals, pages
 from bench.report.results import RESULTS, read
@@ -78,108 +76,6 @@ def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> No
     assert made[PAGES / "one.md"].startswith(
         "# One\n\n**How many?** Three.\n\n3\n\nMeasured with: Linux, x86_64, Python 3.12.1; commit abc.\n"
     )
-
-
-def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
-    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5, "proposals": 4.0}
-    many = {**figures, "proposals_per_min": 20.0, "proposals": 80.0, "output_tokens_per_s": 1800.0}
-    settings = {"engine": "vllm", "model": None, "shape": "tiny", "minutes": 5.0, "concurrency": 256, "repeats": 1}
-    busy = {"utilization_percent": 91.2, "watts": 600.0}
-
-    def row(method: str, came_to: dict[str, float], gpu: list[dict[str, float] | None]) -> dict[str, object]:
-        values = {"proposals": [came_to["proposals"]]}
-        return {"workload": "hover", "method": method, **came_to, "values": values, "gpu": gpu}
-
-    def predicted(profile: str, method: str, tokens: float) -> dict[str, object]:
-        values = {"proposals_per_min": [18.0, 26.0], "output_tokens_per_s": [tokens], "mean_in_flight": [3.5]}
-        return {"profile": profile, "workload": "hover", "method": method, "values": values}
-
-    content = {
-        "rows": [row("gepa_sync", figures, [None]), row("stream", many, [busy, None]), row("ceiling", many, [busy])],
-        "settings": settings,
-        "machine": {"gpu": "H100, 580.1"},
-        "check": {"error": -0.07},
-    }
-    made = gpu.section(content)
-    assert "| hover, gepa_sync | 4.0 | 900.0 | 3.5 | 0.50 | 4 | – | – |" in made
-    assert "| hover, stream | 20.0 | 1800.0 | 3.5 | 1.00 | 80 | 91 | 600 |" in made
-    assert "that of `gepa_sync` comes from fewer" in " ".join(made.split())
-    assert "shape `tiny` with random weights" in made
-    assert "The simulator beside it" not in made
-    content["predicted"] = [
-        predicted(profile, method, tokens)
-        for profile, tokens in (("measured", 1980.0), ("shipped", 900.0))
-        for method in ("gepa_sync", "stream", "ceiling")
-    ]
-    made = gpu.section(content)
-    assert "| hover, stream | proposals/min | 20.0 (80 counted) | 22.0 (18.0 to 26.0) | +10% | 22.0 |" in made
-    assert "| hover, stream | output tokens/s | 1800.0 | 1980.0 (1980.0 to 1980.0) | +10% | 900.0 |" in made
-    assert "| hover, gepa_sync | proposals/min | 4.0 (4 counted) | 22.0 (18.0 to 26.0) | +450% | 22.0 |" in made
-    assert "The defaults make 1.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured" in made
-    assert off(content, "measured").startswith("proposals a minute by 10 % in the median and 450 % at worst, ")
-    told = gpu.rates({"one": content})
-    assert told.startswith(
-        "| Proposals a minute on one H100 (random weights, simulated words), and how many were counted |"
-    )
-    assert told.endswith("\n| one, one run of 5 minutes | 4.0 (4) | – | 20.0 (80) | – |")
-    trained: dict[str, object] = {**content, "settings": {**settings, "model": "m", "repeats": 2}}
-    assert gpu.rates({"one": trained}).startswith("| Proposals a minute on one H100, and how many")
-    batch = {**trained, "rows": [row("gepa_pxn_4x4", figures, [None])]}
-    assert gpu.rates({"two": batch}).endswith("| two, 2 runs of 5 minutes each | – | 4.0 (4, one round each) | – | – |")
-
-
-def test_the_section_of_a_gpu_says_what_candidates_are_worth_over_time() -> None:
-    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5, "best_score": 0.5}
-
-    def row(method: str, *worth: tuple[float, float], repeats: int = 1) -> dict[str, object]:
-        held_out = [[(seconds, seconds, 1000, each) for seconds, each in worth]] * repeats  # a call a second
-        many = {**figures, "proposals": 20.0, "values": {"proposals": [20], "calls": [25]}}
-        return {"workload": "hover", "method": method, **many, "held_out": held_out, "gpu": [None]}
-
-    rows = [
-        row("gepa_sync", (0, 0.2), (90, 0.4)),
-        row("stream", (0, 0.2), (12, 0.4), (30, 0.7)),
-        row("plain", (0, 0.2)),
-    ]
-    settings = {"engine": "vllm", "model": None, "shape": "tiny", "minutes": 2.5, "concurrency": 64, "repeats": 1}
-    content = {
-        "rows": rows,
-        "settings": {**settings, "predicted_before": True},
-        "machine": {"gpu": "H100, 580.1"},
-        "check": None,
-        "predicted": [
-            {
-                "profile": profile,
-                "workload": "hover",
-                "method": each["method"],
-                "values": {name: [each[name]] for name in figures} | {"best_score": [worth]},
-            }
-            for profile, worth in (("measured", 0.6), ("shipped", 0.4))
-            for each in rows
-        ],
-    }
-    made = gpu.section(content)
-    assert "| hover, gepa_sync | 0.20 | 0.20 | 0.20 | 0.40 | 0.40 | 0.40 | – | – |" in made
-    assert "| hover, stream | 0.20 | 0.70 | 0.70 | 0.70 | 0.70 | 0.70 | 0.13, reached in 1 of 1 pairs | +0.20 |" in made
-    assert made.count("never, reached in 0 of 1 pairs") == 1
-    assert "ceiling" not in made.replace("of the ceiling's tokens", "")
-    assert "| hover, stream | best validation score | 0.50 | 0.60 (0.60 to 0.60) | +20% | 0.40 |" in made
-    assert "committed before these runs" in made
-    assert "proposals a minute by 0 % in the median and 0 % at worst" in off(content, "measured")
-    assert "synchronous gepa (0.00 to 0.00, by seed), and were 0.00 ahead, in one run." in made
-    assert gpu.ends(content) == "", "single runs say nothing of scores"
-    twice = [
-        row("gepa_sync", (0, 0.2), (90, 0.4), repeats=2),
-        row("stream", (0, 0.2), (12, 0.4), (30, 0.7), repeats=2),
-    ]
-    content |= {"rows": twice, "settings": {**settings, "repeats": 2, "predicted_before": True}}
-    assert gpu.ends(content) == (
-        "In the 2 runs with `hover` the defaults end with 0.70 (0.70 to 0.70) on rows held out and synchronous gepa "
-        "with 0.40 (0.40 to 0.40); they have that after 0.13, reached in 4 of 4 pairs, of its time."
-    )
-    assert "All but the times are means of 2 runs" in gpu.section(content)
-    twice[1]["best_score"] = 0.75
-    assert "and were 0.25 ahead, in the mean of 2 runs, so this prediction failed." in leads(content)
 
 
 def test_goals_that_are_missed_are_named_with_a_link() -> None:

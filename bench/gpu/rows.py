@@ -1,0 +1,42 @@
+"""What the rows of a result are of, in words for its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench._lib.text import Content
+
+COLUMNS = {
+    "proposals_per_min": "proposals/min",
+    "output_tokens_per_s": "output tokens/s",
+    "mean_in_flight": "in flight",
+}
+
+
+def by_workload(content: Content) -> Mapping[str, Mapping[str, Content]]:
+    """The rows of each workload by method, in the order of the file."""
+    found: dict[str, dict[str, Content]] = {}
+    for row in content["rows"]:
+        found.setdefault(row["workload"], {})[row["method"]] = row
+    return found
+
+
+def workloads(content: Content) -> str:
+    """The names of the workloads."""
+    return " and ".join(f"`{name}`" for name in by_workload(content))
+
+
+def gpu_name(content: Content) -> str:
+    return str(content["machine"]["gpu"]).partition(",")[0]
+
+
+def minutes(content: Content) -> str:
+    """How long a run is."""
+    given = content["settings"]["minutes"]
+    return "one minute" if given == 1 else f"{given:g} minutes"
+
+
+def runs(content: Content) -> str:
+    """How many runs there are of each method, and how long they are."""
+    repeats = content["settings"]["repeats"]
+    return f"one run of {minutes(content)}" if repeats == 1 else f"{repeats} runs of {minutes(content)}"

@@ -1,0 +1,122 @@
+"""What candidates were worth over time, and how soon the defaults had what synchronous gepa had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+
+from bench._lib.methods.spent import Unit, worth_at
+from bench._lib.text import Content, table
+from bench._lib.time_to_score import TimeToScore, median_and_range, time_to_score
+from bench.gpu.rows import by_workload, runs
+
+STEPS = 5
+"""Of a window, after each of which the table says what candidates are worth."""
+BASE = "gepa_sync"
+
+
+def scores(content: Content) -> str:
+    """The table, and what its columns are; nothing of a trained model, as what its words are worth is not known."""
+    rows = [
+        (f"{workload}, {method}", *_over_time(row, content), *_beside(row, of.get(BASE)))
+        for workload, of in by_workload(content).items()
+        for method, row in of.items()
+        if row.get("held_out")
+    ]
+    if not rows:
+        return ""
+    header = (
+        "worth on rows held out, after", *(f"{each:.0f} s" for each in _steps(content)),
+        "time to gepa's last, of gepa's", "at equal calls, less gepa's",
+    )  # fmt: skip
+    return f"""\
+{table(header, rows)}
+
+*Worth* is the expected score, on rows that no method has seen, of the prompt that a method would have returned then.
+The answers have the words of the simulated world, in which settings were chosen with other seeds; what is real is how
+long they take. *Time to gepa's last* is when a run of a method had what a run of synchronous gepa had at its end, over
+that run's own time: the median and the range of all pairs of such runs. *Equal calls* are as many as the run that made
+fewest, and in brackets is what single runs had then. {_sure(content["settings"]["repeats"])}
+
+"""
+
+
+def ends(results: Iterable[Content]) -> str:
+    """Which held-out scores the defaults and synchronous gepa end with, and how soon the defaults have gepa's; nothing
+    of single runs, which say nothing of it.
+    """
+    return " ".join(
+        _ends(content, workload, of["stream"], of[BASE])
+        for content in results
+        for workload, of in by_workload(content).items()
+        if content["settings"]["repeats"] > 1 and all(of.get(each, {}).get("held_out") for each in ("stream", BASE))
+    )
+
+
+def _ends(content: Content, workload: str, stream: Content, gepa: Content) -> str:
+    ours, gepas = (
+        f"{fmean(last):.2f} ({min(last):.2f} to {max(last):.2f})"
+        for last in ([run[-1][-1] for run in row["held_out"]] for row in (stream, gepa))
+    )
+    runs_of_each = f"{runs(content)} with `{workload}`"
+    return (
+        f"With simulated words at that GPU's speed, the defaults end {runs_of_each} at {ours} on rows held "
+        f"out, synchronous gepa at {gepas}. {_taken(_timed(stream, gepa))}"
+    )
+
+
+def _taken(timed: TimeToScore) -> str:
+    """How much of gepa's time the defaults take to its last score, in a sentence; nothing where no pair tells it."""
+    return f"Of gepa's time to its last score they take {_told(timed)}, which may be chance." if timed.pairs else ""
+
+
+def _steps(content: Content) -> Sequence[float]:
+    return [60 * content["settings"]["minutes"] * step / STEPS for step in range(STEPS + 1)]
+
+
+def _over_time(row: Content, content: Content) -> Iterator[str]:
+    for seconds in _steps(content):
+        yield f"{fmean(_worths(row, 'seconds', seconds)):.2f}"
+
+
+def _worths(row: Content, spent: Unit, most: float) -> list[float]:
+    """What each run's best candidate was worth when so much was spent."""
+    return [worth_at(run, spent, most) for run in row["held_out"]]
+
+
+def _beside(row: Content, gepa: Content | None) -> tuple[str, str]:
+    """The time to synchronous gepa's last score, and the score at equal calls."""
+    if gepa is None or gepa is row or not gepa.get("held_out"):
+        return "–", "–"
+    return _told(_timed(row, gepa)), _at_equal_calls(row, gepa)
+
+
+def _timed(row: Content, gepa: Content) -> TimeToScore:
+    rows = {(each["workload"], each["method"]): each for each in (row, gepa)}
+    return time_to_score(rows, row["method"], [gepa["method"]])
+
+
+def _told(timed: TimeToScore) -> str:
+    """The median and the range over pairs, and in how many of them the method was sooner than gepa."""
+    if not timed.pairs:
+        return "–"
+    sooner = sum(each < 1 for each in timed.by_pair)
+    return f"{median_and_range(timed)}, sooner in {sooner} of {timed.pairs} pairs"
+
+
+def _at_equal_calls(row: Content, gepa: Content) -> str:
+    """How much more a method's best candidates were worth than synchronous gepa's, when both had made as many calls."""
+    calls = min(min(each["values"]["calls"]) for each in (row, gepa))
+    ours, gepas = (_worths(each, "calls", calls) for each in (row, gepa))
+    single = "" if len(ours) == len(gepas) == 1 else f" ({_each(ours)} less {_each(gepas)})"
+    return f"{fmean(ours) - fmean(gepas):+.2f}{single}"
+
+
+def _each(worths: Sequence[float]) -> str:
+    return ", ".join(f"{each:.2f}" for each in sorted(worths))
+
+
+def _sure(repeats: int) -> str:
+    if repeats == 1:
+        return "With one run of each method none of these differences is sure."
+    return f"The rest are means of {repeats} runs, which are few: a difference may be chance."
