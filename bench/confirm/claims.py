@@ -2,18 +2,20 @@
 
 A figure is a mean difference of held-out scores between two candidates of the same repeat, over all rows and repeats.
 Its 95 % interval comes from drawing rows and repeats anew, each by itself (the bootstrap of two crossed factors), so it
-holds for other rows and for other runs. In simulations with 100 rows it held the true mean in 93 % of cases or more
-with three repeats, and in 74 to 88 % with one; so no verdict is read from fewer than `LEAST_REPEATS`.
+holds for other rows and for other runs. In simulations with 20 and 100 rows and 3 and 5 repeats, which differed more
+than rows do or less, it held the true mean in 92 to 99 % of cases. No verdict is read from fewer than `LEAST_REPEATS`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from bench._lib.intervals import widening
 from bench._lib.stats import Interval
 
 MARGIN = 0.02
@@ -96,12 +98,19 @@ def _answer(claim: Claim, repeats: Sequence[Scores]) -> Answer:
 
 
 def crossed_interval(differences: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Interval:
-    """The mean of differences (repeats by rows) with its interval: repeats and rows are drawn anew, independently."""
+    """The mean of differences (repeats by rows) with its interval: repeats and rows are drawn anew, independently.
+
+    The bounds are as much further from the mean as few repeats ask for (`widening`). One repeat leaves it open.
+    """
     generator = np.random.default_rng(0)
     repeats, rows = differences.shape
+    mean = float(differences.mean())
+    if min(repeats, rows) == 1:
+        return Interval(mean, -math.inf, math.inf, differences.size)
     # Drawn with replacement, a repeat or a row counts as often as it was drawn.
     of_repeats = generator.multinomial(repeats, np.full(repeats, 1 / repeats), RESAMPLES) / repeats
     of_rows = generator.multinomial(rows, np.full(rows, 1 / rows), RESAMPLES) / rows
     means = np.einsum("sr,rc,sc->s", of_repeats, differences, of_rows, optimize=True)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Interval(float(differences.mean()), float(low), float(high), differences.size)
+    of_mean = [(size, float(differences.mean(axis).var(ddof=1)) / size**2) for size, axis in ((repeats, 1), (rows, 0))]
+    low, high = mean + widening(of_mean) * (np.percentile(means, [2.5, 97.5]) - mean)
+    return Interval(mean, float(low), float(high), differences.size)

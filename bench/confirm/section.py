@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -109,7 +110,10 @@ def _verdict(said: Answer) -> str:
 
 
 def _signed(figure: Interval | None) -> str:
-    return "–" if figure is None else f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})"
+    """A difference with its interval, if it has one."""
+    if figure is None:
+        return "–"
+    return f"{figure.value:+.3f}" + (f" ({figure.low:+.3f} to {figure.high:+.3f})" if math.isfinite(figure.low) else "")
 
 
 def _repeats(content: Content) -> str:

@@ -58,3 +58,21 @@ def test_the_interval_is_for_other_rows_and_for_other_repeats() -> None:
     assert crossed_interval(repeats).low < 0.25 < 0.75 < crossed_interval(repeats).high
     same = crossed_interval(np.full((3, 20), 0.25))
     assert [same.low, same.value, same.high] == pytest.approx([0.25, 0.25, 0.25])
+
+
+@pytest.mark.parametrize("of_repeats", [0.02, 0.1])
+def test_intervals_hold_the_true_difference_19_times_in_20(of_repeats: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.confirm.claims.RESAMPLES", 1000)
+    generator = np.random.default_rng(0)
+
+    def differences() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        of_rows, chance = generator.normal(0.0, 0.1, (1, 40)), generator.normal(0.0, 0.2, (3, 40))
+        return generator.normal(0.0, of_repeats, (3, 1)) + of_rows + chance
+
+    found = [crossed_interval(differences()) for _ in range(400)]
+    assert 0.92 <= np.mean([each.low <= 0.0 <= each.high for each in found]) <= 0.99
+
+
+def test_one_repeat_leaves_open_what_others_would_show() -> None:
+    alone = crossed_interval(np.tile([0.0, 1.0], (1, 10)))
+    assert (alone.value, alone.low, alone.high) == (0.5, -np.inf, np.inf)
