@@ -29,17 +29,17 @@ INTRO = """\
 
 **No capable model has confirmed any score on these pages.** The models that answered were simulated, had random
 weights, or were SmolLM2-135M, which is too small to improve a prompt or to write a program. So it is open whether a
-real model's edits gain as much from the stream and can be merged as well, and how many are stale. {confirm}{real}
+real model's edits gain as much from the stream and can be merged as well, and how many are stale. {confirm}
+{missed}{prediction}{real}
 
-**What a simulated figure is worth.** The simulator has a model of the timing of a server and a small world in which the
-prompt decides what the answers do. A simulated figure shows what the code does under these assumptions. It doesn't
-predict what your model and your task will do, and settings were chosen in the same worlds.
-[The simulator](reference/simulator.md) says what its parameters come from and what it can't show.{prediction}
+## All benchmarks
 
-Each line links to a page with settings, tables, what limits the figures, what their ranges are, and the options where a
-command ends in …. *Model* says which model answered, and [the glossary](reference/glossary.md) explains the words. More
-proposals a minute are not yet a better score: for that, see the rows on scores.
-{missed}"""
+A *simulated* figure shows what the code does under the assumptions of [the simulator](reference/simulator.md): a model
+of a server's timing, and a small world in which the prompt decides what the answers do. It doesn't predict what your
+model and your task will do, and settings were chosen in the same worlds. Each line links to a page with settings,
+tables, ranges, what limits the figures, and the options where a command ends in …. The words are in [the
+glossary](reference/glossary.md). More proposals a minute are not yet a better score: for that, see the rows on scores.
+"""
 CONFIRM = (
     "[One command]({page}) asks a model of yours for less, under a cap in dollars: whether the defaults improve a "
     "prompt, are not more than {margin:g} below gepa at equal metric calls, and not more than that below its last "
@@ -56,8 +56,8 @@ ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
 PREDICTION = """
 
-**How far the timing holds** is shown by predictions of runs on real servers: how far they were off in the median, and
-at worst. The goal is {goal}. It is judged on the two CPU cores, where it was {missed}{beyond}.
+**How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
+median, and at worst. The goal is {goal}. It is judged on the two CPU cores, where it was {missed}{beyond}.
 
 {errors}
 
@@ -86,7 +86,7 @@ def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
         confirm=confirm("how-to/confirm.md"),
         real=_real(contents),
         prediction=_prediction(contents),
-        missed=f"\n{missed}\n" if (missed := missed_goals(found, "benchmarks")) else "",
+        missed=f"\n{missed}" if (missed := missed_goals(found, "benchmarks")) else "",
     )
     lines = table(HEADER, (tuple(_cells(*each)) for each in found))
     return "\n".join([intro, f"{lines}\n", NOTE])
