@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -175,15 +175,15 @@ def test_vectors_belong_to_the_work_as_a_whole_unless_one_call_does_not_take_all
     assert of == ["1", "2/0", f"2/{EMBED_BATCH}"]
 
 
-def test_a_stage_learns_that_a_call_failed_once_that_is_on_disk() -> None:
+@pytest.mark.parametrize("roles", [useless, interruption.echo])
+def test_a_stage_learns_what_came_of_a_call_once_that_is_on_disk(roles: Callable[[], Mapping[str, Models]]) -> None:
     order: list[str] = []
 
     class Learning(Asking):
         async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            try:
+            with suppress(LLMError):
                 await context.chat("task", [Message("user", "hello")])
-            except LLMError:
-                order.append("known to the stage")
+            order.append("known to the stage")
             yield Emit(item.payload)
 
     async def settled() -> None:
@@ -191,7 +191,7 @@ def test_a_stage_learns_that_a_call_failed_once_that_is_on_disk() -> None:
         order.append("on disk")
 
     budget = fe.Budget(tokens=400)  # one call of four attempts
-    interruption.evolve(Learning(), roles=useless, budget=budget, max_in_flight=1, settled=settled)
+    interruption.evolve(Learning(), roles=roles, budget=budget, max_in_flight=1, settled=settled)
     assert order[:2] == ["on disk", "known to the stage"]
 
 
