@@ -120,7 +120,7 @@ def _real(contents: Mapping[str, Content]) -> str:
     said = "\n\n".join((REAL, *filter(None, parts))) if told or on_gpus else ""
     if "throughput" in contents:
         found = contents["throughput"]
-        said += ON_SIMULATED.format(gains=_gain(found), clocks=throughput.beside_lockstep(found))
+        said += ON_SIMULATED.format(gains=_gain(found), clocks=throughput.on_other_clocks(found))
     return said
 
 

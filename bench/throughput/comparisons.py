@@ -12,7 +12,7 @@ from bench._lib.text import ranged
 from bench._lib.time_to_score import Rows
 from bench.throughput.rows import BASE, beside, methods
 
-ON_ONE_CLOCK = "stream_vs_lockstep"
+ON_ONE_CLOCK, IN_REAL_TIME = "stream_vs_lockstep", "stream_real_vs_gepa_sync"
 PROPOSALS, TOKENS = "proposals_per_min", "output_tokens_per_s"
 
 
@@ -35,6 +35,7 @@ COMPARISONS: Mapping[str, Comparison] = {
     "plain_vs_gepa_sync": Comparison("`plain` over synchronous gepa", "plain", BASE),
     "careful_vs_gepa_sync": Comparison("`careful` over synchronous gepa", "careful", BASE),
     "flashevolve_vs_gepa_sync": Comparison("`flashevolve` over synchronous gepa", "flashevolve", BASE),
+    IN_REAL_TIME: Comparison("`stream` in real time, as gepa, over synchronous gepa", "stream_real", BASE),
     "stream_vs_gepa_pxn": Comparison("`stream` over gepa's best PxN width", "stream", "gepa_pxn"),
     "plain_vs_gepa_pxn": Comparison("`plain` over gepa's best PxN width", "plain", "gepa_pxn"),
     "stream_vs_dspy_gepa": Comparison("`stream` over dspy.GEPA", "stream", "dspy_gepa"),

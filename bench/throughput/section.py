@@ -9,7 +9,7 @@ import tomli_w
 
 from bench._lib.text import Content, percent, table
 from bench._lib.time_to_score import Rows, TimeToScore, median_and_range, reached, time_to_score
-from bench.throughput.comparisons import COMPARISONS, ON_ONE_CLOCK, as_interval
+from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, as_interval
 from bench.throughput.goals import goals, places, runs, score_name
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
@@ -58,25 +58,34 @@ def _on_one_clock(rows: Rows) -> Sequence[str]:
     return [] if found is None else [f"{found.mean:.1f} times our lockstep's on one clock"]
 
 
-def beside_lockstep(content: Content) -> str:
-    """What the clocks of ours and of gepa have to do with their quotients, after these; nothing where it isn't known.
-
-    Our lockstep is the same loop as gepa's.
+def on_other_clocks(content: Content) -> str:
+    """What the clocks of ours and of gepa have to do with their quotients, after these: those in real time, as gepa
+    ran, and those beside our own lockstep, each where it was run on all workloads; nothing where neither was.
     """
-    loops, same = (
-        [found for rows in places(content).values() if (found := COMPARISONS[name].found(rows)) is not None]
-        for name in ("lockstep_vs_gepa_sync", ON_ONE_CLOCK)
-    )
-    if not content["simulated"] or not loops or not same:
+    if not content["simulated"]:
         return ""
-    means = (" and ".join(f"{each.mean:.1f}" for each in found) for found in (same, loops))
-    return CLOCKS.format(*means)
+    told = (said.format(means) for said, name in SAID.items() if (means := _means(content, name)))
+    return CLOCKS + "; ".join(found) if (found := [*told]) else ""
 
 
-CLOCKS = (
-    ", but ours ran on the virtual clock and gepa in real time over HTTP; on the same clock they made {} times the "
-    "proposals of our own lockstep, which is gepa's loop and made {} times gepa's"
-)
+def _means(content: Content, name: str) -> str:
+    """A comparison's means on all servers; empty where it was not made on the workloads of the first one."""
+    found = [
+        (COMPARISONS[name].found(rows), COMPARISONS[f"stream_vs_{BASE}"].found(rows))
+        for rows in places(content).values()
+    ]
+    if any(
+        each is None or all_of is None or each.by_workload.keys() < all_of.by_workload.keys() for each, all_of in found
+    ):
+        return ""
+    return " and ".join(f"{each.mean:.1f}" for each, _ in found if each is not None)
+
+
+CLOCKS = ", but ours ran on the virtual clock and gepa in real time over HTTP; "
+SAID = {
+    "in real time they made {} times gepa's": IN_REAL_TIME,
+    "on the virtual clock they made {} times the proposals of our own lockstep, which is gepa's loop": ON_ONE_CLOCK,
+}
 
 
 def _soon(timed: TimeToScore, rows: Rows) -> str:
