@@ -15,7 +15,11 @@ export function CandidateControls({ store, row }) {
   const branch = html`<button title="begin a new run with its texts" onClick=${() => openForm(BranchForm, "branch a new run", { store, id })}>Branch …</button>`;
   if (!hasControls(store)) return html`<p class="steer">${branch}</p>`;
   const why = whyNot(store);
-  const or = (act) => (why === null ? act : () => say(why));
+  const or = (act) => () => {
+    if (why !== null) return say(why);
+    store.go("candidate", { candidate: id }); // the view shows the best one otherwise, which it may be no more
+    return act();
+  };
   const texts = componentsOf(store, id);
   const approved = row.status === "rejected" && actsAbout(store, "approve", { candidate: id }).length > 0;
   return html`<p class="steer" role="group" aria-label="steer the run by this candidate">
@@ -48,10 +52,7 @@ function Judge({ store, row, approved, why, judge }) {
     veto: "take it out of the pool: never a parent, never the best",
     approve: row.vetoed ? "take the veto back" : "let it go on to its validation, though it was rejected",
   };
-  const press = () => {
-    store.go("candidate", { candidate: row.id }); // the view shows the best one otherwise, which it may be no more
-    judge({ act, candidate: row.id });
-  };
+  const press = () => judge({ act, candidate: row.id });
   const labels = { veto: ["Veto", "Vetoing …"], approve: ["Approve", "Approving …"] };
   return html`<${Control} why=${why} busy=${asked} onClick=${press} label=${labels[act][asked ? 1 : 0]} about=${about[act]} />`;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -112,6 +113,9 @@ async def test_what_is_done_in_the_page_is_done_to_its_run_and_stands_in_the_jou
         await tab.locator("dialog textarea").fill(HOSTILE)
         await tab.locator("dialog .last input").fill("ada")
         await press(tab, "Comment")
+        await expect(tab).to_have_url(
+            re.compile("candidate=c")
+        )  # it stays there, though what was begun may bring a better one
         await expect(tab.locator(".comment").first).to_contain_text(HOSTILE)
         await press(tab, "Stop …")
         await press(tab, "Cancel")
@@ -121,7 +125,10 @@ async def test_what_is_done_in_the_page_is_done_to_its_run_and_stands_in_the_jou
     await run_while(FAST, tmp_path / "run", steer)
     with RecordedRun(tmp_path / "run") as recorded:
         acts = list(recorded.events_of(RunSteered))
-    assert [each.act for each in acts] == [Pause(), Unpause(), Pause(), Comment(HOSTILE, candidate="c0")]
+    said = acts[-1].act
+    assert [each.act for each in acts[:-1]] == [Pause(), Unpause(), Pause()]
+    assert isinstance(said, Comment)
+    assert (said.text, f"candidate={said.candidate}") == (HOSTILE, tab.url.rpartition("?")[2])
     assert [each.refused for each in acts] == [None] * 4
     assert acts[-1].by == "ada"
 
