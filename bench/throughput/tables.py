@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
@@ -59,33 +59,16 @@ def beside_gepa(content: Content) -> str:
     """All methods beside synchronous gepa: first what a user gains, then what it comes from."""
     lines = [
         (suffix, label, *_beside(rows, method))
-        for suffix, all_rows in places(content).items()
-        for method, label, rows in _each_beside(all_rows)
+        for suffix, rows in places(content).items()
+        for method, label in LABELS.items()
+        if BASE in methods(rows) and method in methods(rows) and method not in (BASE, CEILING)
     ]
     if not lines:
         return ""
     found = places(content).values()
     known = [score_name(rows) == "held-out score" for rows in found]
     worth = HELD_OUT if all(known) else VALIDATED if not any(known) else MIXED
-    fewer = ON_FEWER if any(method in ON_REAL_TIME for rows in found for method in methods(rows)) else ""
-    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}{worth}{RATES}{fewer}"
-
-
-def _each_beside(rows: Rows) -> Iterator[tuple[str, str, Rows]]:
-    """Each method, its label and its rows. A method in real time that ran on fewer workloads than the same one on the
-    virtual clock is followed by that one on these workloads.
-    """
-    if BASE not in methods(rows):
-        return
-    for method, label in LABELS.items():
-        if method not in methods(rows) or method in (BASE, CEILING):
-            continue
-        yield method, label, rows
-        virtual = ON_REAL_TIME.get(method)
-        names = workloads(rows, method)
-        if virtual is not None and 0 < len(workloads(rows, method, virtual)) < len(workloads(rows, virtual)):
-            these = {key: row for key, row in rows.items() if key[0] in names}
-            yield virtual, f"{LABELS[virtual]}, of {', '.join(names)} alone", these
+    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}{worth}{RATES}"
 
 
 COLUMNS = (
@@ -112,8 +95,6 @@ RATES = """
 Rates are geometric means over workloads. Intervals are of 95 %, and of times the range of the pairs, which the next
 table explains. A dash means that it is not known, or that synchronous gepa had none on some workload in the time
 counted."""
-ON_FEWER = """
-Where a method of ours ran in real time on fewer workloads, it is followed by the same on the virtual clock on these."""
 
 
 def _beside(rows: Rows, method: str) -> tuple[str, ...]:

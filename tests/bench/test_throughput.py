@@ -295,20 +295,3 @@ def test_methods_on_both_clocks_stand_side_by_side() -> None:
     page = section(result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0))
     assert "| vllm | aime | ours, `stream` | 7.20 |" in page
     assert "| vllm | aime | ours, `stream`, in real time | 6.60 |" in page
-    assert "of aime alone" not in page
-
-
-def test_a_method_in_real_time_on_fewer_workloads_is_followed_by_the_same_on_the_virtual_clock_on_these() -> None:
-    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, stream_real=11, ceiling=0)
-    rows = made["rows"]
-    assert isinstance(rows, list)
-    elsewhere = [{**row, "workload": "hover"} for row in rows if row["method"] != "stream_real"]
-    (stream,) = (row for row in elsewhere if row["method"] == "stream")
-    stream["values"] = {name: [2 * each for each in found] for name, found in stream["values"].items()}
-    page = section({**made, "rows": [*rows, *elsewhere]})
-    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| vllm | ours, `stream`")]
-    assert [(line[1], line[6]) for line in lines[:3]] == [
-        ("ours, `stream`", "8.49 (0.35–203.52)"),
-        ("ours, `stream`, in real time", "5.50"),
-        ("ours, `stream`, of aime alone", "6.00"),
-    ]
