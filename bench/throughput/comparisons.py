@@ -53,9 +53,11 @@ COMPARISONS: Mapping[str, Comparison] = {
 
 
 def as_interval(found: Ratio | None, decimals: int = 2) -> str:
-    """The mean with its interval; the mean alone where there is but one workload."""
+    """The mean with its interval; the mean alone where there is but one workload, and where there was none of it."""
     if found is None:
         return "–"
+    if found.mean == 0:
+        return f"none on {', '.join(name for name, each in found.by_workload.items() if each <= 0)}"
     if math.isinf(found.high):
         return f"{found.mean:.{decimals}f}"
     return ranged({"median": found.mean, "low": found.low, "high": found.high}, decimals)

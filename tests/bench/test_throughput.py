@@ -38,6 +38,7 @@ def test_a_figure_beside_another_methods() -> None:
         "one workload tells nothing of others"
     )
     assert as_interval(found) == "3.00"
+    assert as_interval(beside(rows, "none", ["stream"], "x")) == "none on aime"
     assert beside(rows, "stream", ["none"], "x") is None
     assert beside(rows, "stream", ["absent"], "x") is None
 
