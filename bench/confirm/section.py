@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.stats import Interval
-from bench._lib.text import Content, table
+from bench._lib.text import Content, around, table
 from bench.confirm.claims import CLAIMS, LEAST_REPEATS, Answer, answers
 from bench.confirm.rows import ROW_SETS, SHIPPED
 
@@ -110,10 +109,7 @@ def _verdict(said: Answer) -> str:
 
 
 def _signed(figure: Interval | None) -> str:
-    """A difference with its interval, if it has one."""
-    if figure is None:
-        return "–"
-    return f"{figure.value:+.3f}" + (f" ({figure.low:+.3f} to {figure.high:+.3f})" if math.isfinite(figure.low) else "")
+    return "–" if figure is None else around(figure.as_json(), "{:+.3f}".format)
 
 
 def _repeats(content: Content) -> str:

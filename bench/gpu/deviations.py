@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.text import Content, percent, table
-from bench.gpu.rows import COLUMNS, by_workload, gpu_name
+from bench.gpu.rows import BASE, COLUMNS, by_workload, gpu_name, spanned
 
 PREDICTED = dict(zip(COLUMNS, ("proposals a minute", "output tokens a second", "requests in flight"), strict=True))
 SCORE = {"best_score": "best validation score"}
@@ -80,16 +80,17 @@ def _beside(content: Content) -> str:
         for column, name in _compared(content).items():
             if row[column]:
                 digits = 2 if column in SCORE else 1
-                low, high, expected = (of(own[key][column]) for of in (min, max, fmean))
+                seeds = own[key][column]
+                expected = fmean(seeds)
                 other = fmean(shipped[key][column])
-                shown, *bounds = (round(each, digits) for each in (row[column], low, high))
+                shown, *bounds = (round(each, digits) for each in (row[column], min(seeds), max(seeds)))
                 outside = "" if bounds[0] <= shown <= bounds[1] else ", outside the range"
                 rows.append(
                     (
                         ", ".join(key),
                         name,
                         f"{row[column]:.{digits}f}",
-                        f"{expected:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})",
+                        f"{expected:.{digits}f} ({spanned(seeds, digits)})",
                         f"{expected / row[column] - 1:+.0%}{outside}",
                         f"{other:.{digits}f}",
                     )
@@ -134,17 +135,13 @@ def _lead(content: Content, workload: str, ours: _Figures, gepas: _Figures) -> s
         [one - other for one, other in zip(*each, strict=True)] for each in zip(ours, gepas, strict=True)
     )
     low, high, lead = min(predicted), max(predicted), fmean(came_to)
-    runs = "in one run" if len(came_to) == 1 else f"in the mean of {len(came_to)} runs ({_between(came_to)}, by run)"
+    runs = "in one run" if len(came_to) == 1 else f"in the mean of {len(came_to)} runs ({spanned(came_to)}, by run)"
     failed = "" if low <= lead <= high else ", so this prediction failed"
     return (
         f" In the best validation score on one {gpu_name(content)} with `{workload}` the defaults were to be "
-        f"{fmean(predicted):.2f} ahead of synchronous gepa ({_between(predicted)}, by seed), and were {lead:.2f} "
+        f"{fmean(predicted):.2f} ahead of synchronous gepa ({spanned(predicted)}, by seed), and were {lead:.2f} "
         f"ahead, {runs}{failed}."
     )
-
-
-def _between(values: Sequence[float]) -> str:
-    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 _Figures = tuple[Sequence[float], Sequence[float]]
@@ -155,9 +152,9 @@ def _stream_and_gepa(content: Content, figure: str) -> Iterator[tuple[str, _Figu
     """That figure of the defaults and of synchronous gepa on each workload where both were run."""
     own = _by_run(content, "measured")
     for workload, of in by_workload(content).items():
-        if {"stream", "gepa_sync"} <= of.keys():
+        if {"stream", BASE} <= of.keys():
             stream, gepa = (
-                (own[workload, method][figure], of[method]["values"][figure]) for method in ("stream", "gepa_sync")
+                (own[workload, method][figure], of[method]["values"][figure]) for method in ("stream", BASE)
             )
             yield workload, stream, gepa
 

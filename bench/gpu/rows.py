@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bench._lib.text import Content
 
+BASE = "gepa_sync"
 COLUMNS = {
     "proposals_per_min": "proposals/min",
     "output_tokens_per_s": "output tokens/s",
@@ -24,6 +25,11 @@ def by_workload(content: Content) -> Mapping[str, Mapping[str, Content]]:
 def workloads(content: Content) -> str:
     """The names of the workloads."""
     return " and ".join(f"`{name}`" for name in by_workload(content))
+
+
+def spanned(values: Sequence[float], digits: int = 2) -> str:
+    """From the lowest to the highest."""
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
 def gpu_name(content: Content) -> str:

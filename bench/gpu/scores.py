@@ -8,11 +8,10 @@ from statistics import fmean
 from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, table
 from bench._lib.time_to_score import TimeToScore, median_and_range, time_to_score
-from bench.gpu.rows import by_workload, runs
+from bench.gpu.rows import BASE, by_workload, runs, spanned
 
 STEPS = 5
 """Of a window, after each of which the table says what candidates are worth."""
-BASE = "gepa_sync"
 
 
 def scores(content: Content) -> str:
@@ -55,7 +54,7 @@ def ends(results: Iterable[Content]) -> str:
 
 def _ends(content: Content, workload: str, stream: Content, gepa: Content) -> str:
     ours, gepas = (
-        f"{fmean(last):.2f} ({min(last):.2f} to {max(last):.2f})"
+        f"{fmean(last):.2f} ({spanned(last)})"
         for last in ([run[-1][-1] for run in row["held_out"]] for row in (stream, gepa))
     )
     runs_of_each = f"{runs(content)} with `{workload}`"

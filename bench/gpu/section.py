@@ -9,7 +9,7 @@ from statistics import fmean
 from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.text import Content, table
 from bench.gpu.deviations import before_file, is_before, simulator
-from bench.gpu.rows import COLUMNS, by_workload, gpu_name, minutes, runs, workloads
+from bench.gpu.rows import COLUMNS, by_workload, gpu_name, minutes, runs, spanned, workloads
 from bench.gpu.scores import scores
 
 NAMES = {
@@ -54,8 +54,8 @@ def _rates(of: Mapping[str, Content]) -> Iterator[str]:
             yield "–"
             continue
         each = of[name]["values"]["proposals_per_min"]
-        ranged = f"{min(each):.1f} to {max(each):.1f}; " if len(each) > 1 else ""
-        yield f"{fmean(each):.1f} ({ranged}{_counted(of[name])})"
+        apart = f"{spanned(each, 1)}; " if len(each) > 1 else ""
+        yield f"{fmean(each):.1f} ({apart}{_counted(of[name])})"
 
 
 def _counted(row: Content) -> str:
@@ -118,23 +118,21 @@ used; its power does.
 
 def _commands(content: Content) -> str:
     """What was called, but for what depends on the machine."""
-    settings, workloads, methods = (
-        content["settings"],
-        *(" ".join(dict.fromkeys(row[each] for row in content["rows"])) for each in ("workload", "method")),
-    )
+    settings = content["settings"]
+    names, methods = (" ".join(dict.fromkeys(row[each] for row in content["rows"])) for each in ("workload", "method"))
     asked = (
-        f"python -m bench.gpu --workloads {workloads} --methods {methods} --minutes {settings['minutes']:g} "
+        f"python -m bench.gpu --workloads {names} --methods {methods} --minutes {settings['minutes']:g} "
         f"--repeats {settings['repeats']} --concurrency {settings['concurrency']} --json FILE"
     )
     if is_before(content):
-        return (
-            f"    python -m bench.gpu --predict {before_file(content)}\n    {asked} --predicted {before_file(content)}"
-        )
+        before = before_file(content)
+        return f"    python -m bench.gpu --predict {before}\n    {asked} --predicted {before}"
     return f"    {asked}\n    python -m bench.gpu --predict FILE"
 
 
 def _ceilings(content: Content) -> dict[str, float]:
-    return {row["workload"]: row["output_tokens_per_s"] for row in content["rows"] if row["method"] == "ceiling"}
+    found = by_workload(content).items()
+    return {workload: of["ceiling"]["output_tokens_per_s"] for workload, of in found if "ceiling" in of}
 
 
 def _model(settings: Content) -> str:

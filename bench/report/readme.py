@@ -26,7 +26,8 @@ from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import ON_GPUS, command_of, confirm, gpu_table, missed_goals, scores_on_gpus
 from bench.report.results import read
-from bench.throughput.comparisons import COMPARISONS
+from bench.throughput import section as throughput
+from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME
 from bench.throughput.goals import by_workload, places, quotient, runs, score_name
 from bench.throughput.rows import BASE, methods
 
@@ -135,7 +136,7 @@ def _time(content: Content) -> str:
     """The time on each server, and that of runs of ours in real time, as gepa's are, where all workloads have one."""
     servers = places(content)
     said = f"of gepa's time, on a simulated GPU {_soon(content, GPU)}, on a simulated API {_soon(content, API)}"
-    if any(workloads(rows, "stream_real", BASE) != workloads(rows, "stream", BASE) for rows in servers.values()):
+    if not throughput.means(content, IN_REAL_TIME):
         return said
     on_gpu, on_api = (median_share(time_to_score(servers[each], "stream_real", [BASE])) for each in (GPU, API))
     each = runs(servers.values(), "stream_real")

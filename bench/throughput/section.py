@@ -64,12 +64,12 @@ def on_other_clocks(content: Content) -> str:
     """
     if not content["simulated"]:
         return ""
-    told = (said.format(means) for said, name in SAID.items() if (means := _means(content, name)))
-    return CLOCKS + "; ".join(found) if (found := [*told]) else ""
+    told = [said.format(found) for said, name in SAID.items() if (found := means(content, name))]
+    return CLOCKS + "; ".join(told) if told else ""
 
 
-def _means(content: Content, name: str) -> str:
-    """A comparison's means on all servers; empty where it was not made on the workloads of the first one."""
+def means(content: Content, name: str) -> str:
+    """A comparison's means on all servers; empty if it lacks a workload on which the defaults are beside gepa."""
     found = [
         (COMPARISONS[name].found(rows), COMPARISONS[f"stream_vs_{BASE}"].found(rows))
         for rows in places(content).values()
