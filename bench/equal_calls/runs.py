@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from threading import Lock
 from typing import cast
 
 from gepa.api import optimize as gepas_optimize
@@ -25,14 +26,30 @@ class Quiet:
         pass
 
 
+@dataclass
+class CountedModel:
+    """The model that reflects and merges, with a count of its calls, those that fail among them."""
+
+    adapter: RulesAdapter
+    calls: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, prompt: object) -> str:
+        with self._lock:
+            self.calls += 1
+        return self.adapter.reflect(prompt)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``score`` is that of the best prompt on the rows held out."""
+    """``score`` is that of the best prompt on the rows held out, ``calls`` are of the metric."""
 
     score: float
     seconds: float
     calls: int
     candidates: int
+    reflections: int
+    """Calls of the model that reflects and merges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +69,20 @@ def compare(name: str, seed: int, calls: int) -> Pair:
 
 def _run(name: str, seed: int, calls: int, *, ours: bool) -> Outcome:
     adapter = RulesAdapter(WORLDS[name], seed)
+    model = CountedModel(adapter)
     of_gepa = cast("GEPAAdapter[Row, str, str]", adapter)  # whose protocol can't say that there is no proposer
     train, validation = adapter.rows(0, TRAIN), adapter.rows(1000, adapter.world.validation)
     began = time.monotonic()
     if ours:
         result: GEPAResult[str, int] = optimize(
-            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=adapter.reflect,
+            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=model,
             max_metric_calls=calls, seed=seed, logger=Quiet(), adapter_concurrency=CONCURRENCY,
         )  # fmt: skip
     else:
         result = gepas_optimize(
-            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=adapter.reflect,
+            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=model,
             max_metric_calls=calls, seed=seed, logger=Quiet(),
         )  # fmt: skip
     seconds = time.monotonic() - began
     prompt = result.candidates[result.best_idx]["prompt"]
-    return Outcome(adapter.held_out(prompt), seconds, adapter.calls, result.num_candidates)
+    return Outcome(adapter.held_out(prompt), seconds, adapter.calls, result.num_candidates, model.calls)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from threading import Lock
 
 import pytest
 
-from bench.equal_calls.runs import Outcome, Pair, compare
+from bench.equal_calls.runs import CountedModel, Outcome, Pair, compare
 from bench.equal_calls.section import answer, by_world, lead_of, score, section
 from bench.equal_calls.timing import AT_ONCE
 from bench.equal_calls.world import SEED_PROMPT, WORLDS, RulesAdapter, World
@@ -45,9 +46,34 @@ def test_both_spend_the_same_calls_and_ours_no_more_than_it_may(world: str, monk
     assert pair.ours.score > 0.0
 
 
+def test_calls_of_the_reflection_model_are_counted_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.equal_calls.runs.WORLDS", {"plain": FAST})
+    asked, lock, reflect = 0, Lock(), RulesAdapter.reflect
+
+    def counted(adapter: RulesAdapter, prompt: object) -> str:
+        nonlocal asked
+        with lock:
+            asked += 1
+        return reflect(adapter, prompt)
+
+    monkeypatch.setattr(RulesAdapter, "reflect", counted)
+    pair = compare("plain", 3, 150)
+    assert pair.gepa.reflections >= pair.gepa.candidates - 1, "a call for each candidate but the seed"
+    assert pair.ours.reflections >= 1
+    assert pair.gepa.reflections + pair.ours.reflections == asked
+    assert pair.as_json()["ours"] == asdict(pair.ours)
+
+
+def test_a_call_of_the_reflection_model_that_fails_is_counted() -> None:
+    model = CountedModel(RulesAdapter(replace(FAST, merges="by failing"), 3))
+    with pytest.raises(ValueError, match="something else"):
+        model("merge these")
+    assert model.calls == 1
+
+
 def test_the_section_says_whether_the_goals_are_met() -> None:
     def said(score: float, seconds: float, calls: int, seeds: int = 2) -> str:
-        outcomes = Outcome(0.5, 10.0, 903, 20), Outcome(score, seconds, calls, 20)
+        outcomes = Outcome(0.5, 10.0, 903, 20, 30), Outcome(score, seconds, calls, 20, 30)
         pairs = [Pair("plain", seed, *outcomes).as_json() for seed in range(seeds)]
         return section({"pairs": pairs, "settings": {"seeds": seeds, "calls": 900}, "worlds": {"plain": "some"}})
 
@@ -59,7 +85,7 @@ def test_the_section_says_whether_the_goals_are_met() -> None:
 
 
 def test_the_section_says_what_is_left_of_the_time_where_rows_are_answered_at_once() -> None:
-    pair = Pair(AT_ONCE, 0, Outcome(0.5, 10.0, 903, 20), Outcome(0.5, 4.0, 900, 20))
+    pair = Pair(AT_ONCE, 0, Outcome(0.5, 10.0, 903, 20, 30), Outcome(0.5, 4.0, 900, 20, 30))
     made = {"pairs": [pair.as_json()], "settings": {"seeds": 1, "calls": 900}, "worlds": {AT_ONCE: "some"}}
     assert "in *rows at once* ours takes 0.40" in " ".join(section(made).split())
     adapter = RulesAdapter(WORLDS[AT_ONCE], 1)
@@ -68,7 +94,7 @@ def test_the_section_says_what_is_left_of_the_time_where_rows_are_answered_at_on
 
 def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -> None:
     def pairs(*, ours: float) -> list[object]:
-        outcomes = Outcome(0.5, 10.0, 160, 4), Outcome(ours, 4.0, 150, 4)
+        outcomes = Outcome(0.5, 10.0, 160, 4, 30), Outcome(ours, 4.0, 150, 4, 30)
         return [Pair("plain", seed, *outcomes).as_json() for seed in range(2)]
 
     content = {"pairs": pairs(ours=0.5), "settings": {"seeds": 2, "calls": 900}, "worlds": {"plain": "some"}}
@@ -81,7 +107,7 @@ def test_the_section_says_how_it_is_with_fewer_calls_and_where_ours_is_below() -
 def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_without_the_one_that_gains_most() -> None:
     leads = {"high": (0.3, 0.3), "low": (-0.1, -0.1), "either": (0.4, -0.2)}
     pairs = [
-        Pair(world, seed, Outcome(0.5, 10.0, 903, number), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+        Pair(world, seed, Outcome(0.5, 10.0, 903, number, 30), Outcome(0.5 + lead, 4.0, 900, 20, 30)).as_json()
         for number, (world, each) in enumerate(leads.items())
         for seed, lead in enumerate(each)
     ]
@@ -98,7 +124,7 @@ def test_the_page_names_the_worlds_where_ours_is_clearly_apart_and_the_mean_with
 def test_worlds_in_which_gepa_makes_the_same_runs_are_one_baseline() -> None:
     def world(name: str, *leads: float, candidates: int = 20) -> list[Pair]:
         return [
-            Pair(name, seed, Outcome(0.5, 10.0 + lead, 903, candidates), Outcome(0.5 + lead, 4.0, 900, 20))
+            Pair(name, seed, Outcome(0.5, 10.0 + lead, 903, candidates, 30), Outcome(0.5 + lead, 4.0, 900, 20, 30))
             for seed, lead in enumerate(leads)
         ]
 
@@ -127,7 +153,7 @@ def test_worlds_in_which_gepa_makes_the_same_runs_are_one_baseline() -> None:
 def test_a_difference_is_clear_or_not() -> None:
     def said(*leads: float) -> str:
         pairs = [
-            Pair("plain", seed, Outcome(0.5, 10.0, 903, 20), Outcome(0.5 + lead, 4.0, 900, 20)).as_json()
+            Pair("plain", seed, Outcome(0.5, 10.0, 903, 20, 30), Outcome(0.5 + lead, 4.0, 900, 20, 30)).as_json()
             for seed, lead in enumerate(leads)
         ]
         return score({"pairs": pairs, "settings": {"seeds": len(leads), "calls": 900}, "worlds": {"plain": ""}})
