@@ -38,12 +38,15 @@ def curves(row: Row) -> Sequence[Curve]:
 class TimeToScore:
     """A method's times to what another reaches, over the other's.
 
-    ``by_pair`` has a quotient for each run of the method beside each of the other's, without an end where the run does
-    not reach that score. ``by_workload`` are the means on the workloads where all pairs have one.
+    ``by_run`` has, for each run of the method, a quotient beside each run of the other, without an end where the run
+    does not reach that score.
     """
 
-    by_workload: Mapping[str, float]
-    by_pair: Sequence[float]
+    by_run: Sequence[Sequence[float]]
+
+    @property
+    def by_pair(self) -> Sequence[float]:
+        return [quotient for run in self.by_run for quotient in run]
 
     @property
     def pairs(self) -> int:
@@ -55,13 +58,14 @@ class TimeToScore:
         return sum(map(math.isfinite, self.by_pair))
 
     @property
+    def sure(self) -> int:
+        """How many of the method's runs reach every score."""
+        return sum(all(map(math.isfinite, run)) for run in self.by_run)
+
+    @property
     def median(self) -> float | None:
         """Over all pairs; infinite if half of them don't have the score."""
         return median(self.by_pair) if self.by_pair else None
-
-    @property
-    def mean(self) -> float | None:
-        return fmean(self.by_workload.values()) if self.by_workload else None
 
 
 def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 1.0) -> TimeToScore:
@@ -72,25 +76,22 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 
     time beside which a run is that run's own, or that of the soonest run of another of ``others``. A score that some
     run has with its seed says nothing and is left out.
     """
-    by_workload: dict[str, float] = {}
-    by_pair: list[float] = []
+    by_run: list[Sequence[float]] = []
     for name in workloads(rows, method, *others):
         theirs = {each: curves(rows[name, each]) for each in others}
         best = max(theirs, key=lambda each: fmean(curve[-1][1] for curve in theirs[each]))
         own = curves(rows[name, method])
         elsewhere = [curve for each, runs in theirs.items() if each != best for curve in runs]
-        found: list[float] = []
+        found: list[list[float]] = []
         for run in theirs[best]:
             score = run[0][1] + gain * (run[-1][1] - run[0][1])
             rivals = [run, *elsewhere]
             if any(_time(curve, score) <= curve[0][0] for curve in (*own, *rivals)):
                 continue
             soonest = min(_time(curve, score) for curve in rivals)
-            found += [_time(curve, score) / soonest for curve in own]
-        by_pair += found
-        if found and all(map(math.isfinite, found)):
-            by_workload[name] = fmean(found)
-    return TimeToScore(by_workload, by_pair)
+            found.append([_time(curve, score) / soonest for curve in own])
+        by_run += zip(*found, strict=True)
+    return TimeToScore(by_run)
 
 
 def _time(curve: Curve, score: float) -> float:
@@ -106,7 +107,12 @@ def median_share(timed: TimeToScore) -> str:
 
 
 def reached(timed: TimeToScore) -> str:
-    return f"reached in {timed.reached} of {timed.pairs} pairs"
+    """In how many pairs the score is reached. As a run is in several pairs, also how many runs reach it in all of
+    theirs, where some do not.
+    """
+    told = len(timed.by_run) < timed.pairs and 0 < timed.reached < timed.pairs
+    runs = f" (all pairs of {timed.sure} of {len(timed.by_run)} runs)" if told else ""
+    return f"reached in {timed.reached} of {timed.pairs} pairs{runs}"
 
 
 def median_and_range(timed: TimeToScore) -> str:

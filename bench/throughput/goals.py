@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table, verdict
-from bench._lib.time_to_score import Rows, TimeToScore, curves, median_share, reached, time_to_score, workloads
+from bench._lib.time_to_score import Rows, TimeToScore, curves, median_share, time_to_score, workloads
 from bench.throughput.comparisons import COMPARISONS, as_interval
 from bench.throughput.rows import BASE, by_server, methods, over_estimated_pxn
 
@@ -106,7 +106,7 @@ def _lines(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
     if suffix in TIMED and pxn and "stream" in methods(rows):
         timed = time_to_score(rows, "stream", pxn)
         text = f"time to the {score_name(rows)} of gepa's best PxN width, less than its own"
-        yield text, suffix, share(timed), verdict(is_sooner(timed)) if timed.pairs else "not measured"
+        yield text, suffix, median_share(timed), verdict(is_sooner(timed)) if timed.pairs else "not measured"
 
 
 def is_soon(timed: TimeToScore) -> bool:
@@ -114,8 +114,8 @@ def is_soon(timed: TimeToScore) -> bool:
 
 
 def is_sooner(timed: TimeToScore) -> bool:
-    """Whether the method is sooner on the mean, and every run of it reaches every score."""
-    return timed.mean is not None and timed.mean < 1 and timed.reached == timed.pairs
+    """Whether the method is sooner in the median, and every run of it reaches every score."""
+    return timed.median is not None and timed.median < 1 and timed.reached == timed.pairs
 
 
 def _measured(found: Ratio, estimated: Ratio | None) -> str:
@@ -129,14 +129,6 @@ def _verdict(goal: Goal, found: Ratio, estimated: Ratio | None) -> str:
         return verdict(met=False)
     below = any(each.low < goal.least and math.isfinite(each.high) for each in both)
     return verdict(met=True) + ("; the interval reaches below it" if below else "")
-
-
-def share(timed: TimeToScore) -> str:
-    """The quotient of times, and in how many of the pairs the score is reached."""
-    if timed.pairs == 0:
-        return "–"
-    mean = "–" if timed.mean is None else f"{timed.mean:.2f}"
-    return f"{mean} ({reached(timed)})"
 
 
 def runs(places: Iterable[Rows], *methods: str) -> str:

@@ -14,7 +14,7 @@ from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, percent, ranged, table
 from bench._lib.time_to_score import Row, Rows, curves, median_share, time_to_score, workloads
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
-from bench.throughput.goals import GAIN, by_workload, places, runs, score_name, share
+from bench.throughput.goals import GAIN, by_workload, places, runs, score_name
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import BASE, beside, by_server, methods, score_at_equal, values
 
@@ -38,7 +38,8 @@ def _pairs(content: Content) -> str:
 
 
 PAIRS = """\
-Each run of a method is beside each run of synchronous gepa on the workload, and the two are a pair. Its time is to the
+Each run of a method is beside each run of synchronous gepa on the workload, and the two are a pair. So pairs are more
+than runs, and those of one run are alike. Its time is to the
 score that this run of gepa has at its end, over that run's own, and *{gain} of its gain* is that much of the way there
 from the seed's score. Scores that are no more than {precision:g} apart count as equal. A dash means that some run had
 the score with its seed already. {runs}"""
@@ -116,8 +117,10 @@ def signed(found: Ratio | None) -> str:
 
 
 def times_to_scores(content: Content) -> str:
-    """Times of all methods but gepa's to the score of synchronous gepa, and of gepa's best PxN width."""
-    found = places(content)
+    """Times of all methods but gepa's to the score of gepa's best PxN width; nothing where no width was run."""
+    found = {suffix: rows for suffix, rows in places(content).items() if methods(rows, "gepa_pxn")}
+    if not found:
+        return ""
     lines = []
     for method, label in LABELS.items():
         if (
@@ -126,25 +129,17 @@ def times_to_scores(content: Content) -> str:
             or not any(method in methods(rows) for rows in found.values())
         ):
             continue
-        cells = [
-            share(time_to_score(rows, method, others)) if others else "–"
-            for rows in found.values()
-            for others in (methods(rows, BASE), methods(rows, "gepa_pxn"))
-        ]
+        cells = [median_share(time_to_score(rows, method, methods(rows, "gepa_pxn"))) for rows in found.values()]
         lines.append((label, *cells))
-    kinds = ("synchronous gepa's", "best PxN's")
-    header = ("time to a score, over that of", *(f"{suffix}, {kind}" for suffix in found for kind in kinds))
+    header = ("time to the score of gepa's best PxN width, over that of the soonest", *found)
     names = {score_name(rows) for rows in found.values()}
     return f"{table(header, lines)}\n\n{TIMES.format(scores=' or '.join(f'{name}s' for name in sorted(names)))}"
 
 
 TIMES = """\
-These are times to {scores}, in pairs of runs as above. The score to reach is that of a run of synchronous gepa, or of
-the PxN width with the best mean, at the end of its window. Time counts from the end of the seed's validation; for PxN
-it is that of the soonest width. The figures are means over the workloads on which all pairs reach the score. A workload
-on which some pair does not reach it is left out of the quotient, which flatters the method; the count beside the
-quotient says how often that happened. A score that some run has already with its seed tells nothing and is not
-counted."""
+These are times to {scores}, in pairs of runs as above: the median of all pairs, and their range. The score to reach is
+that of a run of the PxN width with the best mean, at the end of its window, and the time is over that of the width that
+has it soonest. It counts from the end of the seed's validation."""
 
 
 def clocks(content: Content) -> str:

@@ -281,7 +281,7 @@ def test_on_an_api_the_stream_should_be_sooner_than_pxn_too() -> None:
     assert isinstance(rows, list)
     for row in rows:
         row["curves"] = [[(0.0, 0.1), (150.0 if row["method"] == "stream" else 100.0, 0.5)]]
-    assert "of gepa's best PxN width, less than its own | api | 1.50 (reached in 1 of 1 pairs) | missed |" in section(
+    assert "of gepa's best PxN width, less than its own | api | 1.50, reached in 1 of 1 pairs | missed |" in section(
         made
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from bench._lib import house_style
-from bench._lib.time_to_score import Row, Rows, time_to_score
+from bench._lib.time_to_score import Row, Rows, TimeToScore, reached, time_to_score
 from bench.quality import runs as quality
 
 
@@ -28,12 +28,16 @@ def test_each_run_is_beside_each_run_of_the_best_of_the_others_and_the_score_tha
         lucky=curves([(0.0, 0.6)], [(0.0, 0.2)]),
     )
     found = time_to_score(rows, "stream", ["gepa_pxn_2x2"])
-    assert found.by_pair == [10 / 80, math.inf, 10 / 60, 5 / 60]
-    assert (found.mean, found.reached, found.pairs) == (None, 3, 4)
+    assert found.by_pair == [10 / 80, 10 / 60, math.inf, 5 / 60]
+    assert (found.reached, found.pairs, found.sure) == (3, 4, 1)
+    assert reached(found) == "reached in 3 of 4 pairs (all pairs of 1 of 2 runs)"
+    assert reached(TimeToScore([[0.5], [math.inf]])) == "reached in 1 of 2 pairs", "a run has one pair"
     assert found.median == pytest.approx((10 / 80 + 10 / 60) / 2)
     both = time_to_score(rows, "stream", ["gepa_pxn_2x2", "gepa_pxn_4x4"])
-    assert both.by_pair == [10 / 80, math.inf, 10 / 20, 5 / 20]  # 4x4 is sooner at 0.5, and never at 0.6
-    assert time_to_score(rows, "stream", ["gepa_pxn_4x4"]).mean == pytest.approx((0.5 + 0.25 + 0.25 + 0.125) / 4)
+    assert both.by_pair == [10 / 80, 10 / 20, math.inf, 5 / 20]  # 4x4 is sooner at 0.5, and never at 0.6
+    all_of_them = time_to_score(rows, "stream", ["gepa_pxn_4x4"])
+    assert all_of_them.by_pair == [0.5, 0.25, 0.25, 0.125]
+    assert reached(all_of_them) == "reached in 4 of 4 pairs"
     assert time_to_score(rows, "lucky", ["gepa_pxn_2x2"]).pairs == 0
 
 
