@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any
+from typing import Any, Literal
 
 from bench._lib.house_style import PRECISION
 from bench._lib.text import ranged
@@ -24,13 +24,19 @@ def workloads(rows: Rows, *wanted: str) -> list[str]:
     return [name for name in names if all((name, method) in rows for method in wanted)]
 
 
-def curves(row: Row) -> Sequence[Curve]:
-    """For each repeat, the worth of its best candidate over time: on rows held out, or, where that is not known, on the
-    validation examples.
+Spent = Literal["seconds", "tokens"]
+
+
+def curves(row: Row, spent: Spent = "seconds") -> Sequence[Curve]:
+    """For each repeat, the worth of its best candidate over time, or over the tokens that were spent: on rows held out,
+    or, where that is not known, on the validation examples, of which tokens are not known.
     """
     if row.get("held_out"):
-        return [[(seconds, worth) for seconds, _, _, worth in run] for run in row["held_out"]]
-    validated: Sequence[Curve] = row["curves"]
+        return [
+            [(tokens if spent == "tokens" else seconds, worth) for seconds, _, tokens, worth in run]
+            for run in row["held_out"]
+        ]
+    validated: Sequence[Curve] = row["curves"] if spent == "seconds" else ()
     return validated
 
 
@@ -68,8 +74,11 @@ class TimeToScore:
         return median(self.by_pair) if self.by_pair else None
 
 
-def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 1.0) -> TimeToScore:
-    """Time counts from the end of the seed's validation.
+def time_to_score(
+    rows: Rows, method: str, others: Sequence[str], gain: float = 1.0, spent: Spent = "seconds"
+) -> TimeToScore:
+    """Time counts from the end of the seed's validation. In place of it there may be the tokens that were ``spent``,
+    those of that validation too; without a quotient where these are not known.
 
     On each workload the other is the method of ``others`` with the highest mean at its windows' end. Each of its runs
     sets a score: the one it ends with or, where ``gain`` is less than 1, so much of the way to it from its seed's. The
@@ -78,9 +87,11 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 
     """
     by_run: list[Sequence[float]] = []
     for name in workloads(rows, method, *others):
-        theirs = {each: curves(rows[name, each]) for each in others}
+        theirs = {each: curves(rows[name, each], spent) for each in others}
+        own = curves(rows[name, method], spent)
+        if not own or not all(theirs.values()):
+            continue
         best = max(theirs, key=lambda each: fmean(curve[-1][1] for curve in theirs[each]))
-        own = curves(rows[name, method])
         elsewhere = [curve for each, runs in theirs.items() if each != best for curve in runs]
         found: list[list[float]] = []
         for run in theirs[best]:
@@ -97,6 +108,29 @@ def time_to_score(rows: Rows, method: str, others: Sequence[str], gain: float = 
 def _time(curve: Curve, score: float) -> float:
     """When a curve has a score, as far as scores can be told apart; infinite if it never has."""
     return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """In how many pairs a score was reached, in how many of these the best candidate was worth less again later, and in
+    how many at the end.
+    """
+
+    reached: int
+    later: int
+    last: int
+
+
+def afterwards(rows: Rows, method: str, other: str) -> Afterwards:
+    """What became of the scores that runs of the other end with, once runs of the method had them."""
+    left = [
+        [worth >= run[-1][1] - PRECISION for seconds, worth in curve if seconds >= _time(curve, run[-1][1])]
+        for name in workloads(rows, method, other)
+        for run in curves(rows[name, other])
+        for curve in curves(rows[name, method])
+    ]
+    reached = [kept for kept in left if kept]
+    return Afterwards(len(reached), sum(not all(kept) for kept in reached), sum(not kept[-1] for kept in reached))
 
 
 def median_share(timed: TimeToScore) -> str:

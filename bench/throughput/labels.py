@@ -10,7 +10,7 @@ LABELS: Mapping[str, str] = {
     **{f"gepa_pxn_{width}": f"gepa, PxN {width}" for width in _WIDTHS},
     "dspy_gepa_4x4": "dspy.GEPA 3.4.1, PxN 4x4",
     "agentdescent": "agentdescent 0.7.0, asynchronous",
-    "turbogepa": "TurboGEPA 0.1.6",
+    "turbogepa": "TurboGEPA 0.1.6, on validation rows alone",
     "lockstep": "ours, lockstep",
     "lockstep_real": "ours, lockstep, in real time",
     "plain": "ours, `plain`",
@@ -47,7 +47,7 @@ for each proposal. Its program calls the task's own code and client""",
         """\
 `eval_concurrency` is the limit of calls in flight, one island, shards as its `adaptive_shards` chooses them, what \
 makes it stop by itself switched off, spec induction off, as no simulated world answers its prompt; else its defaults. \
-It knows one set of examples, which is the validation set here, so it also reflects on those. A reflection is shown 3 \
+A reflection is shown 3 \
 examples of one parent, failures first. Its clock starts when the seed has its first result, on a part of the \
 examples. What it leaves on the way to all examples, or validates without the slowest of them, is counted as stopped. \
 Its client takes so much CPU time that the server runs at a third of the speed that it has for others""",

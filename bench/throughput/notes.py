@@ -7,8 +7,8 @@ from statistics import fmean
 
 from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS
-from bench._lib.text import Content
-from bench._lib.time_to_score import Rows, workloads
+from bench._lib.text import Content, between
+from bench._lib.time_to_score import Rows, curves, workloads
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.rows import BASE, ESTIMATED, methods, requests_beside
@@ -21,6 +21,7 @@ def notes(content: Content) -> str:
         _ACCEPTED,
         _FEWER if "stream" in present else "",
         _agentdescent(found) if "agentdescent" in present else "",
+        _turbogepa(content, found) if "turbogepa" in present else "",
         _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
         "" if content["simulated"] else _room(found),
@@ -57,6 +58,20 @@ synchronous gepa's, as the mean over workloads. Those of `plain`, which follows 
 mechanisms, are {plain}. Some of this comes from the rule, and some from a window that ends before the validations
 begun in it have led to proposals; the two were not measured apart. So the ratio to agentdescent compares with a method
 that spends more on each proposal."""
+
+
+def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
+    """What its one set of examples may have to do with its scores."""
+    rows = [rows[name, "turbogepa"] for rows in found.values() for name in workloads(rows, "turbogepa")]
+    sizes = [each["validation"] for each in content["workloads"].values()]
+    scores = {"on these": [row["best_score"] for row in rows]}
+    if all(row.get("held_out") for row in rows):
+        scores["on rows held out"] = [fmean(run[-1][1] for run in curves(row)) for row in rows]
+    told = " and ".join(f"{min(each):.2f} to {max(each):.2f} {where}" for where, each in scores.items())
+    return f"""\
+TurboGEPA knows one set of examples. Here it is the validation rows, {between(min(sizes), max(sizes))} by workload, so
+it reflects on those, too, and never sees the training rows that all others have. Its best prompts score {told}. So its
+times to a score may be due to this setup."""
 
 
 def _requests(found: Mapping[str, Rows], method: str) -> str:

@@ -12,7 +12,16 @@ from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS, OURS
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, percent, ranged, table
-from bench._lib.time_to_score import Row, Rows, curves, median_share, time_to_score, workloads
+from bench._lib.time_to_score import (
+    Row,
+    Rows,
+    afterwards,
+    curves,
+    median_and_range,
+    median_share,
+    time_to_score,
+    workloads,
+)
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
 from bench.throughput.goals import GAIN, by_workload, places, runs, score_name
 from bench.throughput.labels import LABELS
@@ -69,16 +78,30 @@ def beside_gepa(content: Content) -> str:
     found = places(content).values()
     known = [score_name(rows) == "held-out score" for rows in found]
     worth = HELD_OUT if all(known) else VALIDATED if not any(known) else MIXED
-    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}{worth}{RATES}"
+    return f"{table(('server', 'method', *COLUMNS), lines)}\n\n{BESIDE}{worth}{RATES}{_afterwards(content)}"
+
+
+def _afterwards(content: Content) -> str:
+    """What became of synchronous gepa's scores once the defaults had them."""
+    found = {
+        suffix: afterwards(rows, "stream", BASE)
+        for suffix, rows in places(content).items()
+        if "stream" in methods(rows)
+    }
+    told = ", ".join(
+        f"in {each.later} of {each.reached} pairs that have it ({suffix}; at the end in {each.last})"
+        for suffix, each in found.items()
+    )
+    return f" {FIRST} {told}." if told else ""
 
 
 COLUMNS = (
     "time to its score, of its time (median pair)",
     f"to {percent(GAIN)} of its gain",
+    "tokens to its score, of its tokens",
     "held-out score at equal calls",
     "at equal tokens",
     "proposals/min",
-    "accepted/min",
     "output tokens/s",
 )
 BESIDE = """\
@@ -92,17 +115,21 @@ VALIDATED = """\
  on the validation examples. This result has no scores on rows held out, so all times are to validation scores,
 by which the best prompt was chosen, too."""
 MIXED = f"{HELD_OUT} Where a server has no scores on rows held out, validation scores stand in their place."
+FIRST = """\
+Times and tokens end when a prompt *first* has the score, and one that is chosen later may be worth less: with `stream`
+it was"""
 RATES = """
-Rates are geometric means over workloads. Intervals are of 95 %, and of times the range of the pairs, which the next
-table explains. A dash means that it is not known, or that synchronous gepa had none on some workload in the time
-counted."""
+Rates are geometric means over workloads. Intervals are of 95 %, and of times and tokens the range of the pairs, which
+the next table explains. A dash means that it is not known, or that synchronous gepa had none on some workload in the
+time counted."""
 
 
 def _beside(rows: Rows, method: str) -> tuple[str, ...]:
     return (
         *(median_share(time_to_score(rows, method, [BASE], gain)) for gain in (1.0, GAIN)),
+        median_and_range(time_to_score(rows, method, [BASE], spent="tokens")),
         *(signed(score_at_equal(rows, method, spent)) for spent in SPENT),
-        *(as_interval(beside(rows, method, [BASE], figure)) for figure in (PROPOSALS, "accepted_per_min", TOKENS)),
+        *(as_interval(beside(rows, method, [BASE], figure)) for figure in (PROPOSALS, TOKENS)),
     )
 
 

@@ -243,6 +243,26 @@ def test_the_first_goal_is_the_time_to_synchronous_gepas_last_score() -> None:
     assert f"| vllm | aime | {some} | {most} |" in section(made)
 
 
+def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, plain=1, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    (other,) = (row for row in rows if row["method"] == "plain")
+    other["method"] = "turbogepa"  # which is not installed here
+    seed = (0.0, 20, 10, 0.1)
+    found = {
+        "gepa_sync": [seed, (100.0, 400, 900, 0.4)],
+        "stream": [seed, (20.0, 300, 1800, 0.5), (30.0, 310, 2000, 0.3)],
+    }
+    for row in rows:
+        row["held_out"] = [found.get(row["method"], [seed])]
+    page = " ".join(section(made).split())
+    assert "| vllm | ours, `stream` | 0.20, reached in 1 of 1 pairs | 0.20, reached in 1 of 1 pairs | 2.00 | " in page
+    assert "with `stream` it was in 1 of 1 pairs that have it (vllm; at the end in 1)." in page
+    assert "Here it is the validation rows, 20 by workload, so" in page
+    assert " on these and 0.10 to 0.10 on rows held out. So its times" in page
+
+
 def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, lockstep=3, ceiling=0)
     rows = made["rows"]

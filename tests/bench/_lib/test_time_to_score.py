@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from bench._lib import house_style
-from bench._lib.time_to_score import Row, Rows, TimeToScore, reached, time_to_score
+from bench._lib.time_to_score import Afterwards, Row, Rows, TimeToScore, afterwards, reached, time_to_score
 from bench.quality import runs as quality
 
 
@@ -57,3 +57,27 @@ def test_a_time_may_be_to_a_part_of_the_gain() -> None:
     )
     assert time_to_score(rows, "stream", ["gepa_sync"]).reached == 0
     assert time_to_score(rows, "stream", ["gepa_sync"], gain=0.95).by_pair == [20 / 100, math.inf]
+
+
+def test_tokens_may_stand_in_place_of_time_where_they_are_known() -> None:
+    rows = rows_of(
+        gepa_sync={"held_out": [[(0.0, 20, 10, 0.1), (100.0, 400, 900, 0.4)]]},
+        stream={"held_out": [[(0.0, 20, 10, 0.1), (20.0, 300, 1800, 0.5)]]},
+    )
+    assert time_to_score(rows, "stream", ["gepa_sync"]).by_pair == [0.2]
+    assert time_to_score(rows, "stream", ["gepa_sync"], spent="tokens").by_pair == [2.0]
+    validated = rows_of(gepa_sync=curves([(0.0, 0.1), (9.0, 0.4)]), stream=curves([(0.0, 0.1), (9.0, 0.4)]))
+    assert time_to_score(validated, "stream", ["gepa_sync"], spent="tokens").pairs == 0
+
+
+def test_a_score_may_be_lost_again() -> None:
+    rows = rows_of(
+        gepa_sync=curves([(0.0, 0.1), (100.0, 0.4)]),
+        stream=curves(
+            [(0.0, 0.1), (20.0, 0.5), (30.0, 0.3), (40.0, 0.4)],
+            [(0.0, 0.1), (20.0, 0.5), (30.0, 0.3)],
+            [(0.0, 0.1), (20.0, 0.5), (30.0, 0.399)],
+            [(0.0, 0.1), (20.0, 0.3)],
+        ),
+    )
+    assert afterwards(rows, "stream", "gepa_sync") == Afterwards(reached=3, later=2, last=1)
