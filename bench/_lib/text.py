@@ -23,7 +23,7 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def between(low: float, high: float) -> str:
+def between(low: object, high: object) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 

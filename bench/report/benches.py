@@ -67,7 +67,7 @@ class Bench:
 BENCHES: Sequence[Bench] = (
     Bench(
         "throughput",
-        "How soon is the stream at synchronous gepa's last score, and how many proposals does it make?",
+        "How soon has the stream synchronous gepa's last score, and with how many proposals?",
         throughput.answer,
         throughput.section,
         measures=METHODS,

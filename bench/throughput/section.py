@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import tomli_w
 
-from bench._lib.text import Content, percent, table
-from bench._lib.time_to_score import Rows, TimeToScore, median_and_range, reached, time_to_score
+from bench._lib.text import Content, between, percent, table
+from bench._lib.time_to_score import time_to_score
 from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, as_interval
-from bench.throughput.goals import goals, places, runs, score_name
+from bench.throughput.goals import by_workload, goals, places, quotient
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
 from bench.throughput.rows import BASE, over_estimated_pxn
@@ -36,16 +35,15 @@ Row = Content
 
 
 def answer(content: Content) -> str:
-    """How soon the stream has synchronous gepa's last score on the first server, and its proposals over gepa's."""
-    rows = next(iter(places(content).values()))
-    proposals, batches = (COMPARISONS[f"stream_vs_{each}"].found(rows) for each in (BASE, "gepa_pxn"))
-    timed = time_to_score(rows, "stream", [BASE])
-    beside = [] if batches is None else [f"{batches.mean:.1f} times its best PxN width's"]
+    """How soon the stream has synchronous gepa's last score, and its proposals over gepa's."""
+    beside = _gains(content, "stream_vs_gepa_pxn", "times its best PxN width's")
     if content["simulated"]:
-        more = [] if proposals is None else [f"{proposals.mean:.1f} times its proposals"]
-        return "; ".join([_soon(timed, rows), *more, *_on_one_clock(rows), *beside])
-    told = timed.pairs >= LEAST_TIMED
-    soon = _soon(timed, rows) if told else "how soon it has gepa's last score can't be told"
+        more = _gains(content, f"stream_vs_{BASE}", "times its proposals")
+        clock = _gains(content, ON_ONE_CLOCK, "times our lockstep's")
+        return "; ".join([_soon(content), *more, *clock, *beside])
+    (rows,) = places(content).values()
+    told = time_to_score(rows, "stream", [BASE]).pairs >= LEAST_TIMED
+    soon = _soon(content) if told else "how soon it has gepa's last score can't be told"
     return "; ".join([on_each(content), *beside, soon])
 
 
@@ -53,9 +51,10 @@ LEAST_TIMED = 5
 """Pairs of runs on a real server that tell how soon a score is reached; fewer don't."""
 
 
-def _on_one_clock(rows: Rows) -> Sequence[str]:
-    found = COMPARISONS[ON_ONE_CLOCK].found(rows)
-    return [] if found is None else [f"{found.mean:.1f} times our lockstep's on one clock"]
+def _gains(content: Content, name: str, said: str) -> Sequence[str]:
+    """A comparison's means on the servers that have it, followed by what they are."""
+    found = [each for rows in places(content).values() if (each := COMPARISONS[name].found(rows)) is not None]
+    return [f"{' and '.join(f'{each.mean:.1f}' for each in found)} {said}"] if found else []
 
 
 def on_other_clocks(content: Content) -> str:
@@ -88,13 +87,23 @@ SAID = {
 }
 
 
-def _soon(timed: TimeToScore, rows: Rows) -> str:
-    pairs = f"{reached(timed)} of runs ({runs([rows], BASE)} of gepa a workload)"
-    if timed.median is None:
+def _soon(content: Content) -> str:
+    """The range of the workloads' medians, and how many runs don't have every score."""
+    medians, missing, of = [], [], []
+    for server, rows in places(content).items():
+        found = [each.median for each in by_workload(rows, "stream").values() if each.median is not None]
+        if found:
+            timed = time_to_score(rows, "stream", [BASE])
+            medians.append(f"{between(*map(quotient, (min(found), max(found))))} (`{server}`)")
+            missing.append(f"{len(timed.by_run) - timed.sure}")
+            of.append(f"{len(timed.by_run)}")
+    if not medians:
         return "no run tells how soon"
-    if math.isinf(timed.median):
-        return f"its {score_name(rows)} is {pairs}"
-    return f"median {median_and_range(timed)} of its time, {pairs}"
+    counts = " and ".join(dict.fromkeys(of))
+    return f"{' and '.join(medians)} of its time, by workload (median); {' and '.join(missing)} of {counts} runs {MISS}"
+
+
+MISS = "miss one of gepa's scores"
 
 
 def on_each(content: Content) -> str:

@@ -31,7 +31,7 @@ from bench.throughput.rows import BASE, beside, by_server, methods, score_at_equ
 def single_workloads(content: Content) -> str:
     """The times of the defaults to synchronous gepa's last score, on each workload."""
     lines = [
-        (suffix, name, median_share(timed), median_share(most[name]))
+        (suffix, name, _rows(content, name), median_share(timed), median_share(most[name]))
         for suffix, rows in places(content).items()
         for most in [by_workload(rows, "stream", GAIN)]
         for name, timed in by_workload(rows, "stream").items()
@@ -39,7 +39,11 @@ def single_workloads(content: Content) -> str:
     if not lines:
         return ""
     times = ("time of `stream` to synchronous gepa's last score, of its time", f"to {percent(GAIN)} of its gain")
-    return f"{table(('server', 'workload', *times), lines)}\n\n{_pairs(content)}"
+    return f"{table(('server', 'workload', 'rows for validation', *times), lines)}\n\n{_pairs(content)}"
+
+
+def _rows(content: Content, workload: str) -> str:
+    return f"{content['workloads'][workload]['validation']}"
 
 
 def _pairs(content: Content) -> str:
