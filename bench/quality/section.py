@@ -15,6 +15,8 @@ NOT_REACHED = 2.0
 LEAST = {"5": -0.05}
 LEAST_LATER = -0.02
 """The goals for the lower ends of the intervals at equal tokens, by the minutes of lockstep, and from then on."""
+VALIDATION = 90
+"""Of a seed's rows, how many are for validation."""
 CHOSEN_IN, CHOSEN_ON = ("fickle", "harsh", "noisy", "normal"), range(900, 908)
 """The worlds and seeds on which settings of the default were compared."""
 CHANGED_AFTER = range(8)
@@ -72,20 +74,22 @@ def goals(content: Content) -> Verdicts:
     }
 
 
-def section(content: Content, beside_gepa: str = "") -> str:
-    """Markdown, with its heading; ``beside_gepa`` says how far our lockstep loop is from gepa itself."""
+def section(content: Content, beside_gepa: str = "", sources: str = "") -> str:
+    """Markdown, with its heading; ``beside_gepa`` says how far our lockstep loop is from gepa itself, and ``sources``
+    what the gain comes from.
+    """
     settings = content["settings"]
-    return "\n\n".join(
-        (
-            "# Quality",
-            "    python -m bench.quality --json bench/results/quality.json --figure bench/results/quality.svg",
-            _what(settings, beside_gepa),
-            _headline(content),
-            _table(content),
-            _losses(content),
-            "![best score over time](../../bench/results/quality.svg)",
-        )
+    parts = (
+        "# Quality",
+        "    python -m bench.quality --json bench/results/quality.json --figure bench/results/quality.svg",
+        _what(settings, beside_gepa),
+        _headline(content),
+        sources,
+        _table(content),
+        _losses(content),
+        "![best score over time](../../bench/results/quality.svg)",
     )
+    return "\n\n".join(filter(None, parts))
 
 
 def _what(settings: Content, beside_gepa: str) -> str:
@@ -95,6 +99,7 @@ def _what(settings: Content, beside_gepa: str) -> str:
         seeds=len(settings["seeds"]),
         count=len(settings["worlds"]),
         rows=settings["rows"],
+        validation=VALIDATION,
         minutes=f"{settings['minutes']:.0f}",
         worlds=worlds,
         exact=EXACT.format(precision=precision) if (precision := settings.get("held_out_precision")) else "",
@@ -124,7 +129,7 @@ say how the default does in worlds of this kind, and nothing of the score that a
 
 WHAT = """\
 *Simulated* ({profile}, world `rules`): {seeds} seeds in each of {count} worlds. Every seed has {rows} rows of its
-own, of which 90 are for validation.
+own, of which {validation} are for validation.
 
 - *Lockstep* is synchronous GEPA, the published loop, which makes one proposal at a time. It runs for {minutes} virtual
   minutes. The loop is ours and takes the decisions of the gepa package at width 1, which does not run on our virtual
@@ -166,7 +171,7 @@ def _headline(content: Content) -> str:
             _plain(headline["worst_world"]),
             _goal(headline["worst_world"], WORST_GOAL, above=False),
         ),
-        ("the same in single runs of all worlds, by the share of runs that take no more", _shares(content), ""),
+        *_shares(content),
         *(
             (
                 f"held-out score less lockstep's, at the tokens that lockstep spends in {minutes} minutes: {LOWER}",
@@ -191,16 +196,24 @@ def _headline(content: Content) -> str:
     return table(("", "measured", "goal"), rows)
 
 
-def _shares(content: Content) -> str:
+def _shares(content: Content) -> Sequence[tuple[str, ...]]:
+    """A row on the times of single runs, where the result has them."""
     quantiles = _time(content).get("quantiles", {})
-    return ", ".join(f"{percent(float(share))} {share_of(ratio)}" for share, ratio in quantiles.items()) or "–"
+    said = ", ".join(f"{percent(float(share))} {share_of(ratio)}" for share, ratio in quantiles.items())
+    about = "the same in single runs of all worlds, by the share of runs that take no more"
+    return [(about, said, "")] if said else []
 
 
 def _single(time: Content) -> str:
     """Between which bounds eight in ten single runs lie, and how many never get there."""
-    quantiles = time.get("quantiles")
+    quantiles = time["quantiles"]
     never = f", {time['not_reached']} never" if time["not_reached"] else ""
-    return "–" if quantiles is None else f"{share_of(quantiles['0.1'])}–{share_of(quantiles['0.9'])}{never}"
+    return f"{share_of(quantiles['0.1'])}–{share_of(quantiles['0.9'])}{never}"
+
+
+def _has_quantiles(content: Content) -> bool:
+    """Whether the result has the times of single runs, as older ones have not."""
+    return "quantiles" in _time(content)
 
 
 LOWER = "lower end of the interval in the worst shipped world"
@@ -228,17 +241,18 @@ def _table(content: Content) -> str:
         "lockstep's final score",
         "time to it",
         "time to its held-out score",
-        "single runs, 10 % to 90 %",
+        *(["single runs, 10 % to 90 %"] if _has_quantiles(content) else []),
         *(f"equal tokens, {moment} min" for moment in moments),
         "proposals/min (lockstep's)",
     )
-    return table(header, (_row(row, moments) for row in content["rows"])) + (
+    rows = (_row(row, moments, single=_has_quantiles(content)) for row in content["rows"])
+    return table(header, rows) + (
         "\n\n*Equal tokens, m min* is the held-out score of the stream's best candidate when it had spent as many "
         "tokens as lockstep had by minute m, less the score of lockstep's best candidate at that minute."
     )
 
 
-def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
+def _row(row: Content, moments: Sequence[str], *, single: bool) -> tuple[str, ...]:
     time, rate = row["time_to_sync_score"], row["proposals_per_minute"]
     equal = [signed(row["by_minutes_of_sync"][moment]["held_out"]) for moment in moments]
     return (
@@ -247,7 +261,7 @@ def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
         f"{row['sync_final_score']['mean']:.3f}",
         f"{number(time, share_of)} (max {_most(time)})",
         number(row["time_to_sync_held_out"], share_of),
-        _single(row["time_to_sync_held_out"]),
+        *([_single(row["time_to_sync_held_out"])] if single else []),
         *equal,
         f"{rate['stream']['mean']:.1f} ({rate['sync']['mean']:.1f})",
     )

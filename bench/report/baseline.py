@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench._lib.text import Content
 from bench._lib.time_to_score import Rows, median_share, time_to_score
 from bench.quality import section as quality
+from bench.report import gains
 from bench.report.results import read
 from bench.throughput.goals import places, score_name
 from bench.throughput.rows import BASE, score_at_equal
@@ -20,7 +21,11 @@ BESIDE_GEPA = """ Beside gepa itself ([throughput](throughput.md), commit {commi
 def quality_section(content: Content) -> str:
     """The section on quality, with what is known of its lockstep loop beside gepa."""
     throughput = read("throughput")
-    return quality.section(content, "" if throughput is None else _beside_gepa(throughput))
+    if throughput is None:
+        return quality.section(content)
+    without = read("quality_without")
+    sources = "" if without is None else gains.sources(throughput, without, "")
+    return quality.section(content, _beside_gepa(throughput), sources)
 
 
 def _beside_gepa(throughput: Content) -> str:

@@ -41,10 +41,12 @@ tables, ranges, what limits the figures, and the options where a command ends in
 glossary](reference/glossary.md). More proposals a minute are not yet a better score: for that, see the rows on scores.
 """
 CONFIRM = (
-    "[One command]({page}) asks a model of yours for less, under a cap in dollars: whether the defaults improve a "
-    "prompt, are not more than {margin:g} below gepa at equal metric calls, and not more than that below its last "
-    "score after half of its time."
+    "[One command]({page}) asks a model of yours, under a cap in dollars, whether the defaults improve a prompt, and "
+    "are not more than {margin:g} below gepa at equal metric calls and after half of its time. Its {repeats} repeats "
+    "can show the first, but rarely a difference as small as that."
 )
+REPEATS = 10
+"""How many `bench.confirm` makes at most, if not told otherwise."""
 REAL = "\n\n**On real servers**, of which only the speed is real, from short runs:"
 ON_CPU = "Beside synchronous gepa, [on two CPU cores](benchmarks/throughput_vllm_cpu.md), the defaults made {real}."
 ON_SIMULATED = (
@@ -105,7 +107,7 @@ def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> 
 
 def confirm(page: str) -> str:
     """What the command asks that puts claims to a model, in a sentence that links to its page."""
-    return CONFIRM.format(page=page, margin=MARGIN)
+    return CONFIRM.format(page=page, margin=MARGIN, repeats=REPEATS)
 
 
 def _real(contents: Mapping[str, Content]) -> str:

@@ -21,34 +21,34 @@ from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside, section as quality
-from bench.report import algorithm_pages
+from bench.report import algorithm_pages, gains
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import ON_GPUS, command_of, confirm, gpu_table, missed_goals, scores_on_gpus
+from bench.report.gains import API, GPU
+from bench.report.page import ON_GPUS, command_of, confirm, gpu_table, missed_goals
 from bench.report.results import read
-from bench.throughput import section as throughput
-from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME
-from bench.throughput.goals import by_workload, places, quotient, runs, score_name
+from bench.throughput.comparisons import COMPARISONS
+from bench.throughput.goals import places, runs, score_name
 from bench.throughput.rows import BASE, methods
 
 PICTURE = "hover"
 """The workload whose picture these pages show."""
-GPU, API = "vllm", "api"
-"""The simulated servers."""
 WIDTH = 120
 PAIRS = "median pair, of {ours} runs of ours on the virtual clock and {gepas} of gepa over HTTP on each workload"
 SIMULATED = """\
 All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones. A *workload*
 has the calls and lengths of the data set it is named after, and none of its rows: all of them are one made-up task."""
 TIME = "Time until the defaults have gepa's own {score} after {minutes} minutes ({pairs})"
+LOCKSTEP = """\
+Time until the defaults have the held-out score that our own synchronous GEPA has after three hours, with {rows} rows \
+for validation"""
 DROP_IN = """\
 Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
 {calls} metric calls"""
 BESIDE = """\
-Both times are beside synchronous gepa. gepa's parallel proposals made more
-proposals a minute than the defaults in {batches}; in an hour on a simulated GPU and API the
-defaults make {most} times those of gepa's best parallel width. The defaults' time to its last score, over the soonest
-width's, is {pxn} ([page](docs/benchmarks/throughput.md))."""
+Both times are beside synchronous gepa. gepa's parallel proposals made more a minute than the defaults in {batches}; in
+an hour on a simulated GPU and API the defaults make {most} times those of gepa's best parallel width. Their time to its
+last score, over the soonest width's, is {pxn}."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
@@ -59,13 +59,14 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 
 def figures() -> str:
     """What README says under its three numbers: the table, and what has to be said of it."""
-    on_gpus = {name: _result(name) for name in ON_GPUS}
+    on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
-        BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn()),
+        gains.sources(timed, _result("quality_without"), "docs/benchmarks/"),
+        f"{BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn())} {gains.lost_again(timed)}",
         gpu_table(on_gpus, "docs/benchmarks"),
-        scores_on_gpus(on_gpus),
+        gains.filling(timed),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
     )
     return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
@@ -81,12 +82,12 @@ def _numbers() -> str:
         ),
         (
             TIME.format(score=_score(timed), minutes=_minutes(timed), pairs=_pairs(timed)),
-            _time(timed),
+            gains.time(timed),
             *_origin("throughput", timed),
         ),
         (
-            "Time until the stream has the held-out score that our own synchronous GEPA has after three hours",
-            f"{quality.answer(of_quality)}; it takes {quality.tokens_a_minute(of_quality)} times the tokens a minute",
+            LOCKSTEP.format(rows=quality.VALIDATION),
+            f"{quality.answer(of_quality)}; they take {quality.tokens_a_minute(of_quality)} times the tokens a minute",
             *_origin("quality", of_quality),
         ),
     ]
@@ -124,25 +125,6 @@ def _pairs(content: Content) -> str:
     return PAIRS.format(ours=runs(found, "stream"), gepas=runs(found, BASE))
 
 
-def _soon(content: Content, server: str) -> str:
-    """The time, in how many pairs the score is reached, and the median of each workload."""
-    rows = places(content)[server]
-    medians = {name: found.median for name, found in by_workload(rows, "stream").items()}
-    each = ", ".join(f"{name} {'–' if found is None else quotient(found)}" for name, found in medians.items())
-    return f"{median_share(time_to_score(rows, 'stream', [BASE]))} ({each})"
-
-
-def _time(content: Content) -> str:
-    """The time on each server, and that of runs of ours in real time, as gepa's are, where all workloads have one."""
-    servers = places(content)
-    said = f"of gepa's time, on a simulated GPU {_soon(content, GPU)}, on a simulated API {_soon(content, API)}"
-    if not throughput.means(content, IN_REAL_TIME):
-        return said
-    on_gpu, on_api = (median_share(time_to_score(servers[each], "stream_real", [BASE])) for each in (GPU, API))
-    each = runs(servers.values(), "stream_real")
-    return f"{said}; with ours in real time, too ({each} run on each workload), {on_gpu} and {on_api}"
-
-
 def _of_pxn() -> str:
     """The proposals of the defaults on the simulated servers, over those of gepa's best parallel width."""
     return " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
@@ -153,7 +135,7 @@ def _beside_pxn() -> str:
     found = places(_result("throughput"))
     timed = (time_to_score(found[each], "stream", methods(found[each], "gepa_pxn")) for each in (GPU, API))
     on_gpu, on_api = map(median_share, timed)
-    return f"{on_gpu}, on a simulated GPU and {on_api}, on a simulated API"
+    return f"{on_gpu}, and {on_api}"
 
 
 def _batches() -> str:
@@ -163,7 +145,8 @@ def _batches() -> str:
     found = list(_on_real_servers())
     more = [each for each in found if each.theirs > each.ours]
     once = sum(each.once for each in more)
-    return f"{len(more)} of {len(found)} comparisons on real servers, of which {once} saw one round of them"
+    short = f" ({once} so short that they saw one round of them)" if once else ""
+    return f"{len(more)} of {len(found)} comparisons on real servers{short}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +176,9 @@ def picture(root: str, glossary: str) -> str:
     """The picture of what a server does, with what has to be said of it, and with these paths on the page."""
     content = _result("throughput")
     rows = places(content)[GPU]
-    ours, theirs = (
-        {name: rows[name, method]["mean_in_flight"] for name in workloads(rows, method)} for method in ("stream", BASE)
+    ours, theirs, batches = (
+        {name: rows[name, method]["mean_in_flight"] for name in workloads(rows, method)}
+        for method in ("stream", BASE, "gepa_pxn_4x4")
     )
     most = (
         f", the one of {len(ours)} that has most in flight" if max(ours, key=lambda name: ours[name]) == PICTURE else ""
@@ -203,10 +187,12 @@ def picture(root: str, glossary: str) -> str:
     said = _wrapped(
         f"*A minute on a simulated GPU, {content['settings']['minutes'] * WARM_UP:g} minutes after the start. "
         f"The [workload]({glossary}) is `{PICTURE}`{most}. On average over whole runs the "
-        f"defaults have {_range(ours)} of {content['settings']['concurrency']} requests in flight, by workload, and "
-        f"gepa {_range(theirs)}.*"
+        f"defaults have {_range(ours)} of {content['settings']['concurrency']} requests in flight, by workload, "
+        f"synchronous gepa {_range(theirs)}, and gepa's parallel proposals (4x4) {_range(batches)}.*"
     )
-    return f"![What the server is doing over time: gepa, and the stream with its defaults]({file})\n\n{said}"
+    return (
+        f"![What the server is doing over time: synchronous gepa, and the stream with its defaults]({file})\n\n{said}"
+    )
 
 
 def _range(means: Mapping[str, float]) -> str:
@@ -216,17 +202,16 @@ def _range(means: Mapping[str, float]) -> str:
 def room() -> str:
     """How much of a large server the defaults use, and the preset that is made to fill one."""
     found, on_gpu = places(_result("throughput")), [_result(name) for name in ON_GPUS]
-    return _wrapped(
-        ROOM.format(
-            gpu=_share(found[GPU], "saturation"),
-            api=_share(found[API], "saturation"),
-            name=gpu_name(on_gpu[0]),
-            in_flight=_filled(on_gpu, "stream"),
-            filled_gpu=_share(found[GPU], "flashevolve_saturation"),
-            filled_api=_share(found[API], "flashevolve_saturation"),
-            filled=_filled(on_gpu, "flashevolve"),
-        )
+    room = ROOM.format(
+        gpu=_share(found[GPU], "saturation"),
+        api=_share(found[API], "saturation"),
+        name=gpu_name(on_gpu[0]),
+        in_flight=_filled(on_gpu, "stream"),
+        filled_gpu=_share(found[GPU], "flashevolve_saturation"),
+        filled_api=_share(found[API], "flashevolve_saturation"),
+        filled=_filled(on_gpu, "flashevolve"),
     )
+    return _wrapped(f"{room} {gains.filling(_result('throughput'))}")
 
 
 def _filled(on_gpus: Iterable[Content], method: str) -> str:

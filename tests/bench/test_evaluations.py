@@ -6,7 +6,7 @@ import pytest
 
 from bench.evaluations.problem import Burning
 from bench.evaluations.rates import configure
-from bench.evaluations.section import section
+from bench.evaluations.section import goals, section
 from flowevolve.programs import WrongResultError
 
 
@@ -35,3 +35,5 @@ def test_the_section_of_evaluations_says_for_which_programs_the_goal_is_met() ->
     made = section({"rows": [row, longer], "goal": 0.9, "settings": settings})
     assert "| 50 | 40.0 | 26.0 | 0.5 | 40.0 | 0.65 |" in made
     assert made.endswith("met for programs of 1000 ms.\n")
+    told = {"cores kept busy by programs of 50 ms": False, "cores kept busy by programs of 1000 ms": True}
+    assert goals({"rows": [row, longer], "goal": 0.9}) == told

@@ -9,7 +9,7 @@ import pytest
 
 from bench.overhead import costs as overhead
 from bench.overhead.growth import PARTS
-from bench.overhead.section import LEVELS, answer, section
+from bench.overhead.section import GROWN, LEVELS, answer, goals, section
 
 SIZE = 100
 
@@ -89,3 +89,9 @@ def test_the_page_has_a_verdict_on_growth(made: dict[str, object]) -> None:
     fast = {"too fast": {**growth["as it may"], "ratio": 15.0}}
     page = section({**made, "growth": {**fast, **whole}})
     assert "missed by too fast (20 % above it)." in page
+
+
+def test_a_goal_for_growth_says_what_it_is_the_cost_of(made: dict[str, object]) -> None:
+    assert GROWN.keys() == {*PARTS, overhead.WHOLE}
+    waiting = {"line at the gate, waiting requests": {"ratio": 15.0, "n_log_n": 12.5}}
+    assert goals({**made, "growth": waiting})["growing cost of waiting requests"] is False

@@ -18,8 +18,8 @@ from bench.quality.kept import KeptPairs
 from bench.quality.methods import CANDIDATES, METHODS, ONLY_IN, OTHERS, WITHOUT
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for, run_pairs
-from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
-from bench.quality.section import CHANGED_AFTER, CHOSEN_ON, answer, section
+from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out, task
+from bench.quality.section import CHANGED_AFTER, CHOSEN_ON, VALIDATION, answer, section
 
 MINUTES = 6.0
 CHOSEN = list(METHODS)[-1]
@@ -179,6 +179,25 @@ def test_times_of_single_runs_are_told_with_how_many_never_get_there() -> None:
     assert "10 % 0.05, 25 % 0.30, 50 % 0.30, 75 % 0.30, 90 % 0.30, 95 % 0.70 |" in text
     assert "| 0.05–0.30, 1 never |" in text
     assert answer(content).endswith("; nine in ten runs take at most 0.30, and 1 of 20 runs do not in twice its time")
+
+
+def test_times_of_single_runs_that_a_result_does_not_have_take_no_row_and_no_column() -> None:
+    run = stream_like(0.8, seconds=50.0, at_equal_tokens=0.83)
+    content = whole([pair_of("normal", seed, {"chosen": run}) for seed in range(3)])
+    assert "single runs" in section(content)
+    methods = content["methods"]
+    assert isinstance(methods, dict)
+    del methods["chosen"]["time_to_sync_held_out"]["quantiles"]
+    older = section(content)
+    assert "single runs" not in older
+    head, line = (
+        next(each for each in older.splitlines() if each.startswith(start)) for start in ("| world", "| normal")
+    )
+    assert head.count("|") == line.count("|")
+
+
+def test_the_page_knows_how_many_rows_are_for_validation() -> None:
+    assert len(task(WORLDS["normal"].overlap, 0, WORLDS["normal"].rules).data.val) == VALIDATION
 
 
 def test_where_lockstep_gained_nothing_there_is_no_evolution_rate() -> None:

@@ -32,11 +32,28 @@ def test_the_scores_that_the_first_example_promises_are_those_it_has() -> None:
 
 
 def row(server: str, workload: str, method: str, **figures: float) -> dict[str, object]:
-    """A row of a bench of throughput, in which every run has its last score after ``seconds``."""
-    known = {"proposals_per_min": 1.0, "output_tokens_per_s": 100.0, "mean_in_flight": 4.0, "seconds": 100.0, **figures}
-    curve = [[0.0, 0.1], [known.pop("seconds"), 0.5]]
+    """A row of a bench of throughput, in which every run has its last score after ``seconds``, for ``tokens``."""
+    known = {
+        "proposals_per_min": 1.0,
+        "output_tokens_per_s": 100.0,
+        "mean_in_flight": 4.0,
+        "seconds": 100.0,
+        "calls": 500,
+        "tokens": 1000,
+        **figures,
+    }
+    worths = [[0.0, 20, 10, 0.1], [known["seconds"], 400, known["tokens"], 0.5]]
+    if method == "stream":
+        worths.append([90.0, 450, known["tokens"] + 100, 0.4])
     values = {name: [value, value] for name, value in known.items()}
-    return {"server": server, "workload": workload, "method": method, **known, "values": values, "curves": [curve] * 2}
+    return {
+        "server": server,
+        "workload": workload,
+        "method": method,
+        **known,
+        "values": values,
+        "held_out": [worths] * 2,
+    }
 
 
 def throughput(*, most: str) -> dict[str, object]:
@@ -47,9 +64,10 @@ def throughput(*, most: str) -> dict[str, object]:
         for workload in ("aime", "hover")
         for method, came_to in {
             "gepa_sync": {},
-            "gepa_pxn_4x4": {"seconds": 50.0},
-            "stream": {"seconds": 25.0, "mean_in_flight": 40.0 if workload == most else 20.0},
-            "flashevolve": {"output_tokens_per_s": 900.0},
+            "gepa_pxn_4x4": {"seconds": 50.0, "mean_in_flight": 30.0},
+            "stream": {"seconds": 25.0, "tokens": 500, "mean_in_flight": 40.0 if workload == most else 20.0},
+            "plain": {"seconds": 40.0, "tokens": 3000},
+            "flashevolve": {"seconds": 60.0, "tokens": 2000, "output_tokens_per_s": 900.0},
             "ceiling": {"output_tokens_per_s": 1000.0},
         }.items()
     ]
@@ -58,6 +76,7 @@ def throughput(*, most: str) -> dict[str, object]:
         "rows": rows,
         "ratios": {"stream_vs_gepa_sync_vllm": 1.0, "stream_vs_gepa_sync_api": 1.0},
         "settings": {"minutes": 40.0, "concurrency": 64},
+        "workloads": {"aime": {"validation": 20}, "hover": {"validation": 30}},
     }
 
 
@@ -69,11 +88,18 @@ def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None
 
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
-    of_each = "aime 0.25, hover 0.25"
-    assert f"on a simulated GPU 0.25, reached in 8 of 8 pairs ({of_each}), on a simulated API 0.25, " in figures()
+    said = " ".join(figures().split())
+    assert "on a simulated GPU 0.25 (aime, 20 rows for validation), 0.25 (hover, 30); on a simulated API 0.25, " in said
+    assert "; 4 of 4 and 4 of 4 runs reach all of gepa's scores. Cost: 1.0 and 1.0 times its output tokens" in said
+    assert "0.50 and 0.50 of its tokens, more than gepa's in 0 of 8 and 0 of 8 pairs; at equal tokens" in said
+    assert "are +0.400 (+0.400 to +0.400) and +0.400 (+0.400 to +0.400) |" in said, "clear: no interval has 0 in it"
+    assert "in 8 of 8 and 8 of 8 of the pairs that get there it is less again later, in 8 and 8 at the end" in said
+    assert "takes 0.40 and 0.40 of gepa's time to its last score, and 3.00 and 3.00 times its tokens" in said
+    assert "`flashevolve` has synchronous gepa's last score after 0.60 and 0.60 of its time" in said
+    assert "where the defaults take 0.25 and 0.25, and for 2.00 and 2.00 times its tokens" in said
     assert "(median pair, of 2 runs of ours on the virtual clock and 2 of gepa over HTTP on each workload)" in figures()
     of_pxn = "0.50, reached in 8 of 8 pairs"
-    assert f"{of_pxn}, on a simulated GPU and {of_pxn}, on a simulated API" in " ".join(figures().split())
+    assert f"is {of_pxn}, and {of_pxn}" in said
     said = " ".join(readme.room().split())
     assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
     assert "is made to fill one: 0.90, 0.90, and" in said
@@ -87,11 +113,28 @@ def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.Monkey
         "8 minutes after the start. The [workload](../reference/glossary.md) is `hover`, the one of 2 that has most in flight."
         in said
     )
-    assert "the defaults have 20 to 40 of 64 requests in flight, by workload, and gepa 4 to 4" in said
+    assert (
+        "the defaults have 20 to 40 of 64 requests in flight, by workload, synchronous gepa 4 to 4, and gepa's parallel"
+        in said
+    )
+    assert "parallel proposals (4x4) 30 to 30.*" in said
     given(monkeypatch, throughput=throughput(most="aime"))
     assert "The [workload](docs/reference/glossary.md) is `hover`. On average" in " ".join(
         picture("", "docs/reference/glossary.md").split()
     )
+
+
+def test_what_the_merging_of_edits_is_worth_is_the_mean_of_the_worlds_medians(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"world": world, "method": method, "time_to_sync_held_out": {"median": median}}
+        for method, medians in {"one validation for each edit": (0.2, 0.6), "default": (0.1, 0.3)}.items()
+        for world, median in zip(("normal", "narrow"), medians, strict=True)
+    ]
+    given(monkeypatch, quality_without={"method": "default", "rows": rows})
+    said = " ".join(figures().split())
+    assert "the defaults take 0.40 of lockstep's time instead of 0.20, in the mean of 2 worlds' medians" in said
+    given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
+    assert "Without merging" not in figures()
 
 
 def on_gpu(workload: str, **rates: float) -> dict[str, object]:
@@ -124,7 +167,9 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
         gpu_aime=on_gpu("aime", stream=9.0, gepa_sync=20.0),
     )
     said = " ".join(figures().split())
-    assert "than the defaults in 2 of 4 comparisons on real servers, of which 1 saw one round of them" in said
+    assert (
+        "than the defaults in 2 of 4 comparisons on real servers (1 so short that they saw one round of them)" in said
+    )
     assert (
         "| `hover`, one run of one minute ([page](docs/benchmarks/gpu.md)) | – | 8.0 (16, one round) | 9.0 (16) |"
         in said

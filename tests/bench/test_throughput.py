@@ -273,7 +273,9 @@ def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> No
     for row in rows:
         several = {"gepa_sync": reaching, "stream": reaching[:2]}
         row["curves"] = several.get(row["method"], reaching[:1])
-    assert answer(made).startswith("0.75 (`vllm`) of its time, by workload (median); 0 of 2 runs miss one of gepa's scores; ")
+    assert answer(made).startswith(
+        "0.75 (`vllm`) of its time, by workload (median); 0 of 2 runs miss one of gepa's scores; "
+    )
     page = " ".join(section(made).split())
     assert "| vllm | aime | 20 | 0.75 (0.25–2.00), reached in 6 of 6 pairs |" in page
     assert (
