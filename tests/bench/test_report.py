@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench._lib.text import between, commit, percent, provenance, ranged, table
+from bench.confirm.__main__ import parse
 from bench.report.benches import BENCHES, Bench
-from bench.report.page import PAGE, PAGES, command_of, missed_goals, pages
+from bench.report.page import PAGE, PAGES, REPEATS, command_of, confirm, missed_goals, pages
 from bench.report.results import RESULTS, read
 
 
@@ -93,6 +94,11 @@ def test_goals_that_are_missed_are_named_with_a_link() -> None:
     assert missed_goals([(bench, None)], "pages") == ""
     met = replace(bench, goals=lambda content: {"speed": True})
     assert missed_goals([(met, {})], "pages") == ""
+
+
+def test_what_the_command_can_show_is_said_of_the_repeats_that_it_makes() -> None:
+    assert parse(["--rehearse-on", "sim", "--tokens", "9"]).repeats == REPEATS
+    assert f"Its {REPEATS} repeats can show the first, but" in confirm("confirm.md")
 
 
 def test_a_bench_names_the_goals_that_its_page_says_are_missed() -> None:
