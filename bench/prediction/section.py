@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from bench._lib.text import Content, Verdicts, percent, table, verdict
 
@@ -23,8 +23,11 @@ NEAR = 0.9
 
 
 def answer(content: Content) -> str:
-    off = content["summary"]["all"]
-    return f"off by {percent(off['median'])} in the median, and by {percent(off['worst'])} at worst"
+    off = content["summary"]["proposals_per_min"]
+    return (
+        f"in proposals a minute off by {percent(off['median'])} in the median and by {percent(off['worst'])} at worst; "
+        f"the defaults' gain over synchronous gepa was predicted as {gain(content)}"
+    )
 
 
 def section(content: Content) -> str:
@@ -120,11 +123,21 @@ def at_cap(content: Content) -> str:
     )
 
 
-def rates(content: Content, method: str) -> Mapping[int, float]:
-    """The measured proposals a minute of a method, by the most requests in flight."""
-    return {
-        run["concurrency"]: run["measured"]["proposals_per_min"] for run in content["runs"] if run["method"] == method
-    }
+def rates(content: Content, method: str, of: Literal["measured", "predicted"] = "measured") -> Mapping[int, float]:
+    """The proposals a minute of a method, by the most requests in flight."""
+    return {run["concurrency"]: run[of]["proposals_per_min"] for run in content["runs"] if run["method"] == method}
+
+
+def gain(content: Content) -> str:
+    """The defaults' proposals over synchronous gepa's, predicted and measured, with each number of requests."""
+    ratios = [
+        [ours[most] / theirs[most] for most in ours]
+        for ours, theirs in ([rates(content, method, of) for method in ("stream", "gepa_sync")] for of in OF)
+    ]
+    return ", ".join(f"{predicted:.1f} (measured {measured:.1f})" for predicted, measured in zip(*ratios, strict=True))
+
+
+OF: Sequence[Literal["predicted", "measured"]] = ("predicted", "measured")
 
 
 def gains(content: Content) -> str:

@@ -10,7 +10,7 @@ from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, percent, provenance, table
 from bench.confirm.claims import MARGIN
 from bench.gpu import section as gpu
-from bench.gpu.deviations import PREDICTED, deviations, leads, made
+from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
 from bench.gpu.rows import gpu_name, workloads
 from bench.gpu.scores import ends
 from bench.prediction import section as prediction
@@ -59,12 +59,13 @@ ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 PREDICTION = """
 
 **How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
-median, and at worst. The goal is {goal}. It is judged on the two CPU cores, where it was {missed}{beyond}.
+median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, where it
+was {missed}{beyond}.
 
 {errors}
 
 {cap}{leads} The profile of an API was compared with nothing."""
-TIMED = ("server", "profile", *PREDICTED.values())
+TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's", *PREDICTED.values())
 ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
 SHIPPED = "shipped, of an H100, which is another GPU"
 NOTE = """\
@@ -153,13 +154,13 @@ def _prediction(contents: Mapping[str, Content]) -> str:
         return ""
     found = contents["prediction"]
     on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
-    rows = [(*ON_VLLM, *map(_off, prediction.deviations(found).values()))]
+    rows = [(*ON_VLLM, prediction.gain(found), *map(_off, prediction.deviations(found).values()))]
     for name, each in on_gpu:
         server = f"[{gpu_name(each)}](benchmarks/{name}.md), {workloads(each)}"
-        rows.append((server, made(each), *map(_off, deviations(each, "measured").values())))
+        rows.append((server, made(each), gain(each, "measured"), *map(_off, deviations(each, "measured").values())))
     for name, each in on_gpu[:1]:
         server = f"[{gpu_name(each)}](benchmarks/{name}.md), {workloads(each)}"
-        rows.append((server, SHIPPED, *map(_off, deviations(each, "shipped").values())))
+        rows.append((server, SHIPPED, gain(each, "shipped"), *map(_off, deviations(each, "shipped").values())))
     return PREDICTION.format(
         goal=_off((found["goal"]["median"], found["goal"]["worst"])),
         missed=prediction.missed(found),

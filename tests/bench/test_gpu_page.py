@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from bench._lib.text import Content
-from bench.gpu.deviations import deviations, gains, leads
+from bench.gpu.deviations import deviations, gain, gains, leads
 from bench.gpu.scores import ends
 from bench.gpu.section import answer, filled, rates, section
 
@@ -152,6 +152,7 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
     assert gains(content) == (
         "The defaults make 6.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured."
     )
+    assert (gain(content, "measured"), gain(content, "shipped")) == ("6.0 (measured 5.0)", "2.5 (measured 5.0)")
     assert leads(content) == (
         " In the best validation score on one H100 with `hover` the defaults were to be 0.25 ahead of synchronous gepa "
         "(0.10 to 0.40, by seed), and were 0.15 ahead, in the mean of 2 runs (0.05 to 0.25, by run)."
