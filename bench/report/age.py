@@ -25,12 +25,14 @@ MARKS = Path(__file__).with_name("old.json")
 @dataclass(frozen=True, slots=True)
 class Mark:
     """That the result measured at ``commit`` is known to be older than what it measures: how many commits older it
-    was when it was marked, and why it has not been measured again.
+    was when it was marked, which of the folders and files that it measures they changed, and why it has not been
+    measured again.
     """
 
     commit: str
     commits: int
     reason: str
+    changed: Sequence[str] = ()
 
     @property
     def counted(self) -> str:
@@ -53,6 +55,14 @@ def knows(commit: str) -> bool:
 def changes(bench: Bench, content: Content) -> Sequence[str]:
     """The commits, newest first, that have changed what a bench measures since this result."""
     return _git("log", "--format=%h", f"{content['commit']}..HEAD", "--", *bench.measures).split()
+
+
+def changed(bench: Bench, content: Content) -> Sequence[str]:
+    """The folders and files that these commits have changed."""
+    left_out = [path for path in bench.measures if path.startswith(":")]
+    found = [path for path in bench.measures if path not in left_out]
+    since = f"{content['commit']}..HEAD"
+    return [path for path in found if _git("log", "--format=%h", since, "--", path, *left_out)]
 
 
 def marks() -> Mapping[str, Mark]:
@@ -84,9 +94,11 @@ def mark(names: Sequence[str], reason: str) -> None:
         if content is None:
             continue
         if bench.name in names:
-            kept[bench.name] = Mark(content["commit"], len(changes(bench, content)), reason)
-        elif (known := mark_of(bench, content)) is not None:
-            kept[bench.name] = replace(known, commits=len(changes(bench, content)))
+            known: Mark | None = Mark(content["commit"], 0, reason)
+        else:
+            known = mark_of(bench, content)
+        if known is not None:
+            kept[bench.name] = replace(known, commits=len(changes(bench, content)), changed=changed(bench, content))
     MARKS.write_text(json.dumps({name: asdict(each) for name, each in kept.items()}, indent=2) + "\n", encoding="utf-8")
 
 

@@ -194,15 +194,15 @@ def page(bench: Bench, content: Content) -> str:
     asked = f"**{bench.question}** {sentence(bench.answer(content))}"
     note = f"[All benchmarks](../benchmarks.md).\n{NOTE}"
     mark = mark_of(bench, content)
-    age = [] if mark is None else [_old(bench, mark)]
+    age = [] if mark is None else [_old(mark)]
     return "\n\n".join([title, asked, *age, rest.strip("\n"), provenance(content), note])
 
 
-def _old(bench: Bench, mark: Mark) -> str:
+def _old(mark: Mark) -> str:
     """A sentence that says that a result is older than what it measures."""
     have = "has" if mark.commits == 1 else "have"
-    folders = ", ".join(f"`{path}`" for path in bench.measures if not path.startswith(":"))
-    return f"**Older than what it measures:** {mark.counted} since {have} changed {folders}. {mark.reason}"
+    changed = ", ".join(f"`{path}`" for path in mark.changed) or "what it measures"
+    return f"**Older than what it measures:** {mark.counted} since {have} changed {changed}. {mark.reason}"
 
 
 def _cells(bench: Bench, content: Content | None) -> Iterator[str]:

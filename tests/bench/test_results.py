@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from bench.report import age
-from bench.report.benches import BENCHES
+from bench.report.benches import BENCHES, Bench
 from bench.report.page import pages
 from bench.report.results import RESULTS, read
 
@@ -95,16 +95,24 @@ def test_the_age_of_a_mark_is_counted_anew(tmp_path: Path, monkeypatch: pytest.M
     assert age.marks().keys() == {"quality"}
     assert age.marks()["quality"].commits > 1
     assert age.marks()["quality"].reason == "It takes hours."
+    assert "flowevolve/engine" in age.marks()["quality"].changed
+
+
+def test_only_what_commits_have_changed_is_told() -> None:
+    """The commit named here is of the first days; what is left out does not count."""
+    bench = Bench("one", "How many?", lambda content: "", lambda content: "", measures=("LICENSE", "stages", "bench"))
+    assert age.changed(bench, {"commit": "f16eb17"}) == ["stages", "bench"]
+    alone = replace(bench, measures=("LICENSE", "stages", ":(exclude)stages"))
+    assert age.changed(alone, {"commit": "f16eb17"}) == []
 
 
 def test_the_page_of_a_marked_result_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     content = read("ace")
     assert content is not None
-    mark = age.Mark(content["commit"], 1, "Its prompts are being rewritten.")
+    mark = age.Mark(content["commit"], 1, "Its prompts are being rewritten.", ["stages"])
     monkeypatch.setattr(age, "marks", lambda: {"ace": mark})
     made = {path.stem: text for path, text in pages().items()}
-    assert "**Older than what it measures:** at least 1 commit since has changed `flowevolve/engine`, " in made["ace"]
-    assert "Its prompts are being rewritten." in made["ace"]
+    assert "**Older than what it measures:** at least 1 commit since has changed `stages`. Its prompts" in made["ace"]
     assert f"| {content['commit']}, {content['date']}; older by at least 1 commit |" in made["benchmarks"]
     of_another_result = age.Mark("abc", 1, "No longer true.")
     monkeypatch.setattr(age, "marks", lambda: {"ace": of_another_result})
