@@ -23,8 +23,9 @@ def quality_section(content: Content) -> str:
     throughput = read("throughput")
     if throughput is None:
         return quality.section(content)
-    without = read("quality_without")
-    sources = "" if without is None else gains.sources(throughput, without, "")
+    parts = [read("quality_without"), read("quality_others")]
+    without, others = (part or {"method": "", "rows": []} for part in parts)
+    sources = gains.sources(throughput, without, others, "")
     return quality.section(content, _beside_gepa(throughput), sources)
 
 

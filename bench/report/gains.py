@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.methods.ratios import Ratio
-from bench._lib.text import Content
+from bench._lib.text import Content, between
 from bench._lib.time_to_score import (
     Rows,
     TimeToScore,
@@ -15,6 +15,7 @@ from bench._lib.time_to_score import (
     time_to_score,
     workloads,
 )
+from bench.quality.section import share_of
 from bench.throughput import section as throughput
 from bench.throughput.comparisons import IN_REAL_TIME, TOKENS
 from bench.throughput.goals import by_workload, places, quotient, runs
@@ -27,16 +28,20 @@ COST = """\
 Cost: {rate} times its output tokens a second, and to that score {tokens} of its tokens, more than gepa's in {more} \
 pairs; at equal tokens the scores, less gepa's, are {score}{sure}"""
 AGAIN = """\
-Times end when a prompt *first* has the score; in {later} of the pairs that get there it is less again later, in {last}
-at the end."""
+A time ends when a prompt *first* has the score: in {later} of the pairs that get there it is less again later, in \
+{last} at the end"""
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
+COMBEE = "combee 10"
 WITHOUT = """\
-Without merging several edits and validating them as one, the defaults take {single} of lockstep's time instead of
-{default}, in the mean of {count} worlds' medians ([page]({folder}quality_without.md))."""
+Without merging edits and validating them together, the defaults take {single} of lockstep's time instead of {default}
+(mean of {count} worlds' medians; [page]({folder}quality_without.md))."""
 PLAIN = """\
 The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, and {tokens} times
-its tokens, on a simulated GPU and API ([page]({folder}throughput.md))."""
+its tokens, on a simulated GPU and API."""
+MERGED = """\
+Combee, which merges ten reflections at a time in lockstep, takes {theirs} by world, and the defaults {ours}; it spends
+{tokens} times their tokens a minute ([page]({folder}quality_others.md))."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, where the
 defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is {score}."""
@@ -59,7 +64,7 @@ def time(content: Content) -> str:
         told += f"; with ours in real time, too ({each} run of each), {again}"
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     sure = _both(f"{each.sure} of {len(each.by_run)}" for each in timed)
-    return f"{told}; {sure} runs reach all of gepa's scores. {_cost(found)}"
+    return f"{told}; {sure} runs reach all of gepa's scores. {_cost(found)}. {_lost_again(found)}"
 
 
 def _medians(rows: Rows, method: str) -> Mapping[str, str]:
@@ -79,38 +84,53 @@ def _cost(found: Sequence[Rows]) -> str:
     )
 
 
-def lost_again(content: Content) -> str:
+def _lost_again(found: Sequence[Rows]) -> str:
     """What became of scores once they were reached."""
-    left = [afterwards(places(content)[server], "stream", BASE) for server in (GPU, API)]
+    left = [afterwards(rows, "stream", BASE) for rows in found]
     return AGAIN.format(
         later=_both(f"{each.later} of {each.reached}" for each in left), last=_both(f"{each.last}" for each in left)
     )
 
 
-def sources(timed: Content, without: Content, folder: str) -> str:
+def sources(timed: Content, without: Content, others: Content, folder: str) -> str:
     """What the gain in time comes from, with links to pages in ``folder``; nothing of what was not measured."""
-    return " ".join(filter(None, (_single(without, folder), _stream_alone(timed, folder))))
+    return " ".join(filter(None, (_single(without, folder), _lockstep(others, folder), _stream_alone(timed))))
 
 
 def _single(without: Content, folder: str) -> str:
-    medians = {
-        method: [row["time_to_sync_held_out"]["median"] for row in without["rows"] if row["method"] == method]
-        for method in (SINGLE, without["method"])
-    }
-    if not medians[SINGLE]:
+    found = _by_method(without, SINGLE)
+    if found is None:
         return ""
-    single, default = (f"{fmean(each):.2f}" for each in medians.values())
-    return WITHOUT.format(single=single, default=default, count=len(medians[SINGLE]), folder=folder)
+    single, default = (f"{fmean(_times(each)):.2f}" for each in found)
+    return WITHOUT.format(single=single, default=default, count=len(found[0]), folder=folder)
 
 
-def _stream_alone(content: Content, folder: str) -> str:
+def _lockstep(others: Content, folder: str) -> str:
+    found = _by_method(others, COMBEE)
+    if found is None:
+        return ""
+    theirs, ours = (between(*map(share_of, (min(_times(each)), max(_times(each))))) for each in found)
+    spent = [fmean(row["tokens_per_minute_ratio"]["mean"] for row in each) for each in found]
+    return MERGED.format(theirs=theirs, ours=ours, tokens=f"{spent[0] / spent[1]:.1f}", folder=folder)
+
+
+def _by_method(content: Content, method: str) -> tuple[Sequence[Content], Sequence[Content]] | None:
+    """The rows of a method and of the default, one for each world; None where it was not run."""
+    theirs, ours = ([row for row in content["rows"] if row["method"] == each] for each in (method, content["method"]))
+    return (theirs, ours) if theirs else None
+
+
+def _times(rows: Sequence[Content]) -> Sequence[float]:
+    return [row["time_to_sync_held_out"]["median"] for row in rows]
+
+
+def _stream_alone(content: Content) -> str:
     found = [places(content)[server] for server in (GPU, API)]
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
     return PLAIN.format(
         times=_both(_median(time_to_score(rows, "plain", [BASE])) for rows in found),
         tokens=_both(_median(_tokens(rows, "plain")) for rows in found),
-        folder=folder,
     )
 
 

@@ -63,8 +63,8 @@ def figures() -> str:
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
         _numbers(),
-        gains.sources(timed, _result("quality_without"), "docs/benchmarks/"),
-        f"{BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn())} {gains.lost_again(timed)}",
+        gains.sources(timed, _result("quality_without"), _result("quality_others"), "docs/benchmarks/"),
+        BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn()),
         gpu_table(on_gpus, "docs/benchmarks"),
         gains.filling(timed),
         missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),

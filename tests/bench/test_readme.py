@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,9 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     assert "on a simulated GPU 0.25 (aime, 20 rows for validation), 0.25 (hover, 30); on a simulated API 0.25, " in said
     assert "; 4 of 4 and 4 of 4 runs reach all of gepa's scores. Cost: 1.0 and 1.0 times its output tokens" in said
     assert "0.50 and 0.50 of its tokens, more than gepa's in 0 of 8 and 0 of 8 pairs; at equal tokens" in said
-    assert "are +0.400 (+0.400 to +0.400) and +0.400 (+0.400 to +0.400) |" in said, "clear: no interval has 0 in it"
+    assert "are +0.400 (+0.400 to +0.400) and +0.400 (+0.400 to +0.400). A time ends" in said, (
+        "clear: no interval has 0 in it"
+    )
     assert "in 8 of 8 and 8 of 8 of the pairs that get there it is less again later, in 8 and 8 at the end" in said
     assert "takes 0.40 and 0.40 of gepa's time to its last score, and 3.00 and 3.00 times its tokens" in said
     assert "`flashevolve` has synchronous gepa's last score after 0.60 and 0.60 of its time" in said
@@ -125,14 +128,24 @@ def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.Monkey
 
 
 def test_what_the_merging_of_edits_is_worth_is_the_mean_of_the_worlds_medians(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"world": world, "method": method, "time_to_sync_held_out": {"median": median}}
         for method, medians in {"one validation for each edit": (0.2, 0.6), "default": (0.1, 0.3)}.items()
         for world, median in zip(("normal", "narrow"), medians, strict=True)
     ]
-    given(monkeypatch, quality_without={"method": "default", "rows": rows})
+    others = [
+        {**row, "method": row["method"].replace("one validation for each edit", "combee 10")}
+        | {"tokens_per_minute_ratio": {"mean": 1.0 if row["method"] != "default" else 4.0}}
+        for row in rows
+    ]
+    given(
+        monkeypatch,
+        quality_without={"method": "default", "rows": rows},
+        quality_others={"method": "default", "rows": others},
+    )
     said = " ".join(figures().split())
-    assert "the defaults take 0.40 of lockstep's time instead of 0.20, in the mean of 2 worlds' medians" in said
+    assert "the defaults take 0.40 of lockstep's time instead of 0.20 (mean of 2 worlds' medians; [page]" in said
+    assert "takes 0.20 to 0.60 by world, and the defaults 0.10 to 0.30; it spends 0.2 times" in said
     given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
     assert "Without merging" not in figures()
 
