@@ -25,7 +25,7 @@ def quality_section(content: Content) -> str:
         return quality.section(content)
     parts = [read("quality_without"), read("quality_others")]
     without, others = (part or {"method": "", "rows": []} for part in parts)
-    sources = gains.sources(throughput, without, others, "")
+    sources = f"{gains.merging(without, others, '')} {gains.stream_alone(throughput)}"
     return quality.section(content, _beside_gepa(throughput), sources)
 
 

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
-from bench._lib.methods.ratios import Ratio
-from bench._lib.text import Content, between
+from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
     TimeToScore,
     afterwards,
     median_and_range,
+    median_share,
     time_to_score,
     workloads,
 )
 from bench.quality.section import share_of
 from bench.throughput import section as throughput
-from bench.throughput.comparisons import IN_REAL_TIME, TOKENS
-from bench.throughput.goals import by_workload, places, quotient, runs
-from bench.throughput.rows import BASE, beside, score_at_equal
+from bench.throughput.comparisons import IN_REAL_TIME, PROPOSALS, TOKENS
+from bench.throughput.goals import by_workload, places, quotient, runs, score_name
+from bench.throughput.rows import BASE, beside, methods, score_at_equal
 from bench.throughput.tables import signed
 
 GPU, API = "vllm", "api"
 """The simulated servers."""
-COST = """\
-Cost: {rate} times its output tokens a second, and to that score {tokens} of its tokens, more than gepa's in {more} \
-pairs; at equal tokens the scores, less gepa's, are {score}{sure}"""
-AGAIN = """\
-A time ends when a prompt *first* has the score: in {later} of the pairs that get there it is less again later, in \
-{last} at the end"""
+HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
+SET_UP = """\
+A time or a number of tokens is the median of all pairs of runs: of each workload {gepas} of gepa, in real time over
+HTTP, and {ours} of ours, on the virtual clock where nothing else is said. A time ends when a prompt *first* has the
+score: in {later} of the pairs that get there it is less again later, in {last} at the end."""
+OTHERS = {
+    "plain": "gepa's rules in our stream (preset `plain`)",
+    "flashevolve": "preset `flashevolve`, which fills a server",
+}
+OF_OTHERS = "time and tokens to synchronous gepa's last score, and score at equal tokens less gepa's"
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
 COMBEE = "combee 10"
@@ -47,57 +51,119 @@ On the simulated GPU and API `flashevolve` has synchronous gepa's last score aft
 defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is {score}."""
 
 
-def time(content: Content) -> str:
-    """The time on each workload of each server, that of runs of ours in real time, as gepa's are, where all workloads
-    have one, and what it costs.
+def beside_gepa(content: Content, folder: str) -> str:
+    """A table of both simulated servers: the time on each workload, that of runs of ours in real time, as gepa's are,
+    where all workloads have one, what it costs, and how gepa's parallel proposals and other settings of ours compare.
     """
     found = [places(content)[server] for server in (GPU, API)]
-    on_gpu, on_api = (_medians(each, "stream") for each in found)
-    named = ", ".join(
-        f"{time} ({name}, {content['workloads'][name]['validation']}{'' if number else ' rows for validation'})"
-        for number, (name, time) in enumerate(on_gpu.items())
-    )
-    told = f"of gepa's time, on a simulated GPU {named}; on a simulated API {', '.join(on_api.values())}"
+    names = by_workload(found[0], "stream")
+    each = ", ".join(f"`{name}` ({content['workloads'][name]['validation']})" for name in names)
+    lines = [
+        (
+            f"time to its last {score_name(found[0])}, over its own: {each}; rows for validation in brackets",
+            _medians("stream"),
+        ),
+        ("runs of ours that reach all of its last scores", _sure),
+        ("tokens to that score, over its own", lambda rows: median_and_range(_tokens(rows, "stream"))),
+        ("held-out score at equal tokens, less its own", _score("stream")),
+        ("output tokens a second, and proposals", _rates),
+        *_beside_pxn(found),
+        *_others(found),
+    ]
     if throughput.means(content, IN_REAL_TIME):
-        each = runs(found, "stream_real")
-        again = _both(", ".join(_medians(rows, "stream_real").values()) for rows in found)
-        told += f"; with ours in real time, too ({each} run of each), {again}"
-    timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
-    sure = _both(f"{each.sure} of {len(each.by_run)}" for each in timed)
-    return f"{told}; {sure} runs reach all of gepa's scores. {_cost(found)}. {_lost_again(found)}"
+        lines.insert(1, (f"the same, ours in real time, too ({runs(found, 'stream_real')} run of each)", _real))
+    header = HEADER.format(folder=folder, commit=content["commit"])
+    return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
 
-def _medians(rows: Rows, method: str) -> Mapping[str, str]:
-    return {name: _median(timed) for name, timed in by_workload(rows, method).items()}
+Told = Callable[[Rows], str]
+"""What is said of the rows of a server."""
 
 
-def _cost(found: Sequence[Rows]) -> str:
-    spent = [_tokens(rows, "stream") for rows in found]
-    scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
-    known = [each for each in scores if each is not None]
-    return COST.format(
-        rate=_both(_mean(beside(rows, "stream", [BASE], TOKENS)) for rows in found),
-        tokens=_both(map(median_and_range, spent)),
-        score=_both(map(signed, scores)),
-        sure=", no clear difference" if known and all(each.low <= 0 <= each.high for each in known) else "",
-        more=_both(f"{sum(each > 1 for each in timed.by_pair)} of {timed.pairs}" for timed in spent),
+def _medians(method: str) -> Told:
+    return lambda rows: ", ".join(_median(timed) for timed in by_workload(rows, method).values())
+
+
+_real = _medians("stream_real")
+
+
+def _sure(rows: Rows) -> str:
+    timed = time_to_score(rows, "stream", [BASE])
+    return f"{timed.sure} of {len(timed.by_run)}"
+
+
+def _score(method: str) -> Told:
+    """The interval, which is not clear where it has 0 in it."""
+
+    def told(rows: Rows) -> str:
+        found = score_at_equal(rows, method, "tokens")
+        unclear = found is not None and found.low <= 0 <= found.high
+        return f"{signed(found)}{', no clear difference' if unclear else ''}"
+
+    return told
+
+
+def _over(method: str, others: Sequence[str], figure: str) -> Told:
+    def told(rows: Rows) -> str:
+        found = beside(rows, method, others, figure)
+        return "–" if found is None else f"{found.mean:.2f} times"
+
+    return told
+
+
+def _rates(rows: Rows) -> str:
+    return ", ".join(_over("stream", [BASE], figure)(rows) for figure in (TOKENS, PROPOSALS))
+
+
+def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
+    widths = [name for name in methods(found[0], "gepa_pxn") if name in methods(found[1])]
+    if not widths:
+        return ()
+    return (
+        ("proposals, over those of gepa's best parallel width (PxN)", _over("stream", widths, PROPOSALS)),
+        (
+            "time to the last score of gepa's best parallel width, over the soonest width's",
+            lambda rows: median_share(time_to_score(rows, "stream", widths)),
+        ),
     )
 
 
-def _lost_again(found: Sequence[Rows]) -> str:
-    """What became of scores once they were reached."""
+def _others(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
+    """What other settings of ours take, where they were run."""
+    return [
+        (f"{what}: {OF_OTHERS}", _taken(method))
+        for method, what in OTHERS.items()
+        if all(workloads(rows, method, BASE) for rows in found)
+    ]
+
+
+def _taken(method: str) -> Told:
+    def told(rows: Rows) -> str:
+        timed = time_to_score(rows, method, [BASE])
+        return f"{_median(timed)}, {_median(_tokens(rows, method))}, {_score(method)(rows)}"
+
+    return told
+
+
+def set_up(content: Content) -> str:
+    """What the table's figures are of, and what became of scores once they were reached."""
+    found = [places(content)[server] for server in (GPU, API)]
     left = [afterwards(rows, "stream", BASE) for rows in found]
-    return AGAIN.format(
-        later=_both(f"{each.later} of {each.reached}" for each in left), last=_both(f"{each.last}" for each in left)
+    return SET_UP.format(
+        gepas=runs(found, BASE),
+        ours=runs(found, "stream"),
+        later=_both(f"{each.later} of {each.reached}" for each in left),
+        last=_both(f"{each.last}" for each in left),
     )
 
 
-def sources(timed: Content, without: Content, others: Content, folder: str) -> str:
-    """What the gain in time comes from, with links to pages in ``folder``; nothing of what was not measured."""
-    return " ".join(filter(None, (_single(without, folder), _lockstep(others, folder), _stream_alone(timed))))
+def merging(without: Content, others: Content, folder: str) -> str:
+    """What merging edits is worth in time, with links to pages in ``folder``; nothing of what was not measured."""
+    return " ".join(filter(None, (without_merging(without, folder), _lockstep(others, folder))))
 
 
-def _single(without: Content, folder: str) -> str:
+def without_merging(without: Content, folder: str) -> str:
+    """The part of it that our own settings show."""
     found = _by_method(without, SINGLE)
     if found is None:
         return ""
@@ -124,7 +190,7 @@ def _times(rows: Sequence[Content]) -> Sequence[float]:
     return [row["time_to_sync_held_out"]["median"] for row in rows]
 
 
-def _stream_alone(content: Content) -> str:
+def stream_alone(content: Content) -> str:
     found = [places(content)[server] for server in (GPU, API)]
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
@@ -153,10 +219,6 @@ def _tokens(rows: Rows, method: str) -> TimeToScore:
 
 def _median(timed: TimeToScore) -> str:
     return "–" if timed.median is None else quotient(timed.median)
-
-
-def _mean(found: Ratio | None) -> str:
-    return "–" if found is None else f"{found.mean:.1f}"
 
 
 def _both(each: Iterable[str]) -> str:

@@ -13,8 +13,8 @@ from textwrap import fill
 
 from bench._lib.methods.runs import WARM_UP
 from bench._lib.paths import ROOT
-from bench._lib.text import Content, table
-from bench._lib.time_to_score import Rows, median_share, time_to_score, workloads
+from bench._lib.text import Content
+from bench._lib.time_to_score import Rows, workloads
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
 from bench.gpu import section as gpu
@@ -23,32 +23,34 @@ from bench.prediction.section import rates
 from bench.quality import beside, section as quality
 from bench.report import algorithm_pages, gains
 from bench.report.age import mark_of
-from bench.report.benches import BENCHES, Bench
+from bench.report.benches import BENCHES
 from bench.report.gains import API, GPU
-from bench.report.page import ON_GPUS, command_of, confirm, gpu_table, missed_goals
+from bench.report.page import ON_GPUS, confirm, gpu_table
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
-from bench.throughput.goals import places, runs, score_name
+from bench.throughput.goals import places
 from bench.throughput.rows import BASE, methods
 
 PICTURE = "hover"
 """The workload whose picture these pages show."""
 WIDTH = 120
-PAIRS = "median pair, of {ours} runs of ours on the virtual clock and {gepas} of gepa over HTTP on each workload"
+FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All three are *simulated*, in worlds like those in which settings were chosen, and partly in the same ones. A *workload*
-has the calls and lengths of the data set it is named after, and none of its rows: all of them are one made-up task."""
-TIME = "Time until the defaults have gepa's own {score} after {minutes} minutes ({pairs})"
+All of this is *simulated*, in worlds like those in which settings were chosen, and partly in the same ones, but for the
+speed of the H200. A *workload* has the calls and lengths of the data set it is named after, and none of its rows."""
 LOCKSTEP = """\
-Time until the defaults have the held-out score that our own synchronous GEPA has after three hours, with {rows} rows \
-for validation"""
+With {rows} rows for validation the defaults have the held-out score that our own synchronous GEPA has after three hours
+after {answer}; they take {tokens} times the tokens a minute ({origin})."""
 DROP_IN = """\
-Held-out score of the drop-in with `adapter_concurrency={concurrency}` (1 by default), less gepa's, with the same \
-{calls} metric calls"""
-BESIDE = """\
-Both times are beside synchronous gepa. gepa's parallel proposals made more a minute than the defaults in {batches}; in
-an hour on a simulated GPU and API the defaults make {most} times those of gepa's best parallel width. Their time to its
-last score, over the soonest width's, is {pxn}."""
+With the same {calls} metric calls, the held-out score of the drop-in for `gepa.optimize` with
+`adapter_concurrency={concurrency}` (1 by default), less gepa's: {score} ({origin})."""
+BATCHES = """\
+gepa's parallel proposals made more proposals a minute than the defaults in {batches}."""
+MISSED = (
+    "**{count} of the goals that we set ourselves are missed:** [the page of all benchmarks]({page}) begins with them."
+)
+WORSE = """\
+[The simulator](docs/concepts/simulator.md) says what these figures can't show."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
@@ -58,40 +60,43 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 
 
 def figures() -> str:
-    """What README says under its three numbers: the table, and what has to be said of it."""
+    """What README says of what is gained and what that costs."""
     on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
+    merging = gains.without_merging(_result("quality_without"), FOLDER)
     parts = (
         f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
-        _numbers(),
-        gains.sources(timed, _result("quality_without"), _result("quality_others"), "docs/benchmarks/"),
-        BESIDE.format(batches=_batches(), most=_of_pxn(), pxn=_beside_pxn()),
-        gpu_table(on_gpus, "docs/benchmarks"),
-        gains.filling(timed),
-        missed_goals(((bench, read(bench.name)) for bench in BENCHES), "docs/benchmarks"),
+        gains.beside_gepa(timed, FOLDER),
+        gains.set_up(timed),
+        f"{_lockstep()} {merging} {_drop_in()}",
+        gpu_table(on_gpus, FOLDER.rstrip("/")),
+        f"{BATCHES.format(batches=_batches())} {_missed()} {WORSE}",
     )
-    return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts if part)
+    return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts)
 
 
-def _numbers() -> str:
-    of_quality, equal_calls, timed = (_result(name) for name in ("quality", "equal_calls", "throughput"))
-    rows = [
-        (
-            DROP_IN.format(calls=equal_calls["settings"]["calls"], concurrency=CONCURRENCY),
-            of_equal_calls.score(equal_calls),
-            *_origin("equal_calls", equal_calls),
-        ),
-        (
-            TIME.format(score=_score(timed), minutes=_minutes(timed), pairs=_pairs(timed)),
-            gains.time(timed),
-            *_origin("throughput", timed),
-        ),
-        (
-            LOCKSTEP.format(rows=quality.VALIDATION),
-            f"{quality.answer(of_quality)}; they take {quality.tokens_a_minute(of_quality)} times the tokens a minute",
-            *_origin("quality", of_quality),
-        ),
-    ]
-    return table(("", "measured", "command", "commit"), rows)
+def _lockstep() -> str:
+    content = _result("quality")
+    return LOCKSTEP.format(
+        rows=quality.VALIDATION,
+        answer=quality.answer(content),
+        tokens=quality.tokens_a_minute(content),
+        origin=_origin("quality", content),
+    )
+
+
+def _drop_in() -> str:
+    content = _result("equal_calls")
+    return DROP_IN.format(
+        calls=content["settings"]["calls"],
+        concurrency=CONCURRENCY,
+        score=of_equal_calls.score(content),
+        origin=_origin("equal_calls", content),
+    )
+
+
+def _missed() -> str:
+    count = sum(len(bench.missed(content)) for bench in BENCHES if (content := read(bench.name)) is not None)
+    return MISSED.format(count=count, page="docs/benchmarks.md") if count else ""
 
 
 def _result(name: str) -> Content:
@@ -101,41 +106,11 @@ def _result(name: str) -> Content:
     return content
 
 
-def _bench(name: str) -> Bench:
-    return next(bench for bench in BENCHES if bench.name == name)
-
-
-def _origin(name: str, content: Content) -> tuple[str, str]:
-    bench = _bench(name)
-    mark = mark_of(bench, content)
-    age = "" if mark is None else f"; {mark.counted} older than the code"
-    return f"{command_of(bench, content)} ([page](docs/benchmarks/{name}.md))", f"{content['commit']}{age}"
-
-
-def _minutes(content: Content) -> str:
-    return f"{content['settings']['minutes']:g}"
-
-
-def _score(content: Content) -> str:
-    return score_name(places(content)[GPU])
-
-
-def _pairs(content: Content) -> str:
-    found = places(content).values()
-    return PAIRS.format(ours=runs(found, "stream"), gepas=runs(found, BASE))
-
-
-def _of_pxn() -> str:
-    """The proposals of the defaults on the simulated servers, over those of gepa's best parallel width."""
-    return " and ".join(_share(places(_result("throughput"))[each], "stream_vs_gepa_pxn") for each in (GPU, API))
-
-
-def _beside_pxn() -> str:
-    """The time to the last score of gepa's best parallel width on the simulated servers, of the soonest width's."""
-    found = places(_result("throughput"))
-    timed = (time_to_score(found[each], "stream", methods(found[each], "gepa_pxn")) for each in (GPU, API))
-    on_gpu, on_api = map(median_share, timed)
-    return f"{on_gpu}, and {on_api}"
+def _origin(name: str, content: Content) -> str:
+    """A link to the page of a result, and where the result is from."""
+    mark = mark_of(next(bench for bench in BENCHES if bench.name == name), content)
+    age = "" if mark is None else f", {mark.counted} older than the code"
+    return f"[page]({FOLDER}{name}.md), commit {content['commit']}{age}"
 
 
 def _batches() -> str:

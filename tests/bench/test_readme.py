@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flowevolve as fe
-from bench.report import readme
+from bench.report import gains, readme
 from bench.report.readme import BLOCKS, README, figures, picture, written
 from bench.report.results import read
 
@@ -84,25 +84,24 @@ def throughput(*, most: str) -> dict[str, object]:
 def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None:
     """These results in place of those in bench/results; the others are as they are there."""
     monkeypatch.setattr(readme, "read", lambda name: results.get(name) or read(name))
-    monkeypatch.setattr(readme, "command_of", lambda bench, content: f"`python -m bench.{bench.name}`")  # no pages
 
 
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
-    assert "on a simulated GPU 0.25 (aime, 20 rows for validation), 0.25 (hover, 30); on a simulated API 0.25, " in said
-    assert "; 4 of 4 and 4 of 4 runs reach all of gepa's scores. Cost: 1.0 and 1.0 times its output tokens" in said
-    assert "0.50 and 0.50 of its tokens, more than gepa's in 0 of 8 and 0 of 8 pairs; at equal tokens" in said
-    assert "are +0.400 (+0.400 to +0.400) and +0.400 (+0.400 to +0.400). A time ends" in said, (
+    assert ": `aime` (20), `hover` (30); rows for validation in brackets | 0.25, 0.25 | 0.25, 0.25 |" in said
+    assert "| runs of ours that reach all of its last scores | 4 of 4 | 4 of 4 |" in said
+    assert "| tokens to that score, over its own | 0.50 | 0.50 |" in said
+    assert "| held-out score at equal tokens, less its own | +0.400 (+0.400 to +0.400) | +0.400" in said, (
         "clear: no interval has 0 in it"
     )
+    assert "| output tokens a second, and proposals | 1.00 times, 1.00 times |" in said
+    assert "over the soonest width's | 0.50, reached in 8 of 8 pairs | 0.50, reached in 8 of 8 pairs |" in said
     assert "in 8 of 8 and 8 of 8 of the pairs that get there it is less again later, in 8 and 8 at the end" in said
-    assert "takes 0.40 and 0.40 of gepa's time to its last score, and 3.00 and 3.00 times its tokens" in said
-    assert "`flashevolve` has synchronous gepa's last score after 0.60 and 0.60 of its time" in said
-    assert "where the defaults take 0.25 and 0.25, and for 2.00 and 2.00 times its tokens" in said
-    assert "(median pair, of 2 runs of ours on the virtual clock and 2 of gepa over HTTP on each workload)" in figures()
-    of_pxn = "0.50, reached in 8 of 8 pairs"
-    assert f"is {of_pxn}, and {of_pxn}" in said
+    assert "of each workload 2 of gepa, in real time over HTTP, and 2 of ours, on the virtual clock" in said
+    assert "(preset `plain`): time and tokens to synchronous gepa's last score, and score at equal tokens less" in said
+    assert "| 0.40, 3.00, -0.400 (-0.400 to -0.400) |" in said
+    assert "| 0.60, 2.00, -0.400 (-0.400 to -0.400) |" in said
     said = " ".join(readme.room().split())
     assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
     assert "is made to fill one: 0.90, 0.90, and" in said
@@ -138,13 +137,11 @@ def test_what_the_merging_of_edits_is_worth_is_the_mean_of_the_worlds_medians(mo
         | {"tokens_per_minute_ratio": {"mean": 1.0 if row["method"] != "default" else 4.0}}
         for row in rows
     ]
-    given(
-        monkeypatch,
-        quality_without={"method": "default", "rows": rows},
-        quality_others={"method": "default", "rows": others},
-    )
+    without: dict[str, object] = {"method": "default", "rows": rows}
+    given(monkeypatch, quality_without=without)
     said = " ".join(figures().split())
     assert "the defaults take 0.40 of lockstep's time instead of 0.20 (mean of 2 worlds' medians; [page]" in said
+    said = " ".join(gains.merging(without, {"method": "default", "rows": others}, "").split())
     assert "takes 0.20 to 0.60 by world, and the defaults 0.10 to 0.30; it spends 0.2 times" in said
     given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
     assert "Without merging" not in figures()
