@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.text import Content, bounds, table
-from bench.quality.section import NOT_REACHED, number, share_of, signed
+from bench.quality.section import NOT_REACHED, number, share_of, signed, tokens_a_minute
 
 OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
 AT_THE_END = "winner by validation alone"
 """The part that does its work when a run ends, so that without it nothing differs before."""
-EARLY = "10"
-"""The minutes of lockstep by whose tokens it is said who is ahead early."""
+KINDS = {"lockstep": "lockstep", "combee": "Combee", "preset": "other presets"}
+"""How the methods are called together whose names begin alike."""
 
 
 def others_answer(content: Content) -> str:
-    clear = _clearly_sooner(content)
-    combee = [name for name in _by_method(content) if name.startswith("combee")]
-    none = ", none with Combee" if combee and not clear.keys() & {*combee} else ""
-    ahead = [f"*{name}*" for name in _ahead_early(content)]
-    early = f"; at the tokens of the first {EARLY} minutes {', '.join(ahead)} is ahead in every world" if ahead else ""
-    return (
-        f"sooner, in the median, in {_sooner(content)} comparisons ({len(content['settings']['seeds'])} seeds; clearly "
-        f"in {sum(map(len, clear.values()))}{none}){early}"
+    """How often the default is sooner than each kind of method, how often clearly, and how often it takes less."""
+    key = "time_to_sync_held_out"
+    said = ", ".join(
+        f"than {kind} in {_count(pairs, _time)} ({sum(_apart(default[key], other[key]) for other, default in pairs)}; "
+        f"{_count(pairs, _tokens)}) of {len(pairs)}"
+        for kind, pairs in _by_kind(content).items()
     )
+    return f"sooner in the median (clearly; for fewer tokens) {said} comparisons"
 
 
 def beside_presets(content: Content) -> str:
     """What is said of the default where users choose a preset."""
     sooner = [method for method, pairs in _by_method(content).items() if any(_time(a) < _time(b) for a, b in pairs)]
+    spent = f"at {tokens_a_minute(content)} times its tokens a minute"
     return (
         "Beside lockstep, Combee and other presets in [simulated worlds](../benchmarks/quality_others.md) the default "
-        f"reaches the score of synchronous GEPA {others_answer(content)}. These reach it sooner than the default in at "
-        f"least one world: {', '.join(f'*{method}*' for method in sooner) or 'none'}."
+        f"reaches the score of synchronous GEPA {others_answer(content)}, {spent}. "
+        "These reach it sooner than the default in at least one world: "
+        f"{', '.join(f'*{method}*' for method in sooner) or 'none'}; and these for fewer tokens: "
+        f"{_cheaper(content) or 'none'}{_ahead_everywhere(content)}."
     )
 
 
@@ -107,12 +110,19 @@ def _section(content: Content, heading: str, command: str, about: str, finding: 
 
 def _table(content: Content) -> str:
     moments = list(content["rows"][0]["by_minutes_of_sync"])
-    header = ("world", "", "time to lockstep's held-out score", *(f"equal tokens, {moment} min" for moment in moments))
+    header = (
+        "world",
+        "",
+        "time to lockstep's held-out score",
+        "tokens a minute over lockstep's",
+        *(f"equal tokens, {moment} min" for moment in moments),
+    )
     rows = (
         (
             row["world"],
             row["method"],
             number(row["time_to_sync_held_out"], share_of),
+            f"{_rate(row):.1f}",
             *(signed(row["by_minutes_of_sync"][moment]["held_out"]) for moment in moments),
         )
         for row in sorted(content["rows"], key=lambda row: list(content["settings"]["worlds"]).index(row["world"]))
@@ -135,9 +145,28 @@ def _time(row: Content) -> float:
     return median
 
 
-def _sooner(content: Content) -> str:
-    pairs = [pair for pairs in _by_method(content).values() for pair in pairs]
-    return f"{sum(_time(default) < _time(other) for other, default in pairs)} of {len(pairs)}"
+def _rate(row: Content) -> float:
+    mean: float = row["tokens_per_minute_ratio"]["mean"]
+    return mean
+
+
+def _tokens(row: Content) -> float:
+    """About how many of lockstep's tokens it takes to its score; infinite where the median run never gets there."""
+    return _time(row) * _rate(row) if _time(row) < NOT_REACHED else math.inf
+
+
+def _by_kind(content: Content) -> Mapping[str, Sequence[tuple[Content, Content]]]:
+    """The same for the methods of each kind together."""
+    kinds: dict[str, list[tuple[Content, Content]]] = {}
+    for method, pairs in _by_method(content).items():
+        kind = method.split()[0].rstrip(",")
+        kinds.setdefault(KINDS.get(kind, kind), []).extend(pairs)
+    return kinds
+
+
+def _count(pairs: Sequence[tuple[Content, Content]], figure: Callable[[Content], float]) -> int:
+    """In how many pairs a figure of the default is lower."""
+    return sum(figure(default) < figure(other) for other, default in pairs)
 
 
 def _apart(lower: Content, higher: Content) -> bool:
@@ -155,13 +184,29 @@ def _clearly_sooner(content: Content) -> Mapping[str, Sequence[str]]:
     return {method: found for method, found in worlds.items() if found}
 
 
-def _ahead_early(content: Content) -> list[str]:
-    """The methods whose held-out score at the tokens of lockstep's first minutes is above the default's in every
-    world.
+def _ahead_everywhere(content: Content) -> str:
+    """Which methods' held-out score is above the default's in every world, and at the tokens of which minutes, to
+    follow something else.
     """
-    if EARLY not in content["rows"][0]["by_minutes_of_sync"]:
-        return []
-    return [method for method, pairs in _by_method(content).items() if all(_loss(pair, EARLY) < 0 for pair in pairs)]
+    ahead = {
+        method: [at for at in content["rows"][0]["by_minutes_of_sync"] if all(_loss(pair, at) < 0 for pair in pairs)]
+        for method, pairs in _by_method(content).items()
+    }
+    return "".join(
+        f"; at the tokens of lockstep's first {' and '.join(moments)} minutes *{method}* is ahead in every world"
+        for method, moments in ahead.items()
+        if moments
+    )
+
+
+def _cheaper(content: Content) -> str:
+    """Which methods come to the score for fewer tokens than the default, and in how many worlds."""
+    fewer = {
+        method: sum(_tokens(other) < _tokens(default) for other, default in pairs)
+        for method, pairs in _by_method(content).items()
+    }
+    worlds = len(content["settings"]["worlds"])
+    return ", ".join(f"*{method}* (in {count} of {worlds} worlds)" for method, count in fewer.items() if count)
 
 
 def _clearly_lost(pairs: Sequence[tuple[Content, Content]], moment: str) -> list[str]:
@@ -178,18 +223,13 @@ def _not_sooner(content: Content) -> str:
 
 
 def _how_clearly(content: Content) -> str:
-    """What so few seeds can tell, and who is ahead early."""
+    """What so few seeds can tell, and who takes fewer tokens."""
     clearly = "; ".join(f"*{method}* ({', '.join(worlds)})" for method, worlds in _clearly_sooner(content).items())
-    seeds, early = len(content["settings"]["seeds"]), _ahead_early(content)
-    said = (
-        f"With {seeds} seeds most of these times can't be told apart. The interval of the default's time lies below "
-        f"that of {clearly or 'none'}; with all others the intervals overlap."
-    )
-    if not early:
-        return said
     return (
-        f"{said}\n\nAt the tokens that lockstep spends in its first {EARLY} minutes these have a higher held-out score "
-        f"than the default in every world: {', '.join(f'*{name}*' for name in early)}."
+        f"With {len(content['settings']['seeds'])} seeds most of these times can't be told apart. The interval of the "
+        f"default's time lies below that of {clearly or 'none'}; with all others the intervals overlap.\n\n"
+        "A time is not a cost. By that time and by the tokens a minute, these come to lockstep's score for fewer "
+        f"tokens than the default: {_cheaper(content) or 'none'}{_ahead_everywhere(content)}."
     )
 
 

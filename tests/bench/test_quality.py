@@ -279,29 +279,32 @@ def test_nothing_is_kept_of_code_that_has_no_commit(
     assert "commit what you changed first" in capsys.readouterr().err
 
 
-def beside(*, first: float, second: float, loss: float = 0.08) -> Content:
+def beside(
+    *, first: float | None, second: float, loss: float = 0.08, rate: float = 3000.0, name: str = "first"
+) -> Content:
     """Two methods in one world, by the seconds to lockstep's held-out score; the second is the one on top, and the
-    first has a score that is lower by so much.
+    first, which has another name, has a score that is lower by so much and spends so many tokens a minute.
     """
     streams = {
-        "first": stream_like(0.8, seconds=first, at_equal_tokens=0.83 - loss),
+        name: replace(stream_like(0.8, seconds=first, at_equal_tokens=0.83 - loss), tokens_per_minute=rate),
         "second": stream_like(0.8, seconds=second, at_equal_tokens=0.83),
     }
     pairs = [pair_of("normal", seed, streams) for seed in (0, 1)]
     worlds = {"normal": {"about": "as it is"}}
     settings = {"profile": PROFILE, "minutes": 180.0, "seeds": [0, 1], "worlds": worlds}
-    content: Content = json.loads(json.dumps({**summarise(pairs, ["first", "second"]), "settings": settings}))
+    content: Content = json.loads(json.dumps({**summarise(pairs, [name, "second"]), "settings": settings}))
     return content
 
 
 def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
     sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
-    assert "in 1 of 1 comparisons (2 seeds; clearly in 1)" in others_answer(sooner)
-    assert beside_presets(sooner).endswith("at least one world: none.")
-    assert beside_presets(later).endswith("at least one world: *first*.")
+    assert "than first in 1 (1; 1) of 1 comparisons" in others_answer(sooner)
+    assert "of 1 comparisons, at 3.0 (3.0 to 3.0) times its tokens a minute." in beside_presets(sooner)
+    assert "at least one world: none; and these for fewer tokens: none." in beside_presets(sooner)
+    assert "at least one world: *first*; and these for fewer tokens: *first*" in beside_presets(later)
     assert "lies below that of *first* (normal)" in others_section(sooner).replace("\n", " ")
     assert "in every world" in others_section(sooner)
-    assert "in 0 of 1 comparisons (2 seeds; clearly in 0)" in others_answer(later)
+    assert "than first in 0 (0; 0) of 1 comparisons" in others_answer(later)
     assert "lies below that of none" in others_section(later).replace("\n", " ")
     assert "- `normal`: 0.10 for *first*, 0.40 for the default." in others_section(later)
 
@@ -315,9 +318,22 @@ def test_the_page_on_parts_switched_off_says_what_is_lost_of_the_score() -> None
     assert "| first | 0.40 (0.10) | +0.000 | +0.000 | 0 of 1 |" in without_section(same)
 
 
-def test_who_is_ahead_at_the_tokens_of_the_first_minutes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.quality.beside.EARLY", "30")
+def test_who_is_ahead_at_the_tokens_of_the_first_minutes_is_named() -> None:
     content = beside(first=400.0, second=100.0, loss=-0.01)
-    assert "minutes *first* is ahead in every world" in others_answer(content)
-    assert "than the default in every world: *first*." in others_section(content)
-    assert "is ahead" not in others_answer(beside(first=400.0, second=100.0))
+    said = "; at the tokens of lockstep's first 30 and 180 minutes *first* is ahead in every world"
+    assert said in beside_presets(content)
+    assert said in others_section(content)
+    assert "is ahead" not in others_section(beside(first=400.0, second=100.0))
+
+
+def test_what_is_sooner_may_be_dearer_and_each_kind_is_counted_by_itself() -> None:
+    slow_and_cheap = beside(first=300.0, second=200.0, rate=1500.0, name="combee 10")
+    assert "than Combee in 1 (1; 0) of 1 comparisons" in others_answer(slow_and_cheap)
+    assert "for fewer tokens than the default: *combee 10* (in 1 of 1 worlds)" in others_section(slow_and_cheap)
+    assert "| normal | combee 10 | 0.30 (0.30–0.30) | 1.5 |" in others_section(slow_and_cheap)
+    never = beside(first=None, second=200.0, rate=1.0, name="preset careful")
+    assert "for fewer tokens than the default: none." in others_section(never), "nothing gets to a score for less"
+    rows = never["rows"]
+    assert isinstance(rows, list)
+    both = {**never, "rows": [{**rows[0], "method": "combee 10"}, *rows]}
+    assert "than Combee in 1 (1; 1) of 1, than other presets in 1 (1; 1) of 1 comparisons" in others_answer(both)
