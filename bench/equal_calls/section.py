@@ -15,22 +15,31 @@ SCORE, TIME = "a score that is surely not below gepa's", "time"
 """What the goals are about."""
 MOST_TIME = 0.5
 """The goal for the median of our seconds over gepa's."""
+HEADER = (
+    "world",
+    "",
+    "gepa",
+    "ours",
+    "ours less gepa's",
+    "our time over gepa's (median)",
+    "our calls of the reflection model over gepa's",
+)
 
 
 def answer(content: Content) -> str:
     groups = by_world(content)
     return (
         f"{signed(lead_of(groups))} in score, {_counts(groups)}; {_number(_time_of(groups))} of the time with "
-        f"{CONCURRENCY} calls at a time"
+        f"{CONCURRENCY} calls at a time{_reflected(groups)}"
     )
 
 
 def score(content: Content) -> str:
-    """How its score is beside gepa's: over all worlds, by world, and by pair."""
+    """How its score is beside gepa's: over all worlds, by world, and by pair; and what is not equal."""
     groups = by_world(content)
     lead = lead_of(groups)
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return f"{difference}: {signed(lead)}; {_counts(groups)}"
+    return f"{difference}: {signed(lead)}; {_counts(groups)}{_reflected(groups)}"
 
 
 def goals(content: Content) -> Verdicts:
@@ -44,7 +53,7 @@ def section(content: Content) -> str:
     lead, time, met = lead_of(groups), _time_of(groups), goals(content)
     rows = [
         (group[0]["world"], content["worlds"][group[0]["world"]], _scores(group, "gepa"), _scores(group, "ours"),
-         signed(lead_of([group])), _number(_time_of([group])))
+         signed(lead_of([group])), _number(_time_of([group])), _times(reflections([group])))
         for group in groups
     ]  # fmt: skip
     return f"""\
@@ -58,7 +67,9 @@ small worlds in which a prompt is a list of rules. A score is that of the best p
 over {settings["seeds"]} seeds. Intervals are 95 % (bootstrap over seeds, within worlds, widened for few values). The
 drop-in's settings were chosen on other seeds of such worlds. {_shared(groups)}
 
-{table(("world", "", "gepa", "ours", "ours less gepa's", "our time over gepa's (median)"), rows)}
+{table(HEADER, rows)}
+
+Only calls of the metric are equal. {_unequal(groups)}
 
 Over all worlds the difference in score is {signed(lead)}, drawn over seeds, and {signed(_over_worlds(groups))}, drawn
 over worlds. The goal, that the first of these intervals is not below 0, is {verdict(met[SCORE])}.
@@ -209,6 +220,36 @@ def _time_of(groups: Sequence[Sequence[Any]]) -> Interval:
         "median",
         of_ratios=True,
     )
+
+
+def reflections(groups: Sequence[Sequence[Any]]) -> float | None:
+    """Our calls of the model that reflects and merges over gepa's, those of all pairs together, if counted."""
+    pairs = [pair for group in groups for pair in group]
+    if any("reflections" not in pair[of] for pair in pairs for of in ("ours", "gepa")):
+        return None
+    ours, gepas = (sum(pair[of]["reflections"] for pair in pairs) for of in ("ours", "gepa"))
+    return float(ours / gepas)
+
+
+def _reflected(groups: Sequence[Sequence[Any]]) -> str:
+    """The same, to follow something else."""
+    found = reflections(groups)
+    return "" if found is None else f"; {found:.1f} times gepa's calls of the reflection model"
+
+
+def _unequal(groups: Sequence[Sequence[Any]]) -> str:
+    """What is said of the calls of the model that reflects and merges, which nothing bounds."""
+    each = [found for group in groups if (found := reflections([group])) is not None]
+    if not each:
+        return "Calls of the model that reflects and merges were not counted; ours may make more of them."
+    return (
+        f"Of the model that reflects and merges ours makes {_times(reflections(groups))} times gepa's calls, "
+        f"{min(each):.1f} to {max(each):.1f} by world, and such a model is often the dearer one."
+    )
+
+
+def _times(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1f}"
 
 
 def _scores(group: Sequence[Any], of: str) -> str:

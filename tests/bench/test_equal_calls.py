@@ -161,3 +161,25 @@ def test_a_difference_is_clear_or_not() -> None:
     assert said(0.1, 0.1).startswith("clearly above: +0.100 ")
     assert said(-0.1, -0.1).startswith("clearly below: -0.100 ")
     assert said(-0.1, 0.1).startswith("no clear difference: +0.000 ")
+
+
+def test_how_many_more_calls_of_the_reflection_model_ours_makes_is_said_where_they_were_counted() -> None:
+    pairs = [
+        Pair(world, 0, Outcome(0.5, 10.0, 903, 20, gepas), Outcome(0.5, 4.0, 900, 20, ours)).as_json()
+        for world, gepas, ours in (("one", 10, 40), ("other", 40, 60))
+    ]
+    content = {"pairs": pairs, "settings": {"seeds": 1, "calls": 900}, "worlds": {"one": "", "other": ""}}
+    assert answer(content).endswith("; 2.0 times gepa's calls of the reflection model")
+    assert score(content).endswith("; 2.0 times gepa's calls of the reflection model")
+    page = " ".join(section(content).split())
+    assert "ours makes 2.0 times gepa's calls, 1.5 to 4.0 by world" in page
+    assert "| 0.40 | 4.0 |" in page
+    for pair in pairs:
+        for of in ("gepa", "ours"):
+            side = pair[of]
+            assert isinstance(side, dict)
+            del side["reflections"]
+    assert "reflection" not in answer(content)
+    page = " ".join(section(content).split())
+    assert "were not counted" in page
+    assert "| 0.40 | – |" in page
