@@ -29,7 +29,7 @@ HEADER = (
 def answer(content: Content) -> str:
     groups = by_world(content)
     return (
-        f"{signed(lead_of(groups))} in score, {_counts(groups)}; {_number(_time_of(groups))} of the time with "
+        f"{signed(lead_of(groups))} in score, {_worlds(groups)}; {_number(_time_of(groups))} of the time with "
         f"{CONCURRENCY} calls at a time{_reflected(groups)}"
     )
 
@@ -116,16 +116,18 @@ def apart(groups: Sequence[Sequence[Any]]) -> tuple[list[str], list[str]]:
     return above, [world for world, lead in leads.items() if lead.high < 0]
 
 
-def _counts(groups: Sequence[Sequence[Any]]) -> str:
-    """In how many worlds ours is below gepa in the mean, and in how many pairs."""
+def _worlds(groups: Sequence[Sequence[Any]]) -> str:
+    """In how many worlds ours is below gepa in the mean."""
     below = sum(lead_of([group]).value < 0 for group in groups)
     clearly_above, clearly_below = map(len, apart(groups))
+    return f"below in {below} of {len(groups)} worlds (clearly in {clearly_below}; clearly above in {clearly_above})"
+
+
+def _counts(groups: Sequence[Sequence[Any]]) -> str:
+    """The same, and in how many pairs."""
     pairs = [pair for group in groups for pair in group]
     found = paired(*([pair[of]["score"] for pair in pairs] for of in ("ours", "gepa")))
-    return (
-        f"below in {below} of {len(groups)} worlds (clearly in {clearly_below}; clearly above in {clearly_above}) and "
-        f"{found['worse']} of {len(pairs)} pairs (above in {found['better']})"
-    )
+    return f"{_worlds(groups)} and {found['worse']} of {len(pairs)} pairs (above in {found['better']})"
 
 
 def _shared(groups: Sequence[Sequence[Any]]) -> str:

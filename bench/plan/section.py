@@ -21,9 +21,10 @@ FIRST_TWELVE = "35 of 47"
 
 def answer(content: Content) -> str:
     return (
-        f"{content['covered']} of {content['amounts']} amounts of {len(content['cases'])} recorded runs lay in their "
-        f"intervals, whose upper end is {content['median_factor']:.2f} times the lower one (median); simulated servers "
-        f"of the plan's own kind, and intervals widened after {FIRST_TWELVE} in a first twelve runs"
+        f"in {_whole(content)} of {len(content['cases'])} recorded runs all amounts ({content['covered']} of "
+        f"{content['amounts']}) lay in their intervals, whose upper end is {content['median_factor']:.2f} times the "
+        f"lower one (median); simulated servers of the plan's own kind, and intervals widened after {FIRST_TWELVE} in "
+        "a first twelve runs"
     )
 
 
@@ -38,7 +39,6 @@ def goals(content: Content) -> Verdicts:
 def section(content: Content) -> str:
     goal, cases, met = content["goal"], content["cases"], goals(content)
     share = content["covered"] / content["amounts"]
-    whole = sum(all(_inside(row)) for row in cases)
     over_http = sum(row["http"] for row in cases)
     return f"""\
 # What a plan foretells
@@ -52,11 +52,12 @@ amounts lay in their intervals, which were 1.48 times as high as low in the medi
 anew on all seventeen, and another twelve runs drawn up before any of them was made. All models are simulated; none of
 the runs is on a real vLLM.
 
-**{content["covered"]} of the {content["amounts"]} amounts that a budget leaves open lie in their intervals
-({percent(share)}; the goal is {percent(goal["covered"])}: {verdict(met[INSIDE])}).** The upper end of an
+**In {_whole(content)} of {len(cases)} runs all amounts that the budget leaves open lie in their intervals.** Of single
+amounts it is {content["covered"]} of {content["amounts"]} ({percent(share)}; the goal is {percent(goal["covered"])}:
+{verdict(met[INSIDE])}), but those of one run depend on each other, as dollars do on tokens. The upper end of an
 interval is {content["median_factor"]:.2f} times its lower end in the median (the goal is at most {goal["factor"]:g}:
-{verdict(met[WIDTH])}). In {whole} of {len(cases)} runs all of them do. An amount that
-the budget settles, such as the minutes of a run that has ten, is shown in brackets and counts for nothing.
+{verdict(met[WIDTH])}). An amount that the budget settles, such as the minutes of a run that has ten, is shown in
+brackets and counts for nothing.
 
 {_table(content)}
 
@@ -86,6 +87,11 @@ with each edit; a real model's may grow faster, and its runs then take more inpu
 How long programs run depends on what else the machine does. Among the seventeen were three searches for programs, on a
 machine with ten times as much to do as it could. Two of these took 1.6 and 2.9 times the hours that were foretold.
 """
+
+
+def _whole(content: Content) -> int:
+    """The runs of which all amounts lie in their intervals."""
+    return sum(all(_inside(row)) for row in content["cases"])
 
 
 def _inside(row: Content) -> list[bool]:

@@ -9,6 +9,7 @@ import pytest
 from bench.plan.cases import TUNING, TWELVE, Case
 from bench.plan.comparing import AMOUNTS, amounts, summary
 from bench.plan.recording import config_of, server_of, task_of
+from bench.plan.section import answer
 from flowevolve.sim.profiles import find_profile
 
 
@@ -22,6 +23,12 @@ def test_what_a_budget_settles_counts_for_nothing() -> None:
     assert [name for name, *_, settled in amounts(row({"minutes": 5}, 10.0)) if settled] == ["hours"]
     found = summary([row({"minutes": 5}, 10.0), row({"tokens": 5}, 30.0)])
     assert (found["amounts"], found["covered"], found["median_factor"]) == (4 + 2, 4, 4.0)
+
+
+def test_runs_are_counted_before_their_amounts() -> None:
+    rows = [row({"minutes": 5}, 10.0), row({"tokens": 5}, 10.0), row({"tokens": 5}, 30.0)]
+    content = {"cases": rows, **summary(rows)}
+    assert answer(content).startswith("in 2 of 3 recorded runs all amounts (6 of 8) lay in their intervals")
 
 
 def test_there_are_twelve_and_no_tuning_run_among_them() -> None:
