@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, ranged, table
+from bench._lib.text import Content, percent, ranged, table
 
 
 def answer(content: Content) -> str:
     found = content["spread"]
     return (
         f"after {_time(content)}, learning from {ranged(found['stream_samples_per_minute'])} samples a minute instead "
-        f"of {ranged(found['sync_samples_per_minute'])}"
+        f"of {ranged(found['sync_samples_per_minute'])}{_samples(content)}"
     )
+
+
+def _samples(content: Content) -> str:
+    """The samples that the stream learns from until then, over lockstep's, where its median run gets there."""
+    found, runs = content["spread"], len(content["settings"]["seeds"])
+    if 2 * (runs - content["reached"]) >= runs:
+        return ""
+    time, stream, lockstep = (
+        found[name]["median"]
+        for name in ("time_to_sync_score_ratio", "stream_samples_per_minute", "sync_samples_per_minute")
+    )
+    return f", so from {time * stream / lockstep:.1f} times as many samples until then"
 
 
 def _time(content: Content) -> str:
@@ -23,6 +35,12 @@ def _time(content: Content) -> str:
         soonest = f"the soonest has it after {ratio['low']:.2f} of lockstep's time"
         return f"more time than was measured ({never} of {runs} runs never reach it; {soonest})"
     return f"{ratio['median']:.2f} ({ratio['low']:.2f}–never) of the time ({never} of {runs} runs never reach it)"
+
+
+def _ahead(content: Content) -> str:
+    found = content["spread"]["stream_above_sync"]
+    median, low, high = (percent(found[name]) for name in ("median", "low", "high"))
+    return f"{median} ({low} to {high} by seed)"
 
 
 def section(content: Content) -> str:
@@ -44,10 +62,12 @@ score so far, as the median over seeds with the range:
 {table(("minute", "lockstep", "stream"), rows)}
 
 Lockstep learns from {ranged(found["sync_samples_per_minute"])} samples a minute and the stream from
-{ranged(found["stream_samples_per_minute"])}. The stream is at lockstep's final score after {_time(content)}. It is
-ahead in {ranged(found["stream_above_sync"])} of the rows. Both end close to the best score that this task allows, so
-the later rows tell less than the earlier ones. The first rows partly show when scores are first taken: a run has the
-seed's score until its first {settings["validate_every"]} samples are learnt from and validated. It first rises after
+{ranged(found["stream_samples_per_minute"])}{_samples(content)}. [The page on algorithms](algorithms.md)
+compares both at equal tokens. The stream is at lockstep's final score after {_time(content)}.
+It is ahead in {_ahead(content)} of the rows of the table. Both end close to the best
+score that this task allows, so the later rows tell less than the earlier ones. The first rows partly show when
+scores are first taken: a run has the seed's score until its first {settings["validate_every"]} samples are learnt from
+and validated. It first rises after
 {ranged(found["sync_first_rise_minutes"], 1)} minutes in lockstep and {ranged(found["stream_first_rise_minutes"], 1)} in
 the stream.
 

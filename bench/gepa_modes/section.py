@@ -29,10 +29,16 @@ def answer(content: Content) -> str:
     spread, settings = content["spread"], content["settings"]
     time, rate = spread["time_to_sync_score_ratio"], spread["proposals_ratio"]
     return (
-        f"with {settings['width']} flows of preset `plain`, not the defaults, {ranged(time)} of the time and "
-        f"{ranged(rate)} times the proposals a minute; the width was chosen partly on three of the "
-        f"{len(settings['seeds'])} seeds"
+        f"with {settings['width']} flows of preset `plain`, not the defaults, {ranged(time)} of the time at "
+        f"{ranged(rate)} times the proposals a minute, so {_proposals(content):.1f} times the proposals; the width was "
+        f"chosen partly on three of the {len(settings['seeds'])} seeds"
     )
+
+
+def _proposals(content: Content) -> float:
+    """The stream's proposals until it has lockstep's final score, over lockstep's."""
+    time, rate = (content["spread"][name]["median"] for name in ("time_to_sync_score_ratio", "proposals_ratio"))
+    return float(time * rate)
 
 
 def section(content: Content) -> str:
@@ -50,6 +56,9 @@ the same task, seeds, prompts and minibatches, with the preset `plain`. The stre
 groups, are not measured here.
 
 {figures(content)}
+
+By the medians, the stream has the score for {_proposals(content):.1f} times lockstep's proposals. [The page on
+algorithms](algorithms.md) compares both at equal tokens.
 
 The last row is for edits that overlap moderately. How many stale edits can be repaired depends on how often edits that
 were made side by side say the same: the median share is {shares} of overlap. Where most examples need the

@@ -33,6 +33,14 @@ def test_runs_that_never_have_the_score_are_counted(reached: int, median: float,
     assert answer(result(reached, median, 0.9 if reached == 4 else 2.0)).startswith(said)
 
 
+def test_less_time_at_a_higher_rate_may_be_more_samples() -> None:
+    content = result(3, 0.3, 2.0)
+    rates = {"sync_samples_per_minute": 2.0, "stream_samples_per_minute": 20.0}
+    spread = content["spread"] | {name: dict.fromkeys(("median", "low", "high"), at) for name, at in rates.items()}
+    assert answer({**content, "spread": spread}).endswith(", so from 3.0 times as many samples until then")
+    assert "until then" not in answer({**content, "spread": spread, "reached": 2}), "the median run never gets there"
+
+
 def test_the_page_says_when_scores_are_first_taken() -> None:
     content = result(4, 0.3, 0.9)
     rises = {"sync_first_rise_minutes": 10.5, "stream_first_rise_minutes": 2.5}
