@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
@@ -9,6 +10,8 @@ from bench._lib.stats import spread
 from bench._lib.text import Content, number, ranged, table
 
 OURS = "flowevolve"
+NEARLY = 0.9
+"""The share of the time after which a run is ended that leaves none for trouble."""
 NAMES: Mapping[str, str] = {
     OURS: "flowevolve",
     "openevolve": "OpenEvolve",
@@ -71,10 +74,24 @@ def answer(content: Content) -> str:
             f"a trial run of {_counted(len(problems), 'problem')} and {_counted(len(seeds), 'seed')}, while others "
             "used the machine; no rate is to be believed yet"
         )
-    ours, *others = (
-        f"{name} {ranged(_spread(rows, 'evaluations_per_minute'), 0)}" for name, rows in _by_system(content)
+    problems, seeds = _drawn(content)
+    everywhere = [(name, runs) for name, runs in _by_system(content) if {run["problem"] for run in runs} == problems]
+    rates = ", ".join(
+        f"{'our (1+λ)' if name == NAMES[OURS] else name} {_spread(runs, 'evaluations_per_minute')['median']:.0f}"
+        for name, runs in everywhere
     )
-    return f"evaluations a minute: {ours}; {', '.join(others)}"
+    return (
+        f"evaluations/min at {content['settings']['speed']:g} times the server's speed: {rates}; "
+        f"{_higher(content)}, {_counted(len(seeds), 'seed')}"
+    )
+
+
+def _higher(content: Content) -> str:
+    """Which systems score higher than ours, and on how many problems."""
+    ahead = _scored_higher(content)
+    counts = Counter(name for names in ahead.values() for name in names)
+    told = ", ".join(f"{name} on {count}" for name, count in counts.most_common()) or "none on any"
+    return f"scores above it: {told} of {_counted(len(ahead), 'problem')}"
 
 
 def section(content: Content) -> str:
@@ -154,13 +171,27 @@ def _worse(content: Content) -> str:
         ahead = [name for name, trials in found.items() if median(map(measure, trials)) > mine]
         if ahead:
             said.append(f"{word} {what}: {', '.join(ahead)}")
-    for problem in sorted({trial["problem"] for trial in ours}):
-        mine = _best(ours, problem)
-        ahead = [name for name, trials in found.items() if _best(trials, problem) > mine]
-        if ahead:
-            said.append(f"a higher score on `{problem}`: {', '.join(ahead)}")
+    said += [
+        f"a higher score on `{problem}`: {', '.join(ahead)}"
+        for problem, ahead in _scored_higher(content).items()
+        if ahead
+    ]
     listed = "\n".join(f"- {each}" for each in said)
-    return f"Where others are ahead of flowevolve, in medians:\n\n{listed}" if said else "No other system is ahead."
+    return (
+        f"Where others are ahead of flowevolve, which ran its plain search (1+λ), in medians:\n\n{listed}"
+        if said
+        else "No other system is ahead."
+    )
+
+
+def _scored_higher(content: Content) -> Mapping[str, Sequence[str]]:
+    """For each problem the systems that score higher than ours in the median."""
+    found = dict(_by_system(content))
+    ours = found.pop(NAMES[OURS])
+    return {
+        problem: [name for name, trials in found.items() if _best(trials, problem) > _best(ours, problem)]
+        for problem in sorted({trial["problem"] for trial in ours})
+    }
 
 
 def _best(trials: Sequence[Content], problem: str) -> float:
@@ -254,7 +285,7 @@ def _endless(content: Content) -> str:
         rows.append(
             (
                 name,
-                _ended(life["ended"]),
+                _ended(life["ended"], late=_late(alone, content["settings"]["patience"])),
                 f"{life['lasted']:.0f}",
                 ", ".join(f"{each['lasted']:.0f}" for each in alone),
                 str(life["calls"]),
@@ -290,5 +321,11 @@ def _score(score: float | None) -> str:
     return "–" if score is None else number(score, digits=3)
 
 
-def _ended(how: str) -> str:
-    return {"itself": "by itself", "patience": "not by itself"}.get(how, how)
+def _late(untroubled: Sequence[Content], patience: float) -> bool:
+    """Whether a run without trouble lasts so long itself that one with it was ended too soon to tell."""
+    return any(each["lasted"] >= NEARLY * patience for each in untroubled)
+
+
+def _ended(how: str, *, late: bool = False) -> str:
+    given_up = "can't be told: it lasts nearly as long without it" if late else "not by itself"
+    return {"itself": "by itself", "patience": given_up}.get(how, how)

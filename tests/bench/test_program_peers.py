@@ -186,6 +186,18 @@ def test_figures_are_of_the_time_from_the_first_call_to_the_last_evaluation() ->
     assert figures(made)["curve"] == [0.25, *[0.5] * 6]
 
 
+def test_of_a_run_that_lasts_as_long_without_trouble_it_cannot_be_told_whether_it_ends() -> None:
+    alone, endless = (trial("levi", evaluations=2, best=0.5, endless_at=at) for at in (None, 2))
+    given_up = replace(endless, lives=(replace(endless.lives[0], ended="patience"),))
+    rows = [figures(each) for each in (trial("flowevolve", evaluations=2, best=0.5), alone, given_up)]
+    content = report(rows, alone=True)
+    settings = content["settings"]
+    assert isinstance(settings, dict)
+    lasted = alone.lives[0].lasted
+    for patience, said in ((lasted, "can't be told"), (2 * lasted, "not by itself")):
+        assert f"| LEVI | {said}" in section({**content, "settings": {**settings, "patience": patience}})
+
+
 def test_the_page_says_first_where_others_are_ahead_and_counts_what_a_kill_cost() -> None:
     trials = [trial("flowevolve", evaluations=6, best=0.5), trial("openevolve", evaluations=5, best=0.625)]
     trials += [trial(name, evaluations=2, best=0.5, kill_at=2) for name in ("flowevolve", "openevolve")]
@@ -201,5 +213,8 @@ def test_the_page_says_first_where_others_are_ahead_and_counts_what_a_kill_cost(
     assert "evaluations a minute" not in trial_run
     whole = report([figures(each) for each in trials], alone=True, note="It rained.")
     assert "It rained." in section(whole)
-    assert answer(whole).startswith("evaluations a minute: flowevolve 60; OpenEvolve")
+    assert answer(whole) == (
+        "evaluations/min at 4 times the server's speed: our (1+λ) 60, OpenEvolve 60; scores above it: "
+        "OpenEvolve on 1 of 1 problem, 1 seed"
+    )
     assert all(system.version is None or f"{system.version}" in made for system in SYSTEMS.values())
