@@ -63,7 +63,7 @@ the same budget, it is also the ratio of the times to the same number of tokens,
 whose lockstep is ten wide wait for the slowest of ten, and those that go one step at a time gain the most. What this
 does to the scores is in the column of differences above."""
 
-NAMED = 3
+NAMED = 2
 """How many comparisons in which streams score lower are named in the answer; the page has them all."""
 NEAR = 0.001
 """An interval that ends no further from 0 does not say that scores differ."""
@@ -72,8 +72,8 @@ WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
 
 def answer(content: Content) -> str:
-    """How much faster the streams are than lockstep, from the algorithm that gains least to the one that gains most,
-    and what that does to the scores.
+    """How much faster the streams are than lockstep, from where that is least to where it is most, and what that does
+    to the scores.
     """
     content = _summarised(content)
     found = sorted(content["stream_vs_sync"].items(), key=lambda each: float(each[1]))
@@ -83,14 +83,23 @@ def answer(content: Content) -> str:
         return (
             f"by tokens a second, {ratios} times as fast;{_unread(content)} {runs} run{'s' if runs > 1 else ''} of each"
         )
-    (least, low), *_, (most, high) = found
+    low, *_, high = sorted(content["figures"], key=lambda each: float(each["ratio"]["median"]))
     lower, higher = _apart(content)
     named = f" ({', '.join(_difference(each) for each in lower)})" if 0 < len(lower) <= NAMED else ""
     return (
-        f"{median(ratio for _, ratio in found):.1f} times as fast in the median, from {low:.1f} (`{least}`) to "
-        f"{high:.1f} (`{most}`); at these tokens streams score lower in {len(lower)} of {len(content['figures'])} "
-        f"comparisons{named} and higher in {len(higher)}{_of_measured(content, higher)}"
+        f"{median(ratio for _, ratio in found):.1f} times as fast in the median, by problem {_ratio(low)} to "
+        f"{_ratio(high)}; of {len(_differing(content))} scores that differ at all streams have {len(lower)} clearly "
+        f"lower{named} and {len(higher)} higher{_of_measured(content, higher)}"
     )
+
+
+def _ratio(each: Content) -> str:
+    return f"{each['ratio']['median']:.1f} (`{each['algorithm']}`)"
+
+
+def _differing(content: Content) -> list[Content]:
+    """The comparisons in which stream and lockstep differ with any seed: without feedback, say, they can't."""
+    return [each for each in content["figures"] if {*bounds(each["stream_less_sync"])} != {0.0}]
 
 
 def _summarised(content: Content) -> Content:
@@ -125,6 +134,7 @@ def _difference(each: Content) -> str:
 
 
 def _scores_apart(content: Content) -> str:
+    differing = _differing(content)
     lower, higher = (
         ", ".join(f"{_difference(each)} on `{each['problem']}`" for each in found) or "none"
         for found in _apart(content)
@@ -132,7 +142,16 @@ def _scores_apart(content: Content) -> str:
     return f"""\
 With as many tokens the stream's best score is clearly lower than lockstep's (the whole interval is more than
 {NEAR:g} below 0) here: {lower}; and clearly higher here: {higher}. Where nothing differs, about one interval in
-twenty leaves out 0 by chance: {len(content["figures"]) / 20:.1f} of these {len(content["figures"])}."""
+twenty leaves out 0 by chance: {len(differing) / 20:.1f} of the {len(differing)} in which anything differs. In the other
+{len(content["figures"]) - len(differing)} both modes end with equal scores with every seed; they tell nothing. Few
+tokens tell little, too: a search for programs makes {_evaluations(content)} evaluations with them."""
+
+
+def _evaluations(content: Content) -> str:
+    """How many evaluations the searches for programs make, from the fewest to the most."""
+    problems = content["settings"]["groups"].get("programs", {}).get("problems", ())
+    found = [each[mode]["evaluations"] for each in content["figures"] for mode in MODES if each["problem"] in problems]
+    return f"{min(found):.0f} to {max(found):.0f}" if found else "few"
 
 
 def section(content: Content) -> str:

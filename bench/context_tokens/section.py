@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench._lib.text import Content, around, bounds, percent, table
+from flowevolve.prompts.shipped import MAX_TOKENS
 
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 WHAT = """\
@@ -28,17 +29,27 @@ A model that thinks spends tokens on it in every call. With t tokens of thinking
 
 
 def answer(content: Content) -> str:
-    rows = [row for row in content["rows"] if row["method"] == OURS and not row["live"]]
-    ends = (min(rows, key=_length), max(rows, key=_length))
-    found = " and ".join(f"{_fewer(row['saved'])} on programs of {row['program_tokens']} tokens" for row in ends)
-    return f"{found}, with no prompt shortened, which is not the default"
+    ours = [row for row in content["rows"] if row["method"] == OURS]
+    rows = [row for row in ours if not row["live"] and row["program_tokens"] not in _shortened(content["rows"])]
+    short, long = (min(rows, key=_length), max(rows, key=_length))
+    live = [f", {_fewer(row['saved'])} where {row['program_tokens']} are functions" for row in ours if row["live"]]
+    longer = "; longer raw histories are shortened by default" if _shortened(content["rows"]) else ""
+    return (
+        f"{_fewer(short['saved'])} on programs of {short['program_tokens']} tokens, {_fewer(long['saved'])} on those "
+        f"of {long['program_tokens']}{''.join(live)}{longer}"
+    )
+
+
+def _shortened(rows: Sequence[Content]) -> list[int]:
+    """The lengths of programs at which the defaults would shorten a prompt with a raw history."""
+    return [row["program_tokens"] for row in rows if row["method"] == RAW and row["prompt"] > MAX_TOKENS]
 
 
 def _fewer(saved: Content) -> str:
     if saved["value"] >= 0:
-        return f"it takes {around(saved, percent)} fewer"
+        return f"{around(saved, percent)} fewer"
     more = {"value": -saved["value"], "ci95": saved["ci95"] and [-end for end in reversed(saved["ci95"])]}
-    return f"it takes {around(more, percent)} more"
+    return f"{around(more, percent)} more"
 
 
 def _length(row: Content) -> float:
@@ -52,7 +63,7 @@ def section(content: Content) -> str:
     parts = [
         "# Tokens of a step",
         "    python -m bench.context_tokens --json bench/results/context_tokens.json",
-        WHAT.format(**content["settings"]),
+        WHAT.format(**content["settings"], most=MAX_TOKENS),
         _lengths(plain, (RAW, OURS, ONE)),
         _verdict(plain),
         *([LIVE, _lengths(live, (RAW, OURS))] if live else []),
@@ -83,8 +94,19 @@ def _share(value: Content) -> str:
 def _verdict(rows: Sequence[Content]) -> str:
     """From which length on fewer tokens are spent than with a raw history, by the interval's lower bound."""
     return (
-        f"{_from(rows, OURS)} {_from(rows, ONE)} In the paper the difference is below 5 % on short programs, and long "
-        "ones take nearly 30 % fewer tokens (figure 2b)."
+        f"{_from(rows, OURS)} {_from(rows, ONE)}{_cut(rows)} In the paper the difference is below 5 % on short "
+        "programs, and long ones take nearly 30 % fewer tokens (figure 2b)."
+    )
+
+
+def _cut(rows: Sequence[Content]) -> str:
+    """At which lengths that says nothing of the defaults."""
+    lengths = _shortened(rows)
+    if not lengths:
+        return ""
+    return (
+        f" With the defaults raw histories of programs of {min(lengths)} tokens and more would be shortened to "
+        f"{MAX_TOKENS:,}; what is saved then was not measured, and may be less than nothing."
     )
 
 

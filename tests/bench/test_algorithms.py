@@ -158,17 +158,20 @@ def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch:
     monkeypatch.setattr("bench.algorithms.results.make_task", lambda config: None)
     monkeypatch.setattr("bench.algorithms.results.perform_all", lambda jobs, processes: made_of(jobs))
     content = json.loads(json.dumps(simulated({"programs": groups(2)["programs"]}, 2, quick=False, processes=2)))
-    assert "streams score lower in 0 of" in answer(content)
+    assert "streams have 0 clearly lower and 0 higher" in answer(content)
     assert "here: none; and clearly higher here: none." in section(content).replace("\n", " ")
     first, second = json.loads(json.dumps(summarise(content["rows"])))["figures"][:2]
     raise_stream(content, first, -0.1)
     raise_stream(content, second, 0.1)
-    assert f"comparisons (`{first['algorithm']}` -0.100) and higher in 1" in answer(content)
+    said = answer(content)
+    assert "; of 2 scores that differ at all streams have 1 clearly lower (" in said, "the others are equal"
+    assert said.endswith(f"(`{first['algorithm']}` -0.100) and 1 higher")
+    assert "of the 2 in which anything differs" in " ".join(section(content).split())
     assert f"clearly higher here: `{second['algorithm']}` +0.100 on `{second['problem']}`." in section(content)
     content["settings"]["groups"]["programs"]["load"] = 1.0
-    assert answer(content).endswith(" and higher in 1 (1 where evaluating more helps by itself)")
+    assert answer(content).endswith(" and 1 higher (1 where evaluating more helps by itself)")
     raise_stream(content, second, -0.0991)
-    assert answer(content).endswith(" and higher in 0")
+    assert answer(content).endswith(" and 0 higher")
 
 
 def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,16 @@ def test_what_is_saved_is_said_of_each_length() -> None:
     content = json.loads(json.dumps(report(runs, 5, 100)))
     saved = [row["saved"]["value"] for row in content["rows"] if row["method"] == OURS]
     assert saved == pytest.approx([-0.5, 0.3, 0.0])
-    assert answer(content).endswith(" tokens, with no prompt shortened, which is not the default")
+    short, longest, live = (row["program_tokens"] for row in content["rows"] if row["method"] == OURS)
+    said = answer(content)
+    assert f" more on programs of {short} tokens, 30 % (30 % to 30 %) fewer on those of {longest}, " in said
+    assert said.endswith(f"0 % (0 % to 0 %) fewer where {live} are functions")
     text = section(content)
-    longest = max(row["program_tokens"] for row in content["rows"])
+    assert "would be shortened" not in text
+    for row in content["rows"]:
+        row["prompt"] = 40_000 if row["program_tokens"] == longest else row["prompt"]
+    assert f" more on those of {short}, " in answer(content), "the only length left"
+    assert answer(content).endswith("longer raw histories are shortened by default")
+    assert f"raw histories of programs of {longest} tokens and more would be shortened to 32,000;" in section(content)
     assert f"*context* takes fewer tokens on programs of {longest} tokens and more; at {longest} it saves 30 %." in text
     assert "*context, one step at a time* takes fewer tokens at none of these lengths." in text
