@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bench._lib.text import Content, Verdicts, ranged, table, verdict
 
-from bench._lib.text import Content, Verdicts, percent, ranged, table, verdict
-
-RATE, SHARE = "the pool's rate", "the cluster's share of the time"
-"""What the goals are about."""
+RATE = "the pool's rate"
+"""What the goal is about."""
 
 
 def answer(content: Content) -> str:
@@ -18,27 +16,12 @@ def answer(content: Content) -> str:
 
 
 def goals(content: Content) -> Verdicts:
-    goal = content["goal"]
-    return {
-        RATE: all(row["of_the_pool"]["ray"]["median"] >= goal["of_the_pool"] for row in content["rows"]),
-        SHARE: _clusters_share(content) <= goal["share_of_50_ms"],
-    }
-
-
-def _shortest(content: Content) -> Content:
-    """The row of the shortest programs."""
-    rows: Sequence[Content] = content["rows"]
-    return min(rows, key=lambda row: float(row["milliseconds"]))
-
-
-def _clusters_share(content: Content) -> float:
-    """The part of a short program's time that is the cluster's."""
-    return 1 - float(_shortest(content)["of_the_pool"]["ray"]["median"])
+    goal = content["goal"]["of_the_pool"]
+    return {RATE: all(row["of_the_pool"]["ray"]["median"] >= goal for row in content["rows"])}
 
 
 def section(content: Content) -> str:
     settings, goal, met = content["settings"], content["goal"], goals(content)
-    shortest, share = _shortest(content), _clusters_share(content)
     return f"""\
 # Evaluations a second on the nodes of a cluster
 
@@ -52,9 +35,7 @@ are medians and ranges of {settings["rounds"]} measurements of {settings["second
 
 {_rates(content)}
 
-The goal is at least {goal["of_the_pool"]:g} of the pool's rate with Ray: {verdict(met[RATE])}. Of a program of
-{shortest["milliseconds"]:g} ms, {percent(share, 1)} of the time is the cluster's; the goal is at most
-{percent(goal["share_of_50_ms"])}: {verdict(met[SHARE])}.
+The goal is at least {goal["of_the_pool"]:g} of the pool's rate with Ray: {verdict(met[RATE])}.
 
 Both clusters' own processes, the run and the programs share two cores here. On machines of their own, nodes leave their
 cores to programs, and messages take a network's time. Measured with Ray {content["clusters"]["ray"]} and submitit

@@ -68,7 +68,7 @@ values.
 
 {table(header, rows)}
 
-The goal, at most {100 * MOST_LOST:g} % lost with three browsers, is {verdict(met[CALLS])}.
+The goal, at most {100 * MOST_LOST:g} % lost with three browsers by a run with time to spare, is {verdict(met[CALLS])}.
 
 **How smooth it is.** The page of a run of {sizes["candidates"]:,} candidates, {sizes["calls"]:,} calls and
 {sizes["log"]:,} events is drawn {frames["opening"]:.1f} s after it was asked for. Then a mouse wheel is turned over

@@ -71,16 +71,16 @@ def test_a_call_of_the_reflection_model_that_fails_is_counted() -> None:
     assert model.calls == 1
 
 
-def test_the_section_says_whether_the_goals_are_met() -> None:
+def test_the_section_says_whether_the_goal_is_met() -> None:
     def said(score: float, seconds: float, calls: int, seeds: int = 2) -> str:
         outcomes = Outcome(0.5, 10.0, 903, 20, 30), Outcome(score, seconds, calls, 20, 30)
         pairs = [Pair("plain", seed, *outcomes).as_json() for seed in range(seeds)]
         return section({"pairs": pairs, "settings": {"seeds": seeds, "calls": 900}, "worlds": {"plain": "some"}})
 
-    assert said(0.6, 4.0, 900).replace("\n", " ").count("is met.") == 2
-    assert said(0.6, 4.0, 900, seeds=1).replace("\n", " ").count("is met.") == 1, "of one seed, who knows"
+    assert "is met." in said(0.6, 4.0, 900)
+    assert "is missed." in said(0.6, 4.0, 900, seeds=1), "of one seed, who knows"
     assert "Ours never went over the limit" in said(0.6, 4.0, 900)
-    assert said(0.4, 6.0, 904).replace("\n", " ").count("is missed.") == 2
+    assert "is missed." in said(0.4, 6.0, 904)
     assert "went over the limit by up to 4 calls" in said(0.4, 6.0, 904)
 
 
