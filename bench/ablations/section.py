@@ -16,8 +16,8 @@ How the settings came about. We start from 8×4, which is half of the paper's la
 others on `qwen3-8b-h100`, partly with the same seeds. The paper does not say how often it adjusts the workers. Of 30,
 60 and 120 seconds the longest did best and is used here; with the shorter ones the first stage ends up with a worker or
 two. That has a reason. Every stage filters, so the first stage always hands on more than the median stage does, and a
-rule that compares rates takes workers away from it whether or not anything waits behind it. `pressure`, which is
-*ours*, compares no rates. It looks at how many items wait, how full the backend is, and the version gap.
+rule that compares rates takes workers away from it whether or not anything waits behind it. `pressure` compares no
+rates. It looks at how many items wait, how full the backend is, and the version gap.
 """
 SPECULATION = """\
 There are 570 rows, 171 of them for validation, so that validation is the larger part of the cost. `pressure` and
@@ -53,7 +53,15 @@ and real data sets, so only directions can be compared, not numbers.
 
 - *Held out* is the best candidate's score on the test split.
 - In K1×K3, K1 is the number of workers of each of generate, propose and screen, and K3 that of evaluate.
-- *Mean gap* is the mean over the items that the update stage took. *Max gap* is the largest of any stage.
+- A *gap* is how many changes of the pool an item lacks. *Mean gap* is the mean over the items that the update
+  stage took. *Max gap* is the largest of any stage.
+- What lacks some is stale: `full` lets it go on, `guarded` discards it, `reflective` has it repaired.
+- *Fixed 8x4* keeps its workers. `median_rate` is FlashEvolve's rule for moving them, and *ours*, `pressure`, moves them
+  to where items wait. `server_queue` bounds the requests in flight by the server's own queue; *256 in flight* is a
+  fixed bound. Of requests that wait, `later_first` sends those of later stages first, and `fifo` the oldest.
+- A validation begins with the share *alpha* of its examples. With `hold` the rest waits for the verdict on these, and
+  *reordered* puts examples last that candidates of late have all passed. [All of this](../reference/policies.md) can be
+  set.
 - An improvement is a pool update that raised the best score. Its tokens are those that the model wrote.
 - A validation is a candidate whose evaluation ended with a verdict, if only on a part of the examples.
 - Where two ranges overlap, runs of so few seeds don't tell which setting is better.

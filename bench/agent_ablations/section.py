@@ -47,11 +47,28 @@ def answer(content: Content) -> str:
     found = [direction(each) for each in runs.values()]
     counts = {name: found.count(name) for name in ("helps", "harms", "not found")}
     if counts["not found"] == len(found):
-        return f"none of {len(found)} comparisons found that the part helps or harms"
-    return (
-        f"of {len(found)} comparisons {counts['helps']} found that the part helps and {counts['harms']} that it harms; "
-        f"{counts['not found']} found no direction"
-    )
+        said = f"over both problems none of {len(found)} comparisons found that the part helps or harms"
+    else:
+        said = (
+            f"of {len(found)} comparisons over both problems {counts['helps']} found that the part helps and "
+            f"{counts['harms']} that it harms; {counts['not found']} found no direction"
+        )
+    return f"{said}{_on_one_problem(comparisons)}"
+
+
+def _on_one_problem(comparisons: Sequence[Content]) -> str:
+    """On which problem a part helps or harms by itself, to follow something else."""
+    found = {
+        f"{each['one']} is {word} than {each['other']} on `{problem}` alone, by {_score(paired['difference'])}"
+        for each in comparisons
+        for problem, paired in each["problems"].items()
+        if (word := {"helps": "better", "harms": "worse"}.get(direction(paired["difference"])))
+    }
+    return "".join(f"; {each}" for each in sorted(found))
+
+
+def _score(difference: Content) -> str:
+    return with_interval(difference, signed=True, digits=3)
 
 
 def section(content: Content) -> str:

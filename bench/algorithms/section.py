@@ -112,7 +112,7 @@ def _of_measured(content: Content, higher: Sequence[Content]) -> str:
     groups = content["settings"]["groups"].values()
     measured = {problem for group in groups if "load" in group for problem in group["problems"]}
     count = sum(each["problem"] in measured for each in higher)
-    return f" ({count} where evaluating more helps by itself)" if count else ""
+    return f" ({count} where evaluating more helps)" if count else ""
 
 
 def _unread(content: Content) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, direction, table, with_interval
+from bench._lib.text import Content, around, direction, table, with_interval
 from bench.families.figures import BASELINE
 
 WHAT = """\
@@ -41,12 +41,23 @@ interval leaves out 0. There are {count} parts, and where there is no difference
 
 def answer(content: Content) -> str:
     """How far ahead of (1+λ) the algorithms are, in points of the score."""
-    said = [
-        f"{each['one']} {with_interval(each['difference'], signed=True, digits=1)}" for each in content["over_baseline"]
-    ]
+    said = [f"{each['one']} {_points(each['difference'])}" for each in content["over_baseline"]]
     less, most = _tokens_over_baseline(content)
     spent = f"{less:.1f}" if less == most else f"{less:.1f} to {most:.1f}"
-    return f"in points: {', '.join(said)}, with {spent} times its tokens; (1+λ) can't leave its family"
+    harmful = [
+        f"; {each['algorithm']} is better without {each['without']}"
+        for each in content["parts"]
+        if direction(each["difference"]) == "harms"
+    ]
+    return (
+        f"in points: {', '.join(said)}, with {spent} times its tokens; (1+λ) can't leave its family{''.join(harmful)}"
+    )
+
+
+def _points(difference: Content) -> str:
+    """A difference in whole points."""
+    said = around(difference, "{:.0f}".format, "–")
+    return said if said.startswith("-") else f"+{said}"
 
 
 def _tokens_over_baseline(content: Content) -> tuple[float, float]:

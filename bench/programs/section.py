@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from bench._lib.text import Content, direction, number, percent, ranged, table, with_interval
 
 WHAT = """\
-*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
-time. The programs are real. They are run and scored as they are, and each call has {cpu_seconds:g} s of CPU time at
+*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds ({ablation_seeds} without a part), {evaluations}
+evaluations each, {width} flows at a time. The programs are real. They are run and scored as they are, and each call has {cpu_seconds:g} s of CPU time at
 most. They run in a process without the sandbox's walls, which this coder does not need. The same command gives the same
 results again, except for programs that come near the limit on CPU time.
 
@@ -85,6 +85,7 @@ def _scores(content: Content) -> str:
         (
             row["problem"],
             row["method"],
+            f"{row['score']['n']}",
             *(number(value) for value in row["quarters"][:-1]),
             with_interval(row["score"]),
             percent(row["failed_share"]),
@@ -94,7 +95,7 @@ def _scores(content: Content) -> str:
         if row["mode"] == "stream"
     ]
     begun = ", ".join(f"{problem} {number(score)}" for problem, score in content["seed_scores"].items())
-    header = ("problem", "method", "at 1/4", "at 1/2", "at 3/4", "at the end", "failed", "thousand tokens")
+    header = ("problem", "method", "seeds", "at 1/4", "at 1/2", "at 3/4", "at the end", "failed", "thousand tokens")
     return f"{table(header, rows)}\n\nThe seed programs score: {begun}."
 
 

@@ -9,7 +9,7 @@ import pytest
 from bench._lib.algorithm_runs import Run, configure, perform
 from bench._lib.text import direction
 from bench.agent_ablations.figures import beside, group, summarise
-from bench.agent_ablations.section import section
+from bench.agent_ablations.section import answer, section
 from bench.agent_ablations.variants import AGENTS, PARTS, cse, cse_name, jobs, subsets, variants
 from flowevolve.runner.assemble import make_algorithm, make_task
 
@@ -92,3 +92,16 @@ def test_the_section_has_all_tables() -> None:
     assert "ET, MP and MI are not measured" in words
     assert "| without local memory |" in made
     assert "63.08 (local and global)" in made
+
+
+def test_a_part_that_harms_on_one_problem_alone_is_named() -> None:
+    def run_by(name: str, seed: int, problem: str) -> Run:
+        lower = 0.5 if name == "context_evolve" and problem == PROBLEM else 0.0
+        return run_of(name, 2.0 - lower, seed=seed, problem=problem)
+
+    problems = ("autocorrelation_1", PROBLEM)
+    runs = [run_by(name, seed, problem) for seed in range(2) for problem in problems for name in variants()]
+    content = json.loads(json.dumps(summarise(runs)))
+    said = f"context_evolve is worse than context_evolve without navigator on `{PROBLEM}` alone, by -0.500"
+    assert said in answer(content)
+    assert "autocorrelation_1" not in answer(content)

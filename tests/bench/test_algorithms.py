@@ -169,7 +169,7 @@ def test_scores_that_are_clearly_apart_at_the_same_tokens_are_named(monkeypatch:
     assert "of the 2 in which anything differs" in " ".join(section(content).split())
     assert f"clearly higher here: `{second['algorithm']}` +0.100 on `{second['problem']}`." in section(content)
     content["settings"]["groups"]["programs"]["load"] = 1.0
-    assert answer(content).endswith(" and 1 higher (1 where evaluating more helps by itself)")
+    assert answer(content).endswith(" and 1 higher (1 where evaluating more helps)")
     raise_stream(content, second, -0.0991)
     assert answer(content).endswith(" and 0 higher")
 

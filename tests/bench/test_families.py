@@ -97,6 +97,15 @@ def test_the_answer_says_how_many_tokens_were_spent_for_it() -> None:
     assert ", with 1.0 to 2.5 times its tokens;" in answer({**found, "rows": rows})
 
 
+def test_the_answer_names_a_part_that_harms() -> None:
+    found = content(0.0)
+    assert "better without" not in answer(found)
+    first, *others = found["parts"]
+    harmful = {**first, "difference": {"value": -2.5, "ci95": [-4.0, -1.0]}}
+    said = answer({**found, "parts": [harmful, *others]})
+    assert said.endswith(f"its family; {first['algorithm']} is better without {first['without']}")
+
+
 def test_some_algorithms_can_be_run_alone() -> None:
     names = [job.algorithm for job in jobs([7], 30, ["levi"])]
     assert names == [*variants(["levi"])]

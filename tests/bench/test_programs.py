@@ -95,7 +95,7 @@ def test_the_section_has_every_method_and_says_what_is_simulated() -> None:
     assert made.startswith("# Programs\n")
     assert "small random changes" in made
     for name in EVERY:
-        assert f"| circle_packing_32 | {name} |" in made
+        assert f"| circle_packing_32 | {name} | 2 |" in made
     assert "| circle_packing_32 | levi less best_of_n | +0.00000 (+0.00000 to +0.00000) | 0 / 2 / 0 |" in made
     assert "| circle_packing_32 | levi | 25 | 50 | 2.00 |" in made
 
