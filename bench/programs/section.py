@@ -9,9 +9,9 @@ from bench._lib.text import Content, direction, number, percent, ranged, table, 
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds ({ablation_seeds} without a part), {evaluations}
-evaluations each, {width} flows at a time. The programs are real. They are run and scored as they are, and each call has {cpu_seconds:g} s of CPU time at
-most. They run in a process without the sandbox's walls, which this coder does not need. The same command gives the same
-results again, except for programs that come near the limit on CPU time.
+evaluations each, {width} flows at a time. The programs are real. They are run and scored as they are, and each call has
+{cpu_seconds:g} s of CPU time at most. They run in a process without the sandbox's walls, which this coder does not
+need. The same command gives the same results again, except for programs that come near the limit on CPU time.
 
 **The coder that writes the programs is not real.** It makes small random changes to the programs that it is shown: to
 numbers, operators, calls, loops and statements, by adding terms, and by taking parts of the other programs. It has no

@@ -26,9 +26,11 @@ def test_what_a_budget_settles_counts_for_nothing() -> None:
 
 
 def test_runs_are_counted_before_their_amounts() -> None:
-    rows = [row({"minutes": 5}, 10.0), row({"tokens": 5}, 10.0), row({"tokens": 5}, 30.0)]
+    partly = row({"minutes": 5}, 10.0)
+    partly["taken"] = {**dict.fromkeys(AMOUNTS, 10.0), "seconds": 300.0, "proposals": 30.0}
+    rows = [row({"minutes": 5}, 10.0), row({"tokens": 5}, 30.0), partly]
     content = {"cases": rows, **summary(rows)}
-    assert answer(content).startswith("in 2 of 3 recorded runs all amounts (6 of 8) lay in their intervals")
+    assert answer(content).startswith("in 1 of 3 recorded runs all amounts (7 of 10) lay in their intervals")
 
 
 def test_there_are_twelve_and_no_tuning_run_among_them() -> None:
