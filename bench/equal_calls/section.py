@@ -232,7 +232,7 @@ def reflections(groups: Sequence[Sequence[Any]]) -> float | None:
 def _reflected(groups: Sequence[Sequence[Any]]) -> str:
     """The same, to follow something else."""
     found = reflections(groups)
-    return "" if found is None else f"; {found:.1f} times gepa's calls of the reflection model"
+    return "" if found is None else f"; {found:.1f} times gepa's reflection calls"
 
 
 def _unequal(groups: Sequence[Sequence[Any]]) -> str:

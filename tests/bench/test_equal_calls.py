@@ -170,8 +170,8 @@ def test_how_many_more_calls_of_the_reflection_model_ours_makes_is_said_where_th
         for world, gepas, ours in (("one", 10, 40), ("other", 40, 60))
     ]
     content = {"pairs": pairs, "settings": {"seeds": 1, "calls": 900}, "worlds": {"one": "", "other": ""}}
-    assert answer(content).endswith("; 2.0 times gepa's calls of the reflection model")
-    assert score(content).endswith("; 2.0 times gepa's calls of the reflection model")
+    assert answer(content).endswith("; 2.0 times gepa's reflection calls")
+    assert score(content).endswith("; 2.0 times gepa's reflection calls")
     page = " ".join(section(content).split())
     assert "ours makes 2.0 times gepa's calls, 1.5 to 4.0 by world" in page
     assert "| 0.40 | 4.0 |" in page
