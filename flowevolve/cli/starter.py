@@ -179,13 +179,13 @@ def find_columns(wish: Wish) -> tuple[str, str]:
     answer = wish.answer or next((name for name in columns if name.lower() in ANSWERS), columns[-1])
     if answer not in columns:
         raise InputError(f"--answer {answer}: there is no such column; {did_you_mean(answer, columns)}")
-    rest = [name for name in columns if name != answer and re.fullmatch(r"\w+", name)]
+    rest = [name for name in columns if name != answer and not {"{", "}"} & set(name)]
     if wish.input is not None:
         return wish.input, answer
     if not rest:
         raise InputError(
             f"{wish.rows}: say with --input what the model is shown of a row; besides {answer!r} it has no column "
-            "whose name is one word"
+            "whose name has no braces"
         )
     return (f"{{{rest[0]}}}" if len(rest) == 1 else "\n".join(f"{name}: {{{name}}}" for name in rest)), answer
 

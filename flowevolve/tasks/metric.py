@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import random
-import re
 import reprlib
 import traceback
 import warnings
@@ -20,6 +19,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.rows import GivenRow, Rows, Scalar, given_rows, plain_row
+from flowevolve.tasks.template import Template
 
 Judged = bool | float | tuple[float, str] | Score
 Metric = Callable[[GivenRow, str], Judged | Awaitable[Judged]]
@@ -37,16 +37,15 @@ ANSWERS = frozenset(
 """Columns of these names, in whatever case, are taken for answers where nothing says what the model is to be shown."""
 MOST_SPLIT_OFF = 100
 """The most rows that are split off for validation."""
-_FIELD = re.compile(r"\{(\w+)\}")
 
 
 class MetricTask:
     """Evolves a prompt, or several by name, so that a metric rises.
 
     Without ``val``, half of ``train`` is split off for validation, at most `MOST_SPLIT_OFF` rows. ``input`` is a
-    template over the columns of a row, such as ``"{question}"``, by default the one column that is no answer; or
-    ``program`` calls the model itself. With ``on_error`` ``"count"`` a row on which the metric fails has the score 0;
-    else the run ends.
+    template over the columns of a row (`flowevolve.tasks.template.Template`), such as ``"{question}"``, by default the
+    one column that is no answer; or ``program`` calls the model itself. With ``on_error`` ``"count"`` a row on which
+    the metric fails has the score 0; else the run ends.
 
     Raises:
         InputError: saying what is wrong with the arguments, and how to mend it.
@@ -83,11 +82,10 @@ class MetricTask:
             splits["test"] = given_rows(test, "test")
         self.data = Dataset(**{split: self._examples(split, rows) for split, rows in splits.items()})
         self._warn_of_blank_answers()
-        self._input = None if program is not None else _template(input, splits["train"][0])
+        self._input = None if program is not None else _template(input, list(splits["train"][0]))
         if program is not None:
             _check_program(program, input)
-        else:
-            self._check_columns()
+        self._check_columns()
         if program is None and len(self._prompt) > 1:
             raise InputError(
                 f"prompt: has {len(self._prompt)} components, and without a program there is one call; give "
@@ -102,7 +100,7 @@ class MetricTask:
         functions = {"metric": self._metric, "program": self._program}
         found = {name: code_digest(each) for name, each in functions.items() if each is not None}
         return {
-            "input": text_digest([self._input or ""]),
+            "input": text_digest(["" if self._input is None else self._input.text]),
             **{name: digest for name, digest in found.items() if digest is not None},
         }
 
@@ -116,10 +114,11 @@ class MetricTask:
             calls.append(Call(component, {"input": str(text)}, output))
             return output
 
-        if self._program is None:
-            output = await ask(next(iter(artifact)), self._filled(example))
-        else:
+        if self._program is not None:
             output = await self._program(row, ask)
+        else:
+            assert self._input is not None
+            output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
             raise InputError(f"program: {example.id}: returned {_said(output)}; it returns the output, a text")
         return Rollout(example.id, output, await self._score(example, output), tuple(calls))
@@ -143,12 +142,9 @@ class MetricTask:
             ) from error
         return _as_score(judged, example, self._expected(example))
 
-    def _filled(self, example: Example) -> str:
-        return _FIELD.sub(lambda field: str(example.data[field[1]]), self._input or "")
-
     def _expected(self, example: Example) -> str:
         """What the row has beside the input, in words for feedback."""
-        shown = set(_FIELD.findall(self._input or "")) if self._program is None else set()
+        shown = () if self._input is None else self._input.names
         rest = {name: value for name, value in example.data.items() if name not in shown and value is not None}
         return "\n".join(f"{name}: {value}" for name, value in rest.items())
 
@@ -168,7 +164,7 @@ class MetricTask:
 
     def _check_columns(self) -> None:
         """Raises: InputError if a row lacks a column of the input, or has nothing but blanks in all of them."""
-        names = _FIELD.findall(self._input or "")
+        names = () if self._input is None else self._input.names
         for example in self.data:
             for name in names:
                 if example.data.get(name) is None:
@@ -176,7 +172,7 @@ class MetricTask:
                         f"{example.id}: has nothing in column {name!r}, which input= names; its columns are "
                         f"{', '.join(example.data)}"
                     )
-            if not any(str(example.data[name]).strip() for name in names):
+            if names and not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
                     f"{example.id}: the model would be shown nothing, for all that input= names is empty; "
                     f"{_row_said(example)}; leave it out, or let input= name more columns"
@@ -202,23 +198,18 @@ def _components(prompt: object) -> Mapping[str, str]:
     )
 
 
-def _template(given: str | None, row: GivenRow) -> str:
+def _template(given: str | None, columns: Sequence[str]) -> Template:
     if given is None:
-        columns = [name for name in row if name.lower() not in ANSWERS]
-        if len(columns) != 1:
+        candidates = [name for name in columns if name.lower() not in ANSWERS]
+        if len(candidates) != 1:
             raise InputError(
-                f'input: say what the model is shown of a row, such as input="{{{next(iter(row))}}}"; the columns are '
-                f"{', '.join(row)}"
+                f'input: say what the model is shown of a row, such as input="{{{columns[0]}}}"; the columns are '
+                f"{', '.join(columns)}"
             )
-        return f"{{{columns[0]}}}"
+        return Template(f"{{{candidates[0]}}}", columns)
     if not isinstance(given, str):
         raise InputError(f'input: is {_said(given)}; it is a text with columns in braces, such as "{{question}}"')
-    if not _FIELD.search(given):
-        raise InputError(f"input: {given!r} names no column in braces; the columns are {', '.join(row)}")
-    unknown = [name for name in _FIELD.findall(given) if name not in row]
-    if unknown:
-        raise InputError(f"input: there is no column {unknown[0]!r}; the columns are {', '.join(row)}")
-    return given
+    return Template(given, columns)
 
 
 def _split(rows: Sequence[GivenRow], seed: int) -> dict[str, list[GivenRow]]:

@@ -55,6 +55,8 @@ def given_rows(rows: Rows, what: str) -> list[GivenRow]:
                 f"{what}: row {number} is a {type(row).__name__}, and a row has columns; give mappings, such as "
                 '{"question": "…", "answer": "…"}'
             )
+        if not row:
+            raise InputError(f"{what}: row {number} has no columns")
         for name in row:
             if not isinstance(name, str):
                 raise InputError(f"{what}: row {number}: a column is named {name!r}; names of columns are texts")

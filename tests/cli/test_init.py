@@ -75,7 +75,7 @@ def test_own_rows_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
 def test_rows_of_other_kinds_are_taken(ending: str, here: Path) -> None:
-    rows = [{"title": f"t{n}", "text": "x", "label": "a"} for n in range(4)]
+    rows = [{"the title": f"t{n}", "text": "x", "label": "a"} for n in range(4)]
     if ending == ".parquet":
         pyarrow = pytest.importorskip("pyarrow")
         pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), here / f"r{ending}")
@@ -84,7 +84,7 @@ def test_rows_of_other_kinds_are_taken(ending: str, here: Path) -> None:
     done = flowevolve("init", ".", "--rows", f"r{ending}", cwd=here)
     assert done.returncode == 0, done.stderr
     written = (here / "my_task.py").read_text()
-    assert r'INPUT = "title: {title}\ntext: {text}"' in written
+    assert r'INPUT = "the title: {the title}\ntext: {text}"' in written
     assert 'row["label"]' in written
 
 

@@ -57,6 +57,15 @@ def test_the_model_is_shown_the_prompt_and_the_one_column_that_is_no_answer() ->
     assert {example.id for example in task.data.train} == {f"train row {n}" for n in range(4)}
 
 
+def test_a_column_whose_name_is_no_single_word_is_shown() -> None:
+    rows = [{"ticket text": f"It crashes {n}.", "note": "a", "label": "bug"} for n in range(4)]
+    rollout, llm = rolled(MetricTask("p", rows, lambda row, output: 0.5, input="Note: {note}\n{ticket text}"))
+    assert llm.asked[0][1].startswith("Note: a\nIt crashes ")
+    assert rollout.score.feedback == "Score: 0.5 of 1.\nlabel: bug"
+    alone = [{"ticket text": row["ticket text"], "label": "bug"} for row in rows]
+    assert rolled(MetricTask("p", alone, lambda row, output: 0.5))[1].asked[0][1].startswith("It crashes ")
+
+
 def test_the_split_is_the_same_each_time_and_another_for_another_seed() -> None:
     first, again, other = (MetricTask("x", ROWS * 5, exact, seed=seed).data for seed in (0, 0, 1))
     assert first.val == again.val != other.val
@@ -171,6 +180,7 @@ async def no_program(row: GivenRow) -> str:
         ({"train": 7}, "train: is a int; give a list of mappings, a data frame, a data set or the path of a file"),
         ({"train": {"question": "x"}}, "train: is one mapping; give a list of rows"),
         ({"train": [{1: "x"}] * 2}, "train: row 0: a column is named 1; names of columns are texts"),
+        ({"train": [{}]}, "train: row 0 has no columns"),
         ({"train": ROWS[:1]}, "train: has one row; give at least two, or val= as well"),
         ({"train": "nowhere.csv"}, "train: nowhere.csv: no such data file"),
         ({"train": "rows.docx"}, "train: rows.docx: unknown kind of file"),
@@ -178,6 +188,10 @@ async def no_program(row: GivenRow) -> str:
         ({"train": [{"a": "1", "b": "2"}] * 2}, 'input: say what the model is shown of a row, such as input="{a}"'),
         ({"input": "{questoin}"}, "input: there is no column 'questoin'; the columns are question, answer"),
         ({"input": "the question"}, "input: 'the question' names no column in braces"),
+        (
+            {"input": '{"a": "{question}"}'},
+            'input: the brace at \'{"a": "{question}"}\' is around no column; braces that',
+        ),
         ({"input": 3}, "input: is 3 (int); it is a text with columns in braces"),
         ({"val": [{"answer": 1}]}, "val row 0: has nothing in column 'question'"),
         (
