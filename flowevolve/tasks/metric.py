@@ -30,6 +30,9 @@ Program = Callable[[GivenRow, Ask], Awaitable[str]]
 """Several calls of a model that make one output of a row."""
 OnError = Literal["stop", "count"]
 
+Placed = tuple[str, GivenRow]
+"""A row, and in words where the user has it: ``train row 5``."""
+
 COMPONENT = "prompt"
 ANSWERS = frozenset(
     {"answer", "answers", "label", "labels", "target", "targets", "expected", "gold", "output", "reference", "solution"}
@@ -73,16 +76,18 @@ class MetricTask:
             raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
         self._on_error = on_error
         self._rows: dict[str, GivenRow] = {}
-        splits = {"train": given_rows(train, "train")}
+        self._places: dict[str, str] = {}
+        """Where the user has each row, by its example's id, which numbers the rows of a split."""
+        splits = {"train": _placed(train, "train")}
         if val is None:
             splits |= _split(splits["train"], seed)
         else:
-            splits["val"] = given_rows(val, "val")
+            splits["val"] = _placed(val, "val")
         if test is not None:
-            splits["test"] = given_rows(test, "test")
+            splits["test"] = _placed(test, "test")
         self.data = Dataset(**{split: self._examples(split, rows) for split, rows in splits.items()})
         self._warn_of_blank_answers()
-        self._input = None if program is not None else _template(input, list(splits["train"][0]))
+        self._input = None if program is not None else _template(input, list(splits["train"][0][1]))
         if program is not None:
             _check_program(program, input)
         self._check_columns()
@@ -120,7 +125,9 @@ class MetricTask:
             assert self._input is not None
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
-            raise InputError(f"program: {example.id}: returned {_said(output)}; it returns the output, a text")
+            raise InputError(
+                f"program: {self._places[example.id]}: returned {_said(output)}; it returns the output, a text"
+            )
         return Rollout(example.id, output, await self._score(example, output), tuple(calls))
 
     async def _score(self, example: Example, output: str) -> Score:
@@ -134,13 +141,15 @@ class MetricTask:
             raise
         except Exception as error:  # a user's metric may raise anything
             where = traceback.extract_tb(error.__traceback__)[-1]
-            said = f"metric: {example.id}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            said = (
+                f"metric: {self._places[example.id]}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            )
             if self._on_error == "count":
                 return Score(0.0, said, passed=False, failure=said)
             raise TaskFailedError(
                 f"{said}; {_row_said(example)}; on_error='count' scores such rows 0 instead"
             ) from error
-        return _as_score(judged, example, self._expected(example))
+        return _as_score(judged, self._places[example.id], example, self._expected(example))
 
     def _expected(self, example: Example) -> str:
         """What the row has beside the input, in words for feedback."""
@@ -148,10 +157,11 @@ class MetricTask:
         rest = {name: value for name, value in example.data.items() if name not in shown and value is not None}
         return "\n".join(f"{name}: {value}" for name, value in rest.items())
 
-    def _examples(self, split: str, rows: Sequence[GivenRow]) -> list[Example]:
-        names = [f"{split} row {number}" for number in range(len(rows))]
-        self._rows |= dict(zip(names, rows, strict=True))
-        return [Example(name, plain_row(row, name)) for name, row in zip(names, rows, strict=True)]
+    def _examples(self, split: str, rows: Sequence[Placed]) -> list[Example]:
+        examples = [Example(f"{split} row {number}", plain_row(row, place)) for number, (place, row) in enumerate(rows)]
+        for example, (place, row) in zip(examples, rows, strict=True):
+            self._rows[example.id], self._places[example.id] = row, place
+        return examples
 
     def _warn_of_blank_answers(self) -> None:
         """A metric often takes such a row for solved, as ``"" in output`` is true of any output."""
@@ -159,22 +169,24 @@ class MetricTask:
         for name in sorted({name for row in rows for name in row.data if name.lower() in ANSWERS}):
             blank = [row.id for row in rows if _blank(row.data.get(name))]
             if 0 < len(blank) < len(rows):
-                said = f"column {name!r} is blank in {len(blank)} of {len(rows)} rows (the first is {blank[0]})"
+                such = f"{len(blank)} of {len(rows)} rows (such as {self._places[blank[0]]})"
+                said = f"column {name!r} is blank in {such}"
                 warnings.warn(f"{said}; see that the metric can do with that", stacklevel=4)
 
     def _check_columns(self) -> None:
         """Raises: InputError if a row lacks a column of the input, or has nothing but blanks in all of them."""
         names = () if self._input is None else self._input.names
         for example in self.data:
+            place = self._places[example.id]
             for name in names:
                 if example.data.get(name) is None:
                     raise InputError(
-                        f"{example.id}: has nothing in column {name!r}, which input= names; its columns are "
+                        f"{place}: has nothing in column {name!r}, which input= names; its columns are "
                         f"{', '.join(example.data)}"
                     )
             if names and not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
-                    f"{example.id}: the model would be shown nothing, for all that input= names is empty; "
+                    f"{place}: the model would be shown nothing, for all that input= names is empty; "
                     f"{_row_said(example)}; leave it out, or let input= name more columns"
                 )
 
@@ -212,7 +224,11 @@ def _template(given: str | None, columns: Sequence[str]) -> Template:
     return Template(given, columns)
 
 
-def _split(rows: Sequence[GivenRow], seed: int) -> dict[str, list[GivenRow]]:
+def _placed(rows: Rows, split: str) -> list[Placed]:
+    return [(f"{split} row {number}", row) for number, row in enumerate(given_rows(rows, split))]
+
+
+def _split(rows: Sequence[Placed], seed: int) -> dict[str, list[Placed]]:
     if len(rows) < 2:
         raise InputError("train: has one row; give at least two, or val= as well")
     order = random.Random(seed).sample(range(len(rows)), len(rows))
@@ -246,7 +262,7 @@ def _check_arity(function: Callable[..., object], what: str, takes: str) -> None
         return
 
 
-def _as_score(judged: object, example: Example, expected: str) -> Score:
+def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
     """Raises: InputError if a metric's result is no score."""
     if isinstance(judged, Score):
         return judged
@@ -255,11 +271,11 @@ def _as_score(judged: object, example: Example, expected: str) -> Score:
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise InputError(
-            f"metric: {example.id}: returned {_said(judged)}; it returns a bool, a number from 0 to 1, or such a "
+            f"metric: {place}: returned {_said(judged)}; it returns a bool, a number from 0 to 1, or such a "
             f"number with feedback in words{hint}; {_row_said(example)}"
         )
     if not 0 <= value <= 1:
-        raise InputError(f"metric: {example.id}: returned {value}; scores are from 0 to 1; {_row_said(example)}")
+        raise InputError(f"metric: {place}: returned {value}; scores are from 0 to 1; {_row_said(example)}")
     said = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
     return Score(float(value), said, passed=value == 1)
 

@@ -144,12 +144,12 @@ def fails(row: GivenRow, output: str) -> bool:
 def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> None:
     task = MetricTask("p", ROWS, fails)
     with pytest.raises(
-        fe.TaskFailedError, match=r"metric: train row 0: ZeroDivisionError: .*test_metric\.py:\d+.*the row is {"
+        fe.TaskFailedError, match=r"metric: train row 1: ZeroDivisionError: .*test_metric\.py:\d+.*the row is {"
     ):
         rolled(task)
     rollout, _ = rolled(MetricTask("p", ROWS, fails, on_error="count"))
     assert rollout.score.value == 0
-    assert "train row 0: ZeroDivisionError" in rollout.score.feedback
+    assert "train row 1: ZeroDivisionError" in rollout.score.feedback
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> N
     ],
 )
 def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
-    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 0: {problem}")) as raised:
+    with pytest.raises(fe.InputError, match=re.escape(f"metric: train row 1: {problem}")) as raised:
         rolled(MetricTask("p", ROWS, lambda row, output: returned))  # type: ignore[arg-type, return-value]
     assert "; the row is {" in str(raised.value)  # the number alone says little of a row that was split off
 
@@ -215,6 +215,22 @@ def test_misuse_is_told_in_a_line(arguments: Mapping[str, object], problem: str)
         MetricTask(**given)  # type: ignore[arg-type]  # wrong on purpose
     assert str(raised.value).startswith(problem)
     assert "\n" not in str(raised.value)
+
+
+def test_rows_are_named_by_the_place_where_the_user_has_them() -> None:
+    rows: list[GivenRow] = [*ROWS[:5], {"answer": "x"}]
+    with pytest.raises(fe.InputError, match=r"^train row 5: has nothing in column 'question'"):
+        MetricTask("p", rows, exact, input="{question}")
+    odd: list[GivenRow] = [*ROWS[:5], {"question": Echo(), "answer": 1}]
+    with pytest.raises(fe.InputError, match=r"^train row 5, column 'question': is a"):
+        MetricTask("p", odd, exact)
+    task = MetricTask("p", ROWS, lambda row, output: 2)
+    for example in task.data:
+        with pytest.raises(fe.InputError) as raised:
+            asyncio.run(task.rollout(task.seed(), example, Echo()))  # type: ignore[arg-type]
+        number = ROWS.index(dict(example.data))
+        assert str(raised.value).startswith(f"metric: train row {number}: returned 2")
+    assert [example.id for example in task.data.val] == [f"val row {number}" for number in range(4)]
 
 
 def test_a_row_without_an_answer_is_named() -> None:
