@@ -31,7 +31,8 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import Watchers, run
 from flowevolve.runner.task_checks import check_parts, check_task
-from flowevolve.tasks.metric import Metric, MetricTask, OnError, Program
+from flowevolve.tasks.judging import Metric, OnError
+from flowevolve.tasks.metric import MetricTask, Program
 from flowevolve.tasks.rows import Rows
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 

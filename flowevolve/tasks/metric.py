@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import inspect
 import random
-import reprlib
-import traceback
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-from flowevolve._util.clock import in_thread
 from flowevolve._util.digests import code_digest, text_digest
-from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
-from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.tasks.rows import GivenRow, Rows, Scalar, given_rows, plain_row
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
+from flowevolve.tasks.judging import Judge, Metric, OnError, check_arity, row_said, said
+from flowevolve.tasks.rows import GivenRow, Rows, given_rows, plain_row
 from flowevolve.tasks.template import Template
 
-Judged = bool | float | tuple[float, str] | Score
-Metric = Callable[[GivenRow, str], Judged | Awaitable[Judged]]
-"""Scores the output for a row: from 0 to 1, and perhaps with feedback in words."""
 Ask = Callable[[str, str], Awaitable[str]]
 """Sends a component's text and an input to the model, and returns the answer: ``await ask("component", "input")``."""
 Program = Callable[[GivenRow, Ask], Awaitable[str]]
 """Several calls of a model that make one output of a row."""
-OnError = Literal["stop", "count"]
 
 Placed = tuple[str, GivenRow]
 """A row, and in words where the user has it: ``train row 5``."""
@@ -48,7 +41,7 @@ class MetricTask:
     Without ``val``, half of ``train`` is split off for validation, at most `MOST_SPLIT_OFF` rows. ``input`` is a
     template over the columns of a row (`flowevolve.tasks.template.Template`), such as ``"{question}"``, by default the
     one column that is no answer; or ``program`` calls the model itself. With ``on_error`` ``"count"`` a row on which
-    the metric fails has the score 0; else the run ends.
+    the metric fails has the score 0, unless it fails on all of the first ten; else the run ends.
 
     Raises:
         InputError: saying what is wrong with the arguments, and how to mend it.
@@ -70,11 +63,7 @@ class MetricTask:
         seed: int = 0,
     ) -> None:
         self._prompt = _components(prompt)
-        self._metric, self._program = metric, program
-        _check_metric(metric)
-        if on_error not in ("stop", "count"):
-            raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
-        self._on_error = on_error
+        self._judge, self._program = Judge(metric, on_error), program
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
         """Where the user has each row, by its example's id, which numbers the rows of a split."""
@@ -102,7 +91,7 @@ class MetricTask:
 
     def digests(self) -> Mapping[str, str]:
         """Of the input and of the functions that were given, so that a run that goes on can tell what has changed."""
-        functions = {"metric": self._metric, "program": self._program}
+        functions = {"metric": self._judge.metric, "program": self._program}
         found = {name: code_digest(each) for name, each in functions.items() if each is not None}
         return {
             "input": text_digest(["" if self._input is None else self._input.text]),
@@ -110,7 +99,7 @@ class MetricTask:
         }
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        row, calls = self._rows[example.id], list[Call]()
+        row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
 
         async def ask(component: str, text: str) -> str:
             if component not in artifact:
@@ -125,31 +114,10 @@ class MetricTask:
             assert self._input is not None
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
-            raise InputError(
-                f"program: {self._places[example.id]}: returned {_said(output)}; it returns the output, a text"
-            )
-        return Rollout(example.id, output, await self._score(example, output), tuple(calls))
-
-    async def _score(self, example: Example, output: str) -> Score:
-        row = self._rows[example.id]
-        try:
-            asynchronous = inspect.iscoroutinefunction(self._metric)
-            judged = self._metric(row, output) if asynchronous else await in_thread(self._metric, row, output)
-            if inspect.isawaitable(judged):
-                judged = await judged
-        except FlowevolveError:
-            raise
-        except Exception as error:  # a user's metric may raise anything
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            said = (
-                f"metric: {self._places[example.id]}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-            )
-            if self._on_error == "count":
-                return Score(0.0, said, passed=False, failure=said)
-            raise TaskFailedError(
-                f"{said}; {_row_said(example)}; on_error='count' scores such rows 0 instead"
-            ) from error
-        return _as_score(judged, self._places[example.id], example, self._expected(example))
+            raise InputError(f"program: {place}: returned {said(output)}; it returns the output, a text")
+        expected = self._expected(example)
+        score = await self._judge.score(row, output, example=example, place=place, expected=expected)
+        return Rollout(example.id, output, score, tuple(calls))
 
     def _expected(self, example: Example) -> str:
         """What the row has beside the input, in words for feedback."""
@@ -187,7 +155,7 @@ class MetricTask:
             if names and not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
                     f"{place}: the model would be shown nothing, for all that input= names is empty; "
-                    f"{_row_said(example)}; leave it out, or let input= name more columns"
+                    f"{row_said(example)}; leave it out, or let input= name more columns"
                 )
 
 
@@ -205,9 +173,7 @@ def _components(prompt: object) -> Mapping[str, str]:
         return {COMPONENT: prompt}
     if isinstance(prompt, Mapping):
         return Artifact(prompt).components
-    raise InputError(
-        f"prompt: is {_said(prompt)}; give a text, the Path of a file, or texts by the names of components"
-    )
+    raise InputError(f"prompt: is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
 
 
 def _template(given: str | None, columns: Sequence[str]) -> Template:
@@ -220,7 +186,7 @@ def _template(given: str | None, columns: Sequence[str]) -> Template:
             )
         return Template(f"{{{candidates[0]}}}", columns)
     if not isinstance(given, str):
-        raise InputError(f'input: is {_said(given)}; it is a text with columns in braces, such as "{{question}}"')
+        raise InputError(f'input: is {said(given)}; it is a text with columns in braces, such as "{{question}}"')
     return Template(given, columns)
 
 
@@ -239,50 +205,9 @@ def _split(rows: Sequence[Placed], seed: int) -> dict[str, list[Placed]]:
     }
 
 
-def _check_metric(metric: object) -> None:
-    if inspect.isclass(metric) or not callable(metric):
-        raise InputError(f"metric: is {_said(metric)}; give a function of a row and an output that returns a score")
-    _check_arity(metric, "metric", "a row and an output")
-
-
 def _check_program(program: Program, given: str | None) -> None:
     if given is not None:
         raise InputError("input: a program asks the model itself; leave input= out, or program=")
     if not inspect.iscoroutinefunction(program):
-        raise InputError(f"program: is {_said(program)}; give an async function: async def program(row, ask): …")
-    _check_arity(program, "program", "a row and ask")
-
-
-def _check_arity(function: Callable[..., object], what: str, takes: str) -> None:
-    try:
-        inspect.signature(function).bind(None, None)
-    except TypeError:
-        raise InputError(f"{what}: takes {inspect.signature(function)}; it is called with {takes}") from None
-    except ValueError:  # a builtin without a signature
-        return
-
-
-def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
-    """Raises: InputError if a metric's result is no score."""
-    if isinstance(judged, Score):
-        return judged
-    value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
-    value = value.item() if isinstance(value, Scalar) else value
-    if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
-        hint = "; did it forget to return?" if judged is None else ""
-        raise InputError(
-            f"metric: {place}: returned {_said(judged)}; it returns a bool, a number from 0 to 1, or such a "
-            f"number with feedback in words{hint}; {_row_said(example)}"
-        )
-    if not 0 <= value <= 1:
-        raise InputError(f"metric: {place}: returned {value}; scores are from 0 to 1; {_row_said(example)}")
-    said = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
-    return Score(float(value), said, passed=value == 1)
-
-
-def _row_said(example: Example) -> str:
-    return f"the row is {reprlib.repr(dict(example.data))}"
-
-
-def _said(value: object) -> str:
-    return "a class" if inspect.isclass(value) else f"{value!r:.60} ({type(value).__name__})"
+        raise InputError(f"program: is {said(program)}; give an async function: async def program(row, ask): …")
+    check_arity(program, "program", "a row and ask")

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import flowevolve as fe
-from flowevolve.tasks.metric import Metric, MetricTask
+from flowevolve.tasks.judging import Metric
+from flowevolve.tasks.metric import MetricTask
 from flowevolve.tasks.rows import GivenRow
 
 ROWS = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
@@ -74,6 +75,22 @@ def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
     with pytest.raises(fe.TaskFailedError, match=r"metric: (val|train) row"):
         fe.optimize(
             prompt="p", train=ROWS, metric=broken, llm="simulated", budget=fe.Budget(proposals=1), clock="virtual"
+        )
+
+
+def test_a_metric_that_always_fails_is_not_counted_to_the_end_of_the_budget() -> None:
+    with (
+        pytest.warns(UserWarning, match=r"metric: train row \d+: ZeroDivisionError"),
+        pytest.raises(fe.TaskFailedError, match="failed on each of the first 10 rows"),
+    ):
+        fe.optimize(
+            prompt="p",
+            train=ROWS,
+            metric=lambda row, output: 1 / 0,
+            on_error="count",
+            llm="simulated",
+            budget=fe.Budget(proposals=30),
+            clock="virtual",
         )
 
 

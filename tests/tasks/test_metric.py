@@ -147,9 +147,35 @@ def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> N
         fe.TaskFailedError, match=r"metric: train row 1: ZeroDivisionError: .*test_metric\.py:\d+.*the row is {"
     ):
         rolled(task)
-    rollout, _ = rolled(MetricTask("p", ROWS, fails, on_error="count"))
+    counting = MetricTask("p", ROWS, fails, on_error="count")
+    with pytest.warns(
+        UserWarning, match=r"metric: train row 1: ZeroDivisionError: .*the row is {.*others on which it fa"
+    ):
+        rollout, _ = rolled(counting)
     assert rollout.score.value == 0
     assert "train row 1: ZeroDivisionError" in rollout.score.feedback
+    rolled(counting, 1)  # told once
+
+
+@pytest.mark.filterwarnings("ignore:metric. train row")
+@pytest.mark.parametrize("working", [0, 1])
+def test_a_metric_that_fails_on_all_of_the_first_rows_is_broken_also_where_failures_are_counted(working: int) -> None:
+    called: list[GivenRow] = []
+
+    def metric(row: GivenRow, output: str) -> float:
+        called.append(row)
+        return 1 / (len(called) <= working)
+
+    task = MetricTask("p", ROWS, metric, on_error="count")
+    for _ in range(9 + working):
+        rolled(task)
+    if working:
+        assert rolled(task)[0].score.value == 0
+        return
+    with pytest.raises(
+        fe.TaskFailedError, match=r"metric: train row 1: Zero.*the metric has failed on each of the first 10 rows"
+    ):
+        rolled(task)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""A user's metric: what it may be, what it may return, and what becomes of rows on which it fails."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+import traceback
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve.core.task import Example, Score
+from flowevolve.tasks.rows import GivenRow, Scalar
+
+Judged = bool | float | tuple[float, str] | Score
+Metric = Callable[[GivenRow, str], Judged | Awaitable[Judged]]
+"""Scores the output for a row: from 0 to 1, and perhaps with feedback in words."""
+OnError = Literal["stop", "count"]
+
+FAILURES_BEFORE_GIVING_UP = 10
+"""A metric that failed this often and never once worked is broken, whatever failures are counted as."""
+
+
+class Judge:
+    """Calls a metric. With ``on_error`` ``"count"`` a row on which it fails has the score 0, and the first such row is
+    told in a warning.
+
+    Raises:
+        InputError: if it is no function of a row and an output.
+    """
+
+    def __init__(self, metric: Metric, on_error: OnError) -> None:
+        if inspect.isclass(metric) or not callable(metric):
+            raise InputError(f"metric: is {said(metric)}; give a function of a row and an output that returns a score")
+        check_arity(metric, "metric", "a row and an output")
+        if on_error not in ("stop", "count"):
+            raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
+        self.metric = metric
+        self._counts = on_error == "count"
+        self._failures = 0
+        self._worked = False
+
+    async def score(self, row: GivenRow, output: str, *, example: Example, place: str, expected: str) -> Score:
+        """The score of an output. ``place`` is where the user has the row; ``expected`` stands in for feedback.
+
+        Raises:
+            InputError: if the metric's result is no score.
+            TaskFailedError: if the metric fails, and such rows are not counted; or it has failed every time.
+        """
+        try:
+            asynchronous = inspect.iscoroutinefunction(self.metric)
+            judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
+            if inspect.isawaitable(judged):
+                judged = await judged
+        except FlowevolveError:
+            raise
+        except Exception as error:  # a user's metric may raise anything
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            why = f"metric: {place}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            if not self._counts:
+                raise TaskFailedError(
+                    f"{why}; {row_said(example)}; on_error='count' scores such rows 0 instead"
+                ) from error
+            self._count_failure(why, example, error)
+            return Score(0.0, why, passed=False, failure=why)
+        score = _as_score(judged, place, example, expected)
+        self._worked = True
+        return score
+
+    def _count_failure(self, why: str, example: Example, error: Exception) -> None:
+        self._failures += 1
+        if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+            raise TaskFailedError(
+                f"{why}; {row_said(example)}; the metric has failed on each of the first {self._failures} rows, so it "
+                "says nothing of the prompt; where the output is at fault, let it return 0 and say why, as in "
+                'return 0.0, "This is no JSON."'
+            ) from error
+        if self._failures == 1:
+            warnings.warn(
+                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says",
+                stacklevel=2,
+            )
+
+
+def check_arity(function: Callable[..., object], what: str, takes: str) -> None:
+    """Raises: InputError if a function can't be called with two arguments."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise InputError(f"{what}: takes {inspect.signature(function)}; it is called with {takes}") from None
+    except ValueError:  # a builtin without a signature
+        return
+
+
+def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
+    """Raises: InputError if a metric's result is no score."""
+    if isinstance(judged, Score):
+        return judged
+    value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
+    value = value.item() if isinstance(value, Scalar) else value
+    if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
+        hint = "; did it forget to return?" if judged is None else ""
+        raise InputError(
+            f"metric: {place}: returned {said(judged)}; it returns a bool, a number from 0 to 1, or such a "
+            f"number with feedback in words{hint}; {row_said(example)}"
+        )
+    if not 0 <= value <= 1:
+        raise InputError(f"metric: {place}: returned {value}; scores are from 0 to 1; {row_said(example)}")
+    words = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
+    return Score(float(value), words, passed=value == 1)
+
+
+def row_said(example: Example) -> str:
+    return f"the row is {reprlib.repr(dict(example.data))}"
+
+
+def said(value: object) -> str:
+    return "a class" if inspect.isclass(value) else f"{value!r:.60} ({type(value).__name__})"
