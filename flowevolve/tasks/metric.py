@@ -6,6 +6,7 @@ import inspect
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from flowevolve._util.digests import code_digest, text_digest
@@ -17,6 +18,7 @@ from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.judging import Judge, Metric, OnError, check_arity, row_said, said
 from flowevolve.tasks.rows import GivenRow, Rows, given_rows, plain_row
 from flowevolve.tasks.template import Template
+from flowevolve.tasks.trial import Trial
 
 Ask = Callable[[str, str], Awaitable[str]]
 """Sends a component's text and an input to the model, and returns the answer: ``await ask("component", "input")``."""
@@ -63,7 +65,7 @@ class MetricTask:
         seed: int = 0,
     ) -> None:
         self._prompt = _components(prompt)
-        self._judge, self._program = Judge(metric, on_error), program
+        self._judge, self._program, self._trial = Judge(metric, on_error), program, Trial()
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
         """Where the user has each row, by its example's id, which numbers the rows of a split."""
@@ -99,6 +101,10 @@ class MetricTask:
         }
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        """The first goes alone, so that a metric that can't be used is found by the answer to one row."""
+        return await self._trial.run(partial(self._rollout, artifact, example, llm))
+
+    async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
 
         async def ask(component: str, text: str) -> str:

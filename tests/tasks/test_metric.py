@@ -194,6 +194,18 @@ def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
     assert "; the row is {" in str(raised.value)  # the number alone says little of a row that was split off
 
 
+@pytest.mark.parametrize("returned", [None, "good", 50])
+def test_a_metric_that_returns_no_score_costs_the_answer_to_one_row(returned: object) -> None:
+    task, llm = MetricTask("p", ROWS, lambda row, output: returned), Echo()  # type: ignore[arg-type, return-value]
+
+    async def all_of_them() -> list[object]:
+        jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]  # type: ignore[arg-type]
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    assert {type(error) for error in asyncio.run(all_of_them())} == {fe.InputError}
+    assert len(llm.asked) == 1
+
+
 async def no_program(row: GivenRow) -> str:
     return ""
 
