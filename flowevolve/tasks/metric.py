@@ -36,6 +36,9 @@ ANSWERS = frozenset(
 MOST_SPLIT_OFF = 100
 """The most rows that are split off for validation."""
 
+UNASKED_BEFORE_GIVING_UP = 10
+"""A program that has answered so many rows without a component's text, and none with one, has nothing that evolves."""
+
 
 class MetricTask:
     """Evolves a prompt, or several by name, so that a metric rises.
@@ -66,6 +69,7 @@ class MetricTask:
     ) -> None:
         self._prompt = _components(prompt)
         self._judge, self._program, self._trial = Judge(metric, on_error), program, Trial()
+        self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
         """Where the user has each row, by its example's id, which numbers the rows of a split."""
@@ -107,7 +111,11 @@ class MetricTask:
     async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
 
-        async def ask(component: str, text: str) -> str:
+        async def ask(component: str, text: object = None) -> str:
+            if text is None:
+                raise InputError(
+                    f"program: {place}: ask takes a component and a text: {_example_of_ask(artifact, row)}"
+                )
             if component not in artifact:
                 raise InputError(f"program: there is no component {component!r}; there are {', '.join(artifact)}")
             output = await llm([Message("system", artifact[component]), Message("user", str(text))])
@@ -116,6 +124,7 @@ class MetricTask:
 
         if self._program is not None:
             output = await self._program(row, ask)
+            self._count_asked(calls, artifact, row, place)
         else:
             assert self._input is not None
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
@@ -124,6 +133,20 @@ class MetricTask:
         expected = self._expected(example)
         score = await self._judge.score(row, output, example=example, place=place, expected=expected)
         return Rollout(example.id, output, score, tuple(calls))
+
+    def _count_asked(self, calls: Sequence[Call], artifact: Artifact, row: GivenRow, place: str) -> None:
+        """A program may know the answer to some rows itself.
+
+        Raises:
+            InputError: if it has asked for none of the first ones.
+        """
+        self._asked = self._asked or bool(calls)
+        self._unasked += not calls
+        if not self._asked and self._unasked >= min(UNASKED_BEFORE_GIVING_UP, len(self.data.val)):
+            raise InputError(
+                f"program: {place}: returned without asking for any component, as on every row so far, so no text has "
+                f"a part in the output; there are {', '.join(artifact)}: {_example_of_ask(artifact, row)}"
+            )
 
     def _expected(self, example: Example) -> str:
         """What the row has beside the input, in words for feedback."""
@@ -217,3 +240,8 @@ def _check_program(program: Program, given: str | None) -> None:
     if not inspect.iscoroutinefunction(program):
         raise InputError(f"program: is {said(program)}; give an async function: async def program(row, ask): …")
     check_arity(program, "program", "a row and ask")
+
+
+def _example_of_ask(artifact: Artifact, row: GivenRow) -> str:
+    shown = next((name for name in row if name.lower() not in ANSWERS), next(iter(row)))
+    return f'await ask("{next(iter(artifact))}", row["{shown}"])'

@@ -137,6 +137,36 @@ def test_a_program_makes_several_calls_each_with_a_component() -> None:
     assert task.seed() == Artifact({"draft": "Draft.", "check": "Check."})
 
 
+def test_a_program_that_asks_without_a_component_is_told_how() -> None:
+    async def program(row: GivenRow, ask: Ask) -> str:
+        return await ask(str(row["question"]))  # type: ignore[call-arg]  # wrong on purpose
+
+    with pytest.raises(fe.InputError) as raised:
+        rolled(MetricTask("p", ROWS, exact, program=program))
+    assert str(raised.value) == (
+        'program: train row 1: ask takes a component and a text: await ask("prompt", row["question"])'
+    )
+
+
+@pytest.mark.parametrize("asking_for", [None, 1])
+def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(asking_for: int | None) -> None:
+    async def program(row: GivenRow, ask: Ask) -> str:
+        return await ask("prompt", "x") if row["answer"] == asking_for else "known"
+
+    rows = [{"question": f"q{n}", "answer": n} for n in range(40)]
+    task = MetricTask("p", rows, exact, val=rows[20:], program=program)
+    for number in range(9):
+        rolled(task, number)
+    if asking_for is None:
+        with pytest.raises(
+            fe.InputError, match=r"^program: train row 9: returned without asking for any component, as"
+        ):
+            rolled(task, 9)
+    else:
+        for number in range(9, 20):
+            rolled(task, number)
+
+
 def fails(row: GivenRow, output: str) -> bool:
     return bool(1 // (len(output) - len(output)))
 
