@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal, Required, TypedDict
+from typing import Any, Generic, Literal, Required, TypedDict
 
 from pydantic import ValidationError
 from typing_extensions import Unpack
@@ -33,7 +33,7 @@ from flowevolve.runner.run import Watchers, run
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.judging import Metric, OnError
 from flowevolve.tasks.metric import MetricTask, Program
-from flowevolve.tasks.rows import Rows
+from flowevolve.tasks.rows import Rows, RowType
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 
 
@@ -55,20 +55,20 @@ class LLM(LLMSettings):
         return misplaced_key(error) or super()._describe(error)
 
 
-class PromptArguments(TypedDict, total=False):
+class PromptArguments(TypedDict, Generic[RowType], total=False):
     """A prompt, rows and a metric, in place of a task; `flowevolve.tasks.metric.MetricTask` says what each means."""
 
     prompt: str | Path | Mapping[str, str]
-    train: Rows
-    val: Rows
-    test: Rows
-    metric: Metric
+    train: Rows[RowType]
+    val: Rows[RowType]
+    test: Rows[RowType]
+    metric: Metric[RowType]
     input: str
-    program: Program
+    program: Program[RowType]
     on_error: OnError
 
 
-class Arguments(PromptArguments, total=False):
+class Arguments(PromptArguments[RowType], Generic[RowType], total=False):
     """What `optimize` takes beside a task and the name of an algorithm, by keyword."""
 
     llm: LLM | Literal["simulated"] | None
@@ -86,7 +86,9 @@ class Arguments(PromptArguments, total=False):
     watch: bool
 
 
-def optimize(task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]) -> Result:
+def optimize(
+    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
+) -> Result:
     """Evolve a prompt, or whatever a task is about, and return what was found. Blocks.
 
     Ctrl-C finishes what is open and returns what there is, a second one cuts off what is open, and a third ends the
@@ -123,7 +125,7 @@ def optimize(task: Task | str | None = None, algorithm: str = "gepa", **argument
 
 
 async def optimize_async(
-    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments]
+    task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
     """As `optimize`, for notebooks and for whoever has an event loop already."""
     if arguments.get("clock", "real") == "virtual":
@@ -134,7 +136,7 @@ async def optimize_async(
         raise for_a_script(error) from error.__cause__
 
 
-async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments) -> Result | None:
+async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments[Any]) -> Result | None:
     """The result up to an interrupt, if there is one; None if that came before the run began."""
     if threading.current_thread() is not threading.main_thread():  # which alone hears of signals
         return await _evolve(task, algorithm, arguments)
@@ -144,7 +146,7 @@ async def _until_interrupted(task: Task | str | None, algorithm: str, arguments:
 
 
 async def _evolve(
-    task: Task | str | None, algorithm: str, arguments: Arguments, side_task: SideTask | None = None
+    task: Task | str | None, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None = None
 ) -> Result:
     _check_names(arguments)
     given_task = _task(task, arguments)
@@ -230,7 +232,7 @@ def _progress(config: Config, *, shown: bool) -> Progress:
     return LiveTable(console, "", config.budget) if console.is_terminal else lines(write, config.clock, config.budget)
 
 
-def _check_names(arguments: Arguments) -> None:
+def _check_names(arguments: Arguments[Any]) -> None:
     """Raises: InputError if an argument has a name that is not known, or the budget or the model is missing."""
     known = ["task", "algorithm", *Arguments.__annotations__]
     for name in arguments:
@@ -258,7 +260,7 @@ def _check_names(arguments: Arguments) -> None:
         raise InputError(f"optimize: llm is {llm!r}; give flowevolve.LLM({name!r}), or 'simulated'")
 
 
-def _task(task: Task | str | None, arguments: Arguments) -> Task | str:
+def _task(task: Task | str | None, arguments: Arguments[Any]) -> Task | str:
     """The task, or its name.
 
     Raises:

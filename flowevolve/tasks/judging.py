@@ -7,15 +7,15 @@ import reprlib
 import traceback
 import warnings
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.core.task import Example, Score
-from flowevolve.tasks.rows import GivenRow, Scalar
+from flowevolve.tasks.rows import GivenRow, RowType, Scalar
 
 Judged = bool | float | tuple[float, str] | Score
-Metric = Callable[[GivenRow, str], Judged | Awaitable[Judged]]
+Metric = Callable[[RowType, str], Judged | Awaitable[Judged]]
 """Scores the output for a row: from 0 to 1, and perhaps with feedback in words."""
 OnError = Literal["stop", "count"]
 
@@ -31,7 +31,7 @@ class Judge:
         InputError: if it is no function of a row and an output.
     """
 
-    def __init__(self, metric: Metric, on_error: OnError) -> None:
+    def __init__(self, metric: Metric[Any], on_error: OnError) -> None:
         if inspect.isclass(metric) or not callable(metric):
             raise InputError(f"metric: is {said(metric)}; give a function of a row and an output that returns a score")
         check_arity(metric, "metric", "a row and an output")

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import InputError
@@ -16,13 +17,13 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.judging import Judge, Metric, OnError, check_arity, row_said, said
-from flowevolve.tasks.rows import GivenRow, Rows, given_rows, plain_row
+from flowevolve.tasks.rows import GivenRow, Rows, RowType, given_rows, plain_row
 from flowevolve.tasks.template import Template
 from flowevolve.tasks.trial import Trial
 
 Ask = Callable[[str, str], Awaitable[str]]
 """Sends a component's text and an input to the model, and returns the answer: ``await ask("component", "input")``."""
-Program = Callable[[GivenRow, Ask], Awaitable[str]]
+Program = Callable[[RowType, Ask], Awaitable[str]]
 """Several calls of a model that make one output of a row."""
 
 Placed = tuple[str, GivenRow]
@@ -57,18 +58,19 @@ class MetricTask:
     def __init__(
         self,
         prompt: str | Path | Mapping[str, str],
-        train: Rows,
-        metric: Metric,
+        train: Rows[RowType],
+        metric: Metric[RowType],
         *,
-        val: Rows | None = None,
-        test: Rows | None = None,
+        val: Rows[RowType] | None = None,
+        test: Rows[RowType] | None = None,
         input: str | None = None,  # noqa: A002 - the word that everybody uses
-        program: Program | None = None,
+        program: Program[RowType] | None = None,
         on_error: OnError = "stop",
         seed: int = 0,
     ) -> None:
         self._prompt = _components(prompt)
-        self._judge, self._program, self._trial = Judge(metric, on_error), program, Trial()
+        self._judge, self._trial = Judge(metric, on_error), Trial()
+        self._program: Program[Any] | None = program
         self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
@@ -219,7 +221,7 @@ def _template(given: str | None, columns: Sequence[str]) -> Template:
     return Template(given, columns)
 
 
-def _placed(rows: Rows, split: str) -> list[Placed]:
+def _placed(rows: Rows[Any], split: str) -> list[Placed]:
     return [(f"{split} row {number}", row) for number, row in enumerate(given_rows(rows, split))]
 
 
@@ -234,7 +236,7 @@ def _split(rows: Sequence[Placed], seed: int) -> dict[str, list[Placed]]:
     }
 
 
-def _check_program(program: Program, given: str | None) -> None:
+def _check_program(program: Program[Any], given: str | None) -> None:
     if given is not None:
         raise InputError("input: a program asks the model itself; leave input= out, or program=")
     if not inspect.iscoroutinefunction(program):

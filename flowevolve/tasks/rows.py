@@ -6,13 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, time
 from math import isnan
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from typing_extensions import TypeVar
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.tasks.loaders import Row, load_rows
 
 GivenRow = Mapping[str, object]
+RowType = TypeVar("RowType", bound=Mapping[str, Any], default=Mapping[str, Any])
+"""A row's type for type checkers. Where nothing says what it is, as in a file, its values may be used as anything."""
 
 
 @runtime_checkable
@@ -36,11 +40,11 @@ class Scalar(Protocol):
     def item(self) -> object: ...
 
 
-Rows = Iterable[GivenRow] | PandasFrame | PolarsFrame | str | Path
+Rows = Iterable[RowType] | PandasFrame | PolarsFrame | str | Path
 """Mappings, a frame of pandas or polars, a ``datasets.Dataset``, or the path of a file."""
 
 
-def given_rows(rows: Rows, what: str) -> list[GivenRow]:
+def given_rows(rows: Rows[Any], what: str) -> list[GivenRow]:
     """The rows, one by one. ``what`` names them in messages.
 
     Raises:
@@ -63,7 +67,7 @@ def given_rows(rows: Rows, what: str) -> list[GivenRow]:
     return found
 
 
-def _listed(rows: Rows, what: str) -> list[GivenRow]:
+def _listed(rows: Rows[Any], what: str) -> list[GivenRow]:
     if isinstance(rows, str | Path):
         return list(_from_file(Path(rows), what))
     if isinstance(rows, Mapping):

@@ -311,4 +311,5 @@ def test_a_row_without_an_answer_is_named() -> None:
         MetricTask("p", rows, exact)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MetricTask("p", [{"question": "a"}, {"question": "b", "label": None}], exact)
+        some: list[GivenRow] = [{"question": "a"}, {"question": "b", "label": None}]
+        MetricTask("p", some, exact)
