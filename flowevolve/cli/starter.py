@@ -18,7 +18,8 @@ from flowevolve._util.registry import did_you_mean, validated
 from flowevolve.core.budget import Budget
 from flowevolve.programs.signature import signatures
 from flowevolve.runner.registries import ALGORITHMS
-from flowevolve.tasks.metric import ANSWERS, MetricTask
+from flowevolve.tasks.doubts import ANSWERS
+from flowevolve.tasks.metric import MetricTask
 from flowevolve.tasks.rows import given_rows
 
 Kind = Literal["prompt", "program"]

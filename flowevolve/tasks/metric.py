@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import random
-import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any
 
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
+from flowevolve.tasks.doubts import ANSWERS, warn_of_doubts
 from flowevolve.tasks.judging import Judge, Metric, OnError, check_arity, row_said, said
 from flowevolve.tasks.rows import GivenRow, Rows, RowType, given_rows, plain_row
 from flowevolve.tasks.template import Template
@@ -30,10 +29,6 @@ Placed = tuple[str, GivenRow]
 """A row, and in words where the user has it: ``train row 5``."""
 
 COMPONENT = "prompt"
-ANSWERS = frozenset(
-    {"answer", "answers", "label", "labels", "target", "targets", "expected", "gold", "output", "reference", "solution"}
-)
-"""Columns of these names, in whatever case, are taken for answers where nothing says what the model is to be shown."""
 MOST_SPLIT_OFF = 100
 """The most rows that are split off for validation."""
 
@@ -83,7 +78,6 @@ class MetricTask:
         if test is not None:
             splits["test"] = _placed(test, "test")
         self.data = Dataset(**{split: self._examples(split, rows) for split, rows in splits.items()})
-        self._warn_of_blank_answers()
         self._input = None if program is not None else _template(input, list(splits["train"][0][1]))
         if program is not None:
             _check_program(program, input)
@@ -93,6 +87,7 @@ class MetricTask:
                 f"prompt: has {len(self._prompt)} components, and without a program there is one call; give "
                 "program=, an async function that says which of them each call uses"
             )
+        warn_of_doubts(self._prompt, self.data, self._places)
 
     def seed(self) -> Artifact:
         return Artifact(self._prompt)
@@ -162,16 +157,6 @@ class MetricTask:
             self._rows[example.id], self._places[example.id] = row, place
         return examples
 
-    def _warn_of_blank_answers(self) -> None:
-        """A metric often takes such a row for solved, as ``"" in output`` is true of any output."""
-        rows = list(self.data)
-        for name in sorted({name for row in rows for name in row.data if name.lower() in ANSWERS}):
-            blank = [row.id for row in rows if _blank(row.data.get(name))]
-            if 0 < len(blank) < len(rows):
-                such = f"{len(blank)} of {len(rows)} rows (such as {self._places[blank[0]]})"
-                said = f"column {name!r} is blank in {such}"
-                warnings.warn(f"{said}; see that the metric can do with that", stacklevel=4)
-
     def _check_columns(self) -> None:
         """Raises: InputError if a row lacks a column of the input, or has nothing but blanks in all of them."""
         names = () if self._input is None else self._input.names
@@ -188,10 +173,6 @@ class MetricTask:
                     f"{place}: the model would be shown nothing, for all that input= names is empty; "
                     f"{row_said(example)}; leave it out, or let input= name more columns"
                 )
-
-
-def _blank(value: JSON) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _components(prompt: object) -> Mapping[str, str]:

@@ -47,7 +47,7 @@ def test_in_a_loop_it_is_awaited() -> None:
             fe.optimize(budget=fe.Budget(proposals=1))
         return await fe.optimize_async(
             prompt="p",
-            train=ROWS,
+            train=ROWS[1:],
             val=ROWS[:1],
             metric=length,
             llm="simulated",
@@ -114,7 +114,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "prompt has changed since the run began, and a run goes on with what it began with",
         ),
         ({"train": ROWS[:7]}, "train has changed"),
-        ({"val": ROWS[7:]}, "the run's scores are of task 'prompt' with 4 validation examples"),
+        ({"val": ROWS[9:]}, "the run's scores are of task 'prompt' with 4 validation examples"),
         ({"input": "Q: {question}"}, "input has changed"),
         ({"prompt": "Answer!", "train": ROWS[:7]}, "prompt and train have changed"),
     ],
@@ -188,7 +188,7 @@ async def metric(row, output):
         await anyio.sleep_forever()  # after the seed's validation, work that does not end
     return 0.5
 result = fe.optimize(
-    prompt="p", train=rows, val=rows[:1], metric=metric, llm="simulated",
+    prompt="p", train=rows[1:], val=rows[:1], metric=metric, llm="simulated",
     budget=fe.Budget(minutes=10),
 )
 print(result.report.stop_reason, result.best.score)

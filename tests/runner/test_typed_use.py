@@ -59,7 +59,7 @@ def test_the_metrics_rows_are_those_of_train() -> None:
     )
     fe.optimize(
         prompt="p",
-        train=TEXTS,
+        train=TEXTS[2:],
         val=TEXTS[:2],
         metric=of_texts,
         program=program,

@@ -1,0 +1,72 @@
+"""What is odd about a prompt and its rows, and not for certain wrong: it is told in warnings."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+
+from flowevolve._util.json_types import JSON
+from flowevolve.core.task import Dataset, Example
+
+ANSWERS = frozenset(
+    {"answer", "answers", "label", "labels", "target", "targets", "expected", "gold", "output", "reference", "solution"}
+)
+"""Columns of these names, in whatever case, are taken for answers where nothing says what the model is to be shown."""
+
+
+def warn_of_doubts(prompt: Mapping[str, str], data: Dataset, places: Mapping[str, str]) -> None:
+    """Warn whoever made the task. ``places`` says where the user has each example's row."""
+    doubts = (*_blank_answers(data, places), *_shared_rows(data, places), *_odd_texts(prompt, data))
+    for doubt in doubts:
+        warnings.warn(doubt, stacklevel=3)
+
+
+def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
+    """A metric often takes such a row for solved, as ``"" in output`` is true of any output."""
+    rows = list(data)
+    for name in sorted({name for row in rows for name in row.data if name.lower() in ANSWERS}):
+        blank = [row.id for row in rows if _blank(row.data.get(name))]
+        if 0 < len(blank) < len(rows):
+            yield (
+                f"column {name!r} is blank in {len(blank)} of {len(rows)} rows (such as {places[blank[0]]}); see that "
+                "the metric can do with that"
+            )
+
+
+def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
+    """Rows by which candidates are chosen say too much good of them if prompts were made from the same rows."""
+    for rows, what, others, whose in (
+        (data.val, "rows for validation", data.train, "that prompts are made from"),
+        (data.test, "rows of test", (*data.train, *data.val), "of train and val"),
+    ):
+        known = {_content(row): row for row in others}
+        shared = [(row, known[_content(row)]) for row in rows if _content(row) in known]
+        if shared:
+            such = " and ".join(places[row.id] for row in shared[0])
+            yield (
+                f"{len(shared)} of {len(rows)} {what} are also among those {whose} (such as {such}), so their scores "
+                "will be too high; have each row in one place"
+            )
+
+
+def _odd_texts(prompt: Mapping[str, str], data: Dataset) -> Iterator[str]:
+    columns: Sequence[str] = list(data.train[0].data) if data.train else []
+    for component, text in prompt.items():
+        where = "prompt" if len(prompt) == 1 else f"prompt: {component}"
+        if not text.strip():
+            yield f"{where}: is blank, so the model is told nothing at first, and some servers refuse that; say its job"
+        for name in columns:
+            if f"{{{name}}}" in text:
+                yield (
+                    f"{where}: {{{name}}} is sent as it stands, for nothing is filled into a prompt; the row comes "
+                    f'after it, as input= says, such as input="{{{name}}}"'
+                )
+
+
+def _content(row: Example) -> str:
+    return json.dumps(dict(row.data), sort_keys=True)
+
+
+def _blank(value: JSON) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())

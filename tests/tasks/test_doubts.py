@@ -1,0 +1,66 @@
+"""What is told in warnings about a prompt and its rows, and what is not."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+
+import pytest
+
+from flowevolve.tasks.metric import MetricTask
+from flowevolve.tasks.rows import GivenRow
+
+ROWS: list[GivenRow] = [{"when": f"on day {n}", "answer": str(n)} for n in range(8)]
+
+
+def made(**arguments: object) -> list[str]:
+    """The warnings about a task of these arguments."""
+    given: dict[str, object] = {"prompt": "Name the day.", "train": ROWS, "metric": lambda row, output: 0.5}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        MetricTask(**{**given, **arguments})  # type: ignore[arg-type]
+    assert {each.filename for each in told} <= {__file__}
+    return [str(each.message) for each in told]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "doubt"),
+    [
+        (
+            {"val": [*ROWS[:2], {"when": "never", "answer": ""}], "test": None},
+            "2 of 3 rows for validation are also among those that prompts are made from (such as val row 0 and train row",
+        ),
+        (
+            {"train": ROWS[:1] * 4},
+            "2 of 2 rows for validation are also among those that prompts are made from (such as train row",
+        ),
+        (
+            {"test": ROWS[3:4]},
+            "1 of 1 rows of test are also among those of train and val (such as test row 0 and train row 3)",
+        ),
+        ({"prompt": " "}, "prompt: is blank, so the model is told nothing at first"),
+        (
+            {"prompt": "Answer {when} with care."},
+            "prompt: {when} is sent as it stands, for nothing is filled into a prompt; the row comes after it, as input=",
+        ),
+        (
+            {"train": [*ROWS, {"when": "x", "answer": " "}]},
+            "column 'answer' is blank in 1 of 9 rows (such as train row 8)",
+        ),
+    ],
+)
+def test_what_is_odd_is_told(arguments: Mapping[str, object], doubt: str) -> None:
+    assert any(doubt in each for each in made(**arguments)), made(**arguments)
+
+
+def test_nothing_is_told_of_what_is_as_usual() -> None:
+    assert made(prompt='Answer as {"day": …} or {nothing}.', test=[{"when": "later", "answer": "9"}]) == []
+
+
+def test_a_component_is_named_where_there_are_several() -> None:
+    async def program(row: GivenRow, ask: object) -> str:
+        return ""
+
+    (doubt,) = made(prompt={"first": "{when}", "second": "x"}, program=program)
+    assert re.match(r"prompt: first: {when} is sent", doubt)
