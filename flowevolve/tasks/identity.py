@@ -43,7 +43,9 @@ def difference(before: RunStarted, task: Task) -> str | None:
     after = identity(task)
     if all(getattr(before, name) in (None, getattr(after, name)) for name in ("task", "examples", "digest")):
         return None
-    return f"of {_words(before)}, not of {_words(after)}"
+    same_size = (before.task, before.examples) == (after.task, after.examples)
+    hint = " (if these are the same rows in another order: it is the order that decides which are for validation)"
+    return f"of {_words(before)}, not of {_words(after)}{hint if same_size else ''}"
 
 
 def changed_parts(before: RunStarted, task: Task) -> list[str]:

@@ -115,6 +115,10 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ({"train": ROWS[:7]}, "train has changed"),
         ({"val": ROWS[9:]}, "the run's scores are of task 'prompt' with 4 validation examples"),
+        (
+            {"val": ROWS[:7:-1]},
+            "(if these are the same rows in another order: it is the order that decides which are for",
+        ),
         ({"input": "Q: {question}"}, "input has changed"),
         ({"prompt": "Answer!", "train": ROWS[:7]}, "prompt and train have changed"),
     ],
