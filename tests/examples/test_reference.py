@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -64,6 +65,12 @@ def _without_pyarrow() -> None:
         _call(train="rows.parquet")()
 
 
+def _always_failing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which tells of the first failure
+        _call(metric=lambda row, output: row["title"], on_error="count", budget=fe.Budget(proposals=30))()
+
+
 async def _in_a_loop() -> None:
     fe.optimize(budget=fe.Budget(proposals=1))
 
@@ -76,6 +83,7 @@ MISTAKES: list[Callable[[], object]] = [
     _call(train=["a", "b"]),
     _call(train=[{"a": "x", "b": "y", "label": "bug"}] * 4),
     _call(input="{title}"),
+    _call(input='{"text": "{text}"}'),
     _call(train=ROWS[:1]),
     _call(train="none.jsonl"),
     _without_pyarrow,
@@ -83,6 +91,7 @@ MISTAKES: list[Callable[[], object]] = [
     _call(metric=lambda row, output: None),
     _call(metric=lambda row, output: 50),
     _call(metric=lambda row, output: row["title"]),
+    _always_failing,
     _call(llm=None),
     _call(llm=fe.LLM("m", base_url=NOBODY, patience_seconds=1), clock="real"),
     _named(budget=fe.Budget()),
