@@ -203,11 +203,14 @@ def test_an_interrupt_returns_what_was_found() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert "best 0.5000" in next(line for line in process.stderr if line.strip())
-        process.send_signal(signal.SIGINT)  # which lets open work end
-        assert "stopping: an interrupt" in next(line for line in process.stderr if "stopping" in line)
-        process.send_signal(signal.SIGINT)  # which does not
-        assert process.stdout.read() == "interrupted 0.5\n"
-    assert process.returncode == 0
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert "best 0.5000" in next(line for line in process.stderr if line.strip())
+            process.send_signal(signal.SIGINT)  # which lets open work end
+            assert "stopping: an interrupt" in next(line for line in process.stderr if "stopping" in line)
+            process.send_signal(signal.SIGINT)  # which does not
+            assert process.stdout.read() == "interrupted 0.5\n"
+            assert process.wait() == 0
+        finally:
+            process.kill()
