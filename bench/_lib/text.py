@@ -42,7 +42,7 @@ def verdict(met: bool) -> str:
 
 
 def provenance(content: Content) -> str:
-    """A sentence that says where, when and with what a file was measured, as far as the file tells."""
+    """Says where, when and with what a file was measured, and what else went on, as far as the file tells."""
     machine: Mapping[str, Any] = content["machine"]
     parts = [f"{machine['system']}, {machine.get('model') or machine['processor']}"]
     if "gpu" in machine:
@@ -50,7 +50,8 @@ def provenance(content: Content) -> str:
     if "cores" in machine:
         parts.append(f"{machine['cores']} cores, {machine['memory_gb']} GB")
     parts += [f"Python {machine['python']}", *(f"{name} {found}" for name, found in content["versions"].items())]
-    return f"Measured with: {', '.join(parts)}; commit {commit(content)}."
+    note = f" {content['note']}" if content.get("note") else ""
+    return f"Measured with: {', '.join(parts)}; commit {commit(content)}.{note}"
 
 
 def commit(content: Content) -> str:

@@ -116,7 +116,8 @@ def _worlds(groups: Sequence[Sequence[Any]]) -> str:
     """In how many worlds ours is below gepa in the mean."""
     below = sum(lead_of([group]).value < 0 for group in groups)
     clearly_above, clearly_below = map(len, apart(groups))
-    return f"below in {below} of {len(groups)} worlds (clearly in {clearly_below}; clearly above in {clearly_above})"
+    clearly = f"clearly in {clearly_below or 'none'}; clearly above in {clearly_above or 'none'}"
+    return f"below in {below} of {len(groups)} worlds ({clearly})"
 
 
 def _counts(groups: Sequence[Sequence[Any]]) -> str:

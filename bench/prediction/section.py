@@ -72,7 +72,7 @@ texts, divided by eight, and none of its rows; answers have at most 48 tokens.
 **What limits this.** One run of a few minutes differs from the next by chance: proposals are few (the table says how
 many there were), and PxN makes sixteen at a time. The model is too small to improve a prompt, so scores are not
 predicted here. A server on two cores is full with few requests, and shares these cores with its clients. For a
-GPU, see [there](gpu.md).{_note(content)}
+GPU, see [there](gpu.md).
 """
 
 
@@ -168,7 +168,3 @@ def _beside(run: Mapping[str, Any], name: str) -> str:
 
 def _check(content: Content) -> str:
     return "nothing, as it was refused" if content["check"] is None else f"{content['check']['error']:+.0%}"
-
-
-def _note(content: Content) -> str:
-    return f" {content['note']}" if content["note"] else ""

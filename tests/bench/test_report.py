@@ -119,7 +119,7 @@ def test_a_bench_names_the_goals_that_its_page_says_are_missed() -> None:
 
 def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
     machine = {"system": "Linux", "processor": "x", "model": "CPU 9", "cores": 2, "memory_gb": 25, "python": "3.12.1"}
-    content = {
+    content: dict[str, object] = {
         "machine": machine,
         "versions": {"anyio": "4"},
         "commit": "abc",
@@ -130,6 +130,7 @@ def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
         "Measured with: Linux, CPU 9, 2 cores, 25 GB, Python 3.12.1, anyio 4; "
         "commit abc with changes that are in no commit, 2026-11-21."
     )
+    assert provenance({**content, "note": "Others worked, too."}).endswith(", 2026-11-21. Others worked, too.")
 
 
 def test_figures_as_text() -> None:
