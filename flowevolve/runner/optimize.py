@@ -101,10 +101,12 @@ def optimize(
     clock twenty times as fast as a GPU would (profile ``fast-demo``).
 
     ``preset`` decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
-    (`flowevolve.config.presets`); ``settings`` are the algorithm's own. ``out`` is the run directory, by default none.
-    With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply be started
-    again. How the run goes is shown on standard error, unless ``progress`` is False. With ``watch`` the run in ``out``
-    has a live page while it goes on, whose address is told there first.
+    (`flowevolve.config.presets`); ``settings`` are the algorithm's own. With ``test`` rows, seed and best are scored on
+    them at the end, which is in the result's ``held_out``.
+
+    ``out`` is the run directory, by default none. With ``resume`` a run that is in ``out`` already is gone on with: a
+    script that was killed can simply be started again. How the run goes is shown on standard error, unless ``progress``
+    is False. With ``watch`` the run in ``out`` has a live page while it goes on, whose address is told there first.
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
@@ -163,6 +165,7 @@ async def _evolve(
             **{name: arguments[name] for name in ("mode", "max_in_flight") if arguments.get(name) is not None},
         },
         "budget": arguments["budget"],
+        "held_out": arguments.get("test") is not None,
     }
     if named is not None:
         sections["task"] = {"name": named}

@@ -41,6 +41,21 @@ def test_a_prompt_is_evolved_by_rows_and_a_metric() -> None:
     assert result.report.spent.proposals >= 4
 
 
+def test_seed_and_best_are_scored_on_the_rows_for_tests() -> None:
+    result = fe.optimize(
+        prompt="Answer briefly.",
+        train=ROWS[:8],
+        test=ROWS[8:],
+        metric=length,
+        llm="simulated",
+        budget=fe.Budget(proposals=2),
+        clock="virtual",
+    )
+    assert result.held_out is not None
+    assert result.held_out.examples == 4
+    assert "4 test examples" in result._repr_html_()
+
+
 def test_in_a_loop_it_is_awaited() -> None:
     async def notebook() -> fe.Result:
         with pytest.raises(fe.InputError, match=re.escape("await flowevolve.optimize_async(...)")):
