@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sysconfig
+from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
+
+_FOLDERS_OF_PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
 class FlowevolveError(Exception):
@@ -62,21 +66,59 @@ class EngineError(FlowevolveError):
 
 
 def for_a_script(error: FlowevolveError) -> FlowevolveError:
-    """The error as Python is to print it where a script does not catch it: without our own frames, as its message says
-    what is wrong. What caused it keeps the frames of the user's code.
+    """The error as Python is to print it where a script does not catch it.
+
+    Its message says what is wrong, so it has no frames of ours. Of the errors that caused it those are left that came
+    through code of the user's, each from there on.
     """
     if isinstance(error, EngineError):
         return error
-    if error.__cause__ is not None:
-        error.__cause__.with_traceback(_below_ours(error.__cause__.__traceback__))
-    return error.with_traceback(None)
+    of_task = isinstance(error, TaskFailedError)
+    kept: BaseException = error.with_traceback(None)
+    for cause in _causes(error):
+        if trace := _from_the_users(cause, of_task=of_task):
+            kept.__cause__ = cause.with_traceback(trace)
+            kept = cause
+    kept.__cause__ = None  # which hides what it came up in the handling of, too
+    return error
 
 
-def _below_ours(trace: TracebackType | None) -> TracebackType | None:
-    """What comes after the last of our own frames, or all of it if nothing does."""
-    below, frame = trace, trace
+def _causes(error: BaseException) -> list[BaseException]:
+    """What caused an error, and what caused that, as Python would print it."""
+    found: list[BaseException] = [error]
+    while (cause := _cause(found[-1])) is not None and cause not in found:
+        found.append(cause)
+    return found[1:]
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _from_the_users(error: BaseException, *, of_task: bool) -> TracebackType | None:
+    """The trace from the first frame of the user's code on; None if there is none.
+
+    The code of a task may be in an installed package, where otherwise only what we use ourselves is: without frames of
+    the user's, all that comes below the last of our frames is the task's.
+    """
+    below = None
+    frame = error.__traceback__
     while frame is not None:
-        if str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "flowevolve":
+        if _is_ours(frame):
             below = frame.tb_next
+        elif not _is_installed(frame):
+            return frame
         frame = frame.tb_next
-    return below or trace
+    return below if of_task else None
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "flowevolve"
+
+
+def _is_installed(trace: TracebackType) -> bool:
+    """Whether a frame is of the standard library or of an installed package."""
+    code = trace.tb_frame.f_code.co_filename
+    file = Path(str(trace.tb_frame.f_globals.get("__file__", code)))  # which of compiled code is where that is
+    standard = code.startswith("<frozen ") or file.is_relative_to(sysconfig.get_path("stdlib"))
+    return standard or not _FOLDERS_OF_PACKAGES.isdisjoint(file.parts)

@@ -85,6 +85,42 @@ def test_an_error_shows_the_frames_of_the_script_and_of_its_functions_only() -> 
     assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["<lambda>"]
 
 
+def unread(row: GivenRow, output: str) -> float:
+    try:
+        return {"a": 1.0}[output]
+    except KeyError as error:
+        raise ValueError("no such output") from error
+
+
+def test_of_an_error_with_a_cause_in_the_functions_of_a_script_both_are_shown() -> None:
+    with pytest.raises(fe.TaskFailedError) as caught:
+        fe.optimize(
+            prompt="p", train=ROWS, metric=unread, llm="simulated", budget=fe.Budget(proposals=4), clock="virtual"
+        )
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    assert isinstance(cause.__cause__, KeyError)
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["unread"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"llm": fe.LLM("m", base_url="http://127.0.0.1:9/v1")},
+        {"llm": fe.LLM("m", base_url="http://127.0.0.1:9/v1", transport="aiohttp")},
+        {"llm": "simulated", "clock": "virtual", "out": "/dev/null/run"},
+    ],
+)
+def test_an_error_that_no_code_of_the_user_has_caused_is_told_by_its_message_alone(
+    arguments: Mapping[str, Any],
+) -> None:
+    with pytest.raises(fe.FlowevolveError) as caught:
+        fe.optimize(prompt="p", train=ROWS, metric=length, budget=fe.Budget(proposals=4), **arguments)
+    told = "".join(traceback.format_exception(caught.value))
+    assert told.count("Traceback") == 1
+    assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["optimize"]
+
+
 def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
     broken: Metric = lambda row, output: 1 / 0  # noqa: E731
     with pytest.raises(fe.TaskFailedError, match=r"metric: (val|train) row"):
