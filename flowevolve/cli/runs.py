@@ -26,6 +26,7 @@ from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.journal.files import writing
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.page.report.report import REPORT, write_report
+from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.assemble import problem_notes
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
@@ -126,12 +127,16 @@ def show(
         (traffic.watch,),
         (told.say,),
         (tell_page,),
+        (progress.tick,) if config.clock == "real" else (),
     )
     with _served(metrics, metrics_port), progress:
         interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
         result = clock.run(interruptible, clock=config.clock)
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
+    unanswered = None if result is None else unanswered_error(result, config)
     if told.as_json:
+        if unanswered is not None:
+            raise unanswered
         print_json(_as_json(result, directory, code))
     elif result is None:
         told.say(_how_to_go_on(directory))
@@ -141,6 +146,8 @@ def show(
         told.say(f"written to {directory}")
         if code:
             told.say(f"to go on: flowevolve resume {directory}")
+        if unanswered is not None:
+            raise unanswered
     if code:
         raise typer.Exit(code)
 

@@ -24,6 +24,7 @@ from flowevolve.config.run import WORLDS_OF_TASKS, Config, misplaced_key, parse_
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
+from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
@@ -110,7 +111,7 @@ def optimize(
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
-        FlowevolveError: if the run failed.
+        FlowevolveError: if the run failed. One in which no call of a model was answered has, whatever ended it.
     """
     if clocks.is_running():
         raise InputError(
@@ -183,10 +184,15 @@ async def _evolve(
     directory = None if out is None else Path(out)
     shown = arguments.get("progress", True)
     with _progress(config, shown=shown) as progress:
-        machines = (_note,) if shown else ()
-        watchers = Watchers((progress.event,), (progress.call,), machines=machines, pages=(_tell_page,))
+        watchers = Watchers(
+            (progress.event,),
+            (progress.call,),
+            machines=(_note,) if shown else (),
+            pages=(_tell_page,),
+            ticks=(progress.tick,) if config.clock == "real" else (),
+        )
         if arguments.get("resume") and directory is not None and is_run(directory):
-            return await go_on(
+            result = await go_on(
                 directory,
                 config=config,
                 task=given.task,
@@ -196,14 +202,18 @@ async def _evolve(
                 watchers=watchers,
                 side_task=side_task,
             )
-        return await run(
-            config,
-            task=given.task,
-            staleness=given.staleness,
-            out=directory,
-            watchers=watchers,
-            side_task=side_task,
-        )
+        else:
+            result = await run(
+                config,
+                task=given.task,
+                staleness=given.staleness,
+                out=directory,
+                watchers=watchers,
+                side_task=side_task,
+            )
+    if (error := unanswered_error(result, config)) is not None:
+        raise error
+    return result
 
 
 def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:

@@ -5,6 +5,7 @@ Of a run that has ended the result is read, of another one its journal.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.journal.export import candidate_rows
 from flowevolve.journal.lock import is_held
-from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.opening import JOURNAL, WAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
 from flowevolve.llm.client.accounting import Account, Price, Totals
@@ -43,7 +44,7 @@ class Overview:
     """Why it ended, as ``result.json`` has it; None if it has not."""
     error: str | None
     wall_seconds: float
-    """How long it has taken, by its own clock."""
+    """How long it has taken, by its own clock; of one at work in real time, up to now."""
     seed_score: float | None
     best_id: str | None
     best_score: float | None
@@ -199,7 +200,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         _task(recorded, config),
         None,
         None,
-        recorded.seconds(),
+        recorded.seconds() + _silent_seconds(path, config),
         figures.seed_score,
         figures.best,
         figures.best_score,
@@ -211,6 +212,14 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         account.totals(),
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
     )
+
+
+def _silent_seconds(path: Path, config: Config) -> float:
+    """For how long a run that is at work in real time has written nothing; by the time of day, so about."""
+    if config.clock == "virtual" or not is_held(path):
+        return 0.0
+    written = [file.stat().st_mtime for file in (path / JOURNAL, path / WAL) if file.is_file()]
+    return max(0.0, time.time() - max(written))  # noqa: TID251 - compared with times of files
 
 
 def _prices(config: Config) -> Mapping[str, Price]:

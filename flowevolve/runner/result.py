@@ -43,6 +43,7 @@ from flowevolve.runner.result_parts import (
     totals_to_json,
     trust_to_json,
 )
+from flowevolve.telemetry.result_words import unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,7 +267,8 @@ class Result:
         simulated = " (simulated)" if self.simulated else ""
         done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason.said}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
-        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}>"
+        silent = f"; {said}" if (said := unanswered(self.to_json())) else ""
+        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}{silent}>"
 
     def _way(self) -> str:
         """From the seed's score to the best one."""
@@ -287,11 +289,11 @@ class Result:
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
-        tokens = self.llm.usage.total_tokens
+        tokens, silent = self.llm.usage.total_tokens, f"; {said}" if (said := unanswered(self.to_json())) else ""
         dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
-            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
+            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}{silent}"),
             ("stopped by", f"{self.stop_reason.said} after {self.wall_seconds:.1f} s"),
         ]
         return view.html(rows, {} if best is None else best.components)

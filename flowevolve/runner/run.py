@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from flowevolve._util.clock import in_thread
+import anyio
+
+from flowevolve._util.clock import in_thread, now
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN, logger
 from flowevolve._util.tasks import beside
@@ -31,6 +33,7 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
@@ -47,6 +50,7 @@ from flowevolve.vllm.server import ServerListener
 
 AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
 """By what each aim multiplies the number of flows that there is use for."""
+TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Watchers:
     """Told, in a line each, when a machine for programs is awaited, has come then, or is lost."""
     pages: Sequence[Callable[[str], None]] = ()
     """Told the address of the live page, where the configuration asks for one; if nobody is, it is logged."""
+    ticks: Sequence[Callable[[float, SchedulerStats], None]] = ()
+    """Told once a second for how long the run has gone on, and which requests wait and are under way."""
 
     def kept_by(self, errors: WatcherErrors) -> Watchers:
         """These, with what is raised in the middle of a run's work kept from that; the others are told before it."""
@@ -76,6 +82,13 @@ class Watchers:
             servers=[errors.kept_from(tell) for tell in self.servers],
             machines=[errors.kept_from(tell) for tell in self.machines],
         )
+
+    async def tick(self, scheduler: Scheduler, engine: Engine) -> None:
+        """A side task: tell the time, once a second, until it is cancelled."""
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            for tell in self.ticks:
+                tell(now() - engine.origin, scheduler.stats())
 
 
 class RunRecord(Protocol):
@@ -308,6 +321,8 @@ async def _opened(
         for watch in watchers.traffic:
             watch(clients.traffic)
         side_tasks = [*clients.side_tasks, page.side_task]
+        if watchers.ticks:
+            side_tasks.append(partial(watchers.tick, clients.scheduler))
         yield _Opened(plan, engine, clients, keeping, history, trust, side_tasks)
 
 

@@ -5,7 +5,7 @@ said of requests needs the records of finished calls as well.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -43,11 +43,11 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.stop_reasons import INTERRUPTED, StopReason
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
+from flowevolve.llm.scheduling.scheduler import SchedulerStats
+from flowevolve.telemetry.call_figures import CallFigures
 
 LINE_SECONDS = 30.0
-"""The longest time, by the run's clock, without a line where nothing better is found, as long as anything happens."""
-RECENT_SECONDS = 30.0
-"""The time before the last finished call over which the requests in flight are averaged."""
+"""The longest time, by the run's clock, without a line where nothing better is found."""
 _FAILURE_CHARACTERS = 160
 _FAILURES: Mapping[str, str] = {
     "rollout.failed": "reason",
@@ -57,39 +57,6 @@ _FAILURES: Mapping[str, str] = {
     "server.gave_up": "detail",
 }
 """Events that tell of a failure, and which of their fields says what it was."""
-
-
-@dataclass(slots=True)
-class CallFigures:
-    """What the calls that have finished add up to."""
-
-    requests: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    _recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """When the calls of the last while were sent and had their answers."""
-
-    def take(self, record: CallRecord) -> None:
-        if record.cached:
-            return
-        usage = record.failed_usage if record.reply is None else record.reply.usage
-        self.requests += 1
-        self.failed += record.error is not None
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
-        self._recent.append((record.started, record.finished))
-        while self._recent[0][1] < record.finished - RECENT_SECONDS:
-            self._recent.popleft()
-
-    def in_flight(self) -> float:
-        """How many requests were in flight at a time lately, on average, as far as they have finished."""
-        if not self._recent:
-            return 0.0
-        end = self._recent[-1][1]
-        begin = max(end - RECENT_SECONDS, min(started for started, _ in self._recent))
-        busy = sum(finished - max(started, begin) for started, finished in self._recent)
-        return busy / (end - begin) if end > begin else 0.0
 
 
 @dataclass(slots=True)
@@ -195,6 +162,11 @@ class Progress(AbstractContextManager["Progress"]):
         if record.error:
             self._failed(record.error)
 
+    def tick(self, seconds: float, requests: SchedulerStats) -> None:
+        """Told of the time, and of the requests that wait and are under way, also where nothing happens."""
+        self._figures.seconds = max(seconds, self._figures.seconds)
+        self._calls.tick(self._figures.seconds, requests)
+
     def _failed(self, said: str) -> None:
         self._failure = " ".join(said.split())[:_FAILURE_CHARACTERS]
 
@@ -209,7 +181,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 class Lines(Progress):
     """Writes a line for each commit to the pool that changes the best score, one after each ``pause`` (in seconds
-    of the run's clock) without one, and one when the run is to stop.
+    of the run's clock) without one, and one when the run is to stop. Where no answer comes, lines say so.
     """
 
     def __init__(
@@ -234,9 +206,22 @@ class Lines(Progress):
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
             reason = StopReason(event.body.reason).said
             self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
-        elif better or figures.seconds - self._written >= self._pause:
-            self._written = figures.seconds
-            self._write(f"{figures.seconds:9.1f} s  " + "  ".join(self._parts()))
+        elif better:
+            self._write_figures()
+        else:
+            self._write_after_pause()
+
+    def tick(self, seconds: float, requests: SchedulerStats) -> None:
+        super().tick(seconds, requests)
+        self._write_after_pause()
+
+    def _write_after_pause(self) -> None:
+        if self._figures.seconds - self._written >= self._pause:
+            self._write_figures()
+
+    def _write_figures(self) -> None:
+        self._written = self._figures.seconds
+        self._write(f"{self._written:9.1f} s  " + "  ".join(self._parts()))
 
     def _parts(self) -> Iterator[str]:
         figures, calls = self._figures, self._calls
@@ -254,6 +239,8 @@ class Lines(Progress):
             yield f"dollars {figures.spent.dollars:.4f}"
         if waits := self._waits():
             yield f"waiting {waits}"
+        if silence := calls.silence(figures.seconds):
+            yield silence
         if self._failure != self._told:
             self._told = self._failure
             yield f"last failure: {self._failure}"
@@ -305,6 +292,8 @@ class LiveTable(Progress):
         )
         for row in self._requests():
             table.add_row(*row)
+        if silence := self._calls.silence(figures.seconds):
+            table.add_row("answers", silence)
         if waits := self._waits():
             table.add_row("waiting", waits)
         table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")

@@ -15,6 +15,7 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
+from flowevolve.telemetry.result_words import unanswered
 
 _EXAMPLE_CHARACTERS = 160
 
@@ -56,6 +57,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if llm.get("usage_estimated"):
         tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
     head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
+    if silent := unanswered(result):
+        head.add_row("answers", silent)
     if llm.get("cut_while_thinking"):
         head.add_row("cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens")
     if llm.get("cached_calls"):

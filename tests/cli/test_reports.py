@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import copytree
@@ -64,6 +65,23 @@ def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
     finally:
         lock.release()
     assert "interrupted" in flowevolve("status", "runs/cut", cwd=made).stdout
+
+
+def test_of_a_run_at_work_in_real_time_the_time_is_told_up_to_now_though_nothing_happens(made: Path) -> None:
+    at_work = made / "elsewhere" / "at_work"
+    copytree(made / "runs" / "cut", at_work)
+    config = at_work / "config.toml"
+    config.write_text(config.read_text().replace('clock = "virtual"', 'clock = "real"'))
+    (before,) = printed("status", str(at_work), cwd=made)
+    os.utime(at_work / "journal.sqlite", (0, 0))
+    lock = Lock(at_work)
+    try:
+        (during,) = printed("status", str(at_work), cwd=made)
+    finally:
+        lock.release()
+    (after,) = printed("status", str(at_work), cwd=made)
+    assert during["wall_seconds"] > before["wall_seconds"] + 1e9  # type: ignore[operator]  # as nothing was written since 1970
+    assert after["wall_seconds"] == before["wall_seconds"]
 
 
 def test_the_journal_of_an_unfinished_run_tells_what_the_result_does(made: Path) -> None:

@@ -15,6 +15,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
+from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, ProgressFigures, lines
@@ -77,6 +78,41 @@ def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> N
             progress.event(event)
     assert [line.split()[0] for line in told] == ["0.0", "36.0", "71.0"]
     assert "best 0.2000 (c0)  version 1  proposals 6" in told[1]
+
+
+def requests(in_flight: int) -> SchedulerStats:
+    return SchedulerStats(16, in_flight, 0, 16, 1.0)
+
+
+def test_a_run_in_which_nothing_happens_is_heard_of_every_half_minute_and_says_that_no_answer_comes() -> None:
+    told: list[str] = []
+    with lines(told.append, "real", Budget(minutes=5)) as progress:
+        progress.event(some_event(0, "run.start"))
+        for seconds in range(1, 100):
+            progress.tick(seconds, requests(12))
+    assert [line.split()[0] for line in told] == ["30.0", "60.0", "90.0"]
+    assert told[1].endswith("used 20% of the time (4.0 min left)  no answer for 59 s (12 requests under way)")
+
+
+def test_after_an_answer_silence_is_counted_anew_and_where_no_answer_is_awaited_not_at_all() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for seconds in range(1, 100):
+            progress.tick(seconds, requests(0 if seconds > 45 else 3))
+            if seconds == 45:
+                progress.call(call(0, 45))
+    assert ["no answer" in line for line in told] == [True, False, False]
+
+
+def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=140)
+    with LiveTable(console, "run") as progress:
+        progress.event(some_event(0, "run.start"))
+        for seconds in (1, 61):
+            progress.tick(seconds, requests(12))
+    output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert "running, 61 s" in output
+    assert "no answer for 60 s (12 requests under way)" in output
 
 
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
