@@ -29,6 +29,7 @@ from flowevolve.runner.attribution import Attribution
 from flowevolve.runner.llm import make_traffic, open_probe
 from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import OurServers, open_server
+from flowevolve.telemetry.cut_replies import CutReplies
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
@@ -50,6 +51,7 @@ class Clients:
     """What is to go on beside the engine."""
     observed: LoadSummary
     traffic: Traffic
+    cut: CutReplies
 
     def by_model(self) -> dict[str, ModelCounts]:
         return {
@@ -83,8 +85,8 @@ async def open_clients(
     ):
         scheduler = Scheduler(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        attribution = Attribution(models)
-        told = [*observers, attribution.call]
+        attribution, cut = Attribution(models), CutReplies()
+        told = [*observers, attribution.call, cut.call]
 
         def observe(record: CallRecord) -> None:
             for observer in told:
@@ -112,7 +114,7 @@ async def open_clients(
             side_tasks.append(
                 partial(_admit, config, admission, client, scheduler, traffic.transports, observed, server.unanswered)
             )
-        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic)
+        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut)
 
 
 async def _admit(

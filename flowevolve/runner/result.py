@@ -43,6 +43,7 @@ from flowevolve.runner.result_parts import (
     totals_to_json,
     trust_to_json,
 )
+from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.result_words import unanswered
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Result:
     """The run directory, if it has one; not kept in files and pickles."""
     score_trust: ScoreTrust | None = None
     """Whether programs could forge their scores; None of tasks that run none, and in older files."""
+    cut_replies: Mapping[str, CutCount] = field(default_factory=dict)
+    """How many replies the limit of tokens cut off, by role, where it did, since the last resume."""
 
     @property
     def report(self) -> RunReport:
@@ -247,6 +250,7 @@ class Result:
             "llm": {
                 **totals_to_json(self.llm),
                 "cancelled": self.cancelled,
+                "cut_replies": cut_to_json(self.cut_replies),
                 "mean_in_flight": round(self.mean_in_flight, 3),
                 "by_model": {
                     name: {**totals_to_json(counts.totals), "accepted": counts.accepted}
@@ -267,8 +271,13 @@ class Result:
         simulated = " (simulated)" if self.simulated else ""
         done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason.said}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
-        silent = f"; {said}" if (said := unanswered(self.to_json())) else ""
-        return f"<Result {self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}{silent}>"
+        result = f"{self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}"
+        return f"<Result {'; '.join([result, *self._troubles()])}>"
+
+    def _troubles(self) -> list[str]:
+        """What whoever sees the result should know of its calls, in words."""
+        silent = unanswered(self.to_json())
+        return [*([silent] if silent else []), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:
         """From the seed's score to the best one."""
@@ -289,11 +298,12 @@ class Result:
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
             rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
-        tokens, silent = self.llm.usage.total_tokens, f"; {said}" if (said := unanswered(self.to_json())) else ""
+        tokens = self.llm.usage.total_tokens
         dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
-            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}{silent}"),
+            ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
+            *(("take care", said) for said in self._troubles()),
             ("stopped by", f"{self.stop_reason.said} after {self.wall_seconds:.1f} s"),
         ]
         return view.html(rows, {} if best is None else best.components)
@@ -344,6 +354,7 @@ class Result:
             by_model=read_by_model(llm),
             traffic=read_traffic(llm),
             score_trust=read_trust(table),
+            cut_replies=read_cut(llm.get("cut_replies")),
         )
 
 

@@ -233,6 +233,7 @@ class _Opened:
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             traffic=traffic,
+            cut_replies=clients.cut.by_role(),
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from flowevolve.core.calls import CallRecord
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
+from flowevolve.telemetry.cut_replies import CutReplies
 
 RECENT_SECONDS = 30.0
 """The time before the last finished call over which the requests in flight are averaged."""
@@ -22,6 +23,7 @@ class CallFigures:
     failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cut: CutReplies = field(default_factory=CutReplies)
     _recent: deque[tuple[float, float]] = field(default_factory=deque)
     """When the calls of the last while were sent and had their answers."""
     _under_way: int = 0
@@ -31,6 +33,7 @@ class CallFigures:
     def take(self, record: CallRecord) -> None:
         if record.reply is not None:
             self._silent_since = None
+        self.cut.call(record)
         if record.cached:
             return
         usage = record.failed_usage if record.reply is None else record.reply.usage

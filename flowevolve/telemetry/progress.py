@@ -45,6 +45,7 @@ from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
+from flowevolve.telemetry.cut_replies import many_cut
 
 LINE_SECONDS = 30.0
 """The longest time, by the run's clock, without a line where nothing better is found."""
@@ -241,6 +242,7 @@ class Lines(Progress):
             yield f"waiting {waits}"
         if silence := calls.silence(figures.seconds):
             yield silence
+        yield from many_cut(calls.cut.by_role())
         if self._failure != self._told:
             self._told = self._failure
             yield f"last failure: {self._failure}"
@@ -292,6 +294,8 @@ class LiveTable(Progress):
         )
         for row in self._requests():
             table.add_row(*row)
+        for said in many_cut(self._calls.cut.by_role()):
+            table.add_row("cut", said)
         if silence := self._calls.silence(figures.seconds):
             table.add_row("answers", silence)
         if waits := self._waits():

@@ -15,6 +15,7 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
+from flowevolve.telemetry.cut_replies import read_cut
 from flowevolve.telemetry.result_words import unanswered
 
 _EXAMPLE_CHARACTERS = 160
@@ -61,6 +62,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         head.add_row("answers", silent)
     if llm.get("cut_while_thinking"):
         head.add_row("cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens")
+    for role, count in read_cut(_table(llm.get("cut_replies"))).items():
+        cut = f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
+        head.add_row("cut", f"{cut}: raise llm.roles.{role}.max_tokens")
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")

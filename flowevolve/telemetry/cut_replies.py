@@ -1,0 +1,56 @@
+"""How many replies the limit of tokens has cut off: what is read from them may end in the middle of a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.model import ChatReply
+
+SHARE_TOLD = 0.05
+"""From this share of a role's replies on it is told while a run goes on, and in one line on its result."""
+
+
+class CutCount(NamedTuple):
+    """So many replies were cut, of so many."""
+
+    cut: int
+    of: int
+
+
+@dataclass(slots=True)
+class CutReplies:
+    """Counts replies, as an observer of calls; those from before a run was interrupted are not told to it."""
+
+    _replies: Counter[str] = field(default_factory=Counter)
+    _cut: Counter[str] = field(default_factory=Counter)
+
+    def call(self, record: CallRecord) -> None:
+        if isinstance(record.reply, ChatReply):
+            self._replies[record.role] += 1
+            self._cut[record.role] += record.reply.finish_reason == "length"
+
+    def by_role(self) -> dict[str, CutCount]:
+        """The counts of the roles of which any were cut."""
+        return {role: CutCount(cut, self._replies[role]) for role, cut in self._cut.items() if cut}
+
+
+def cut_to_json(counts: Mapping[str, CutCount]) -> dict[str, dict[str, int]]:
+    return {role: count._asdict() for role, count in counts.items()}
+
+
+def read_cut(table: Mapping[str, Any] | None) -> dict[str, CutCount]:
+    """Empty of results of older versions."""
+    return {role: CutCount(count["cut"], count["of"]) for role, count in (table or {}).items()}
+
+
+def many_cut(counts: Mapping[str, CutCount]) -> list[str]:
+    """Words on the roles of which so many replies were cut that it should be seen."""
+    return [
+        f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
+        for role, count in counts.items()
+        if count.cut >= SHARE_TOLD * count.of
+    ]

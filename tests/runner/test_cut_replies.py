@@ -1,0 +1,50 @@
+"""Replies that the limit of tokens cuts off are counted by role, and whoever sees the run or its result is told."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.runner.run import Watchers, run
+from flowevolve.telemetry.progress import Lines
+from flowevolve.telemetry.summary import summarize
+from tests.runner.test_watcher_errors import TABLE
+
+CUT = {**TABLE, "llm": {"backend": "sim", "roles": {"reflection": {"max_tokens": 60}}}, "budget": {"seconds": 70}}
+
+
+def run_of(table: dict[str, object], out: Path | None = None, watchers: Watchers | None = None) -> fe.Result:
+    return clock.run(partial(run, parse_config(table, "test"), out=out, watchers=watchers), clock="virtual")
+
+
+def test_they_are_told_while_the_run_goes_on_of_its_result_and_in_the_summary(tmp_path: Path) -> None:
+    told: list[str] = []
+    progress = Lines(told.append)
+    result = run_of(CUT, tmp_path / "run", Watchers((progress.event,), (progress.call,)))
+    count = result.cut_replies["reflection"]
+    assert 0 < count.cut <= count.of
+    said = f"{count.cut} of {count.of} replies of reflection were cut by the limit of tokens"
+    assert said in repr(result)
+    assert said in result._repr_html_()
+    assert "replies of reflection were cut by the limit of tokens" in "".join(told)
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["llm"]["cut_replies"]["reflection"] == {
+        "cut": count.cut,
+        "of": count.of,
+    }
+    assert fe.Result.load(tmp_path / "run").cut_replies == result.cut_replies
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(summarize(result.to_json()))
+    assert f"{said}: raise llm.roles.reflection.max_tokens" in shown.getvalue()
+
+
+def test_where_none_was_cut_nothing_is_said() -> None:
+    result = run_of(TABLE)
+    assert result.cut_replies == {}
+    assert "cut" not in repr(result)
