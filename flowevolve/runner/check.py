@@ -12,7 +12,7 @@ from flowevolve.engine.engine import check_gathering
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.assemble import make_allocation
 from flowevolve.runner.clients import open_clients
-from flowevolve.runner.llm import open_response_cache
+from flowevolve.runner.llm import check_roles, open_response_cache
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import flows_of, in_use, start_of
 from flowevolve.runner.vllm_server import starts_vllm
@@ -30,6 +30,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
+    check_roles(plan.config)
     with modules_beside(config):
         check_gathering(plan.algorithm.graph(), flows_of(config, plan.algorithm), config.algorithm.mode)
         make_allocation(config)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import validated
+from flowevolve._util.registry import did_you_mean, validated
 from flowevolve._util.secrets import KEY_PLACE, OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS, SIMULATED_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
 from flowevolve.config.run import Config
-from flowevolve.core.algorithm import NamesRoles
+from flowevolve.core.algorithm import Algorithm, NamesRoles
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import ServerTransport, Transport
 from flowevolve.llm.client.cache import ResponseCache, open_cache
@@ -31,7 +31,7 @@ from flowevolve.llm.transports.router import Router, make_router
 from flowevolve.llm.transports.sender import Sender
 from flowevolve.policies.admission import Latency
 from flowevolve.runner.assemble import find_algorithm, make_order
-from flowevolve.runner.registries import BANDITS
+from flowevolve.runner.registries import ALGORITHMS, BANDITS
 
 if TYPE_CHECKING:
     from flowevolve.llm.transports.aiohttp import AioHTTPTransport
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
+EMBEDDING = "embedding"
+"""The role of embeddings by default, which what looks for similar texts calls."""
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -50,10 +52,39 @@ def make_roles(config: Config) -> dict[str, ResolvedRole]:
     Raises:
         InputError: if a model has no name, or a setting of the algorithm's is wrong.
     """
+    return role_settings(config, _called(config))
+
+
+def check_roles(config: Config) -> None:
+    """Check that every role that the config adds is one that somebody could call.
+
+    A shipped algorithm calls those that it names, so a role that none of them has is misspelt. One of another of them
+    may stand in a config for several. An algorithm of the user's own need not name all that it calls.
+
+    Raises:
+        InputError: naming the role.
+    """
+    if config.algorithm.name not in ALGORITHMS.builtin:
+        return
+    called = [*_called(config), EMBEDDING]
+    unknown = [name for name in config.llm.roles if name not in called]
+    if not unknown:
+        return
+    shipped = [cast("type[Algorithm]", ALGORITHMS.find(name, "algorithm.name")) for name in ALGORITHMS.builtin]
+    of_others = {role for algorithm in shipped for role in algorithm.roles}
+    for name in unknown:
+        if name not in of_others:
+            raise InputError(
+                f"llm.roles.{name}: algorithm {config.algorithm.name!r} calls no role of this name; "
+                f"{did_you_mean(name, called)}"
+            )
+
+
+def _called(config: Config) -> list[str]:
+    """The roles that the algorithm calls, by itself or by its settings."""
     factory = find_algorithm(config)
     settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
-    named = settings.named_roles if isinstance(settings, NamesRoles) else ()
-    return role_settings(config, [*factory.roles, *named])
+    return [*factory.roles, *(settings.named_roles if isinstance(settings, NamesRoles) else ())]
 
 
 @asynccontextmanager

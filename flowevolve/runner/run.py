@@ -38,7 +38,7 @@ from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
-from flowevolve.runner.llm import open_response_cache
+from flowevolve.runner.llm import check_roles, open_response_cache
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
@@ -125,6 +125,7 @@ async def run(
     """
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
+    check_roles(plan.config)
     return await run_plan(plan, _keep(plan, out, events=events), watchers or Watchers(), side_task)
 
 
@@ -174,6 +175,7 @@ async def open_run(
     """
     given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
+    check_roles(plan.config)
     async with _opened(plan, _keep(plan, out), watchers or Watchers(), None) as opened:
         async with beside() as tasks:
             for side_task in opened.side_tasks:

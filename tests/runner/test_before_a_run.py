@@ -79,6 +79,19 @@ async def test_a_key_of_a_role_that_is_not_set_is_told(way: str) -> None:
         await WAYS[way]({"model": "m", "base_url": "http://127.0.0.1:9/v1", "roles": {"reflection": role}})
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_role_that_no_shipped_algorithm_calls_is_told(way: str, served: Serving) -> None:
+    says = r"llm\.roles\.reflektion: algorithm 'gepa' calls no role of this name; did you mean 'reflection'\?"
+    with pytest.raises(fe.InputError, match=says):
+        await WAYS[way]({"model": "m", "base_url": served.url, "roles": {"reflektion": {"temperature": 1.0}}})
+    assert served.backend.service.stats.finished == 0
+
+
+async def test_a_config_may_have_the_roles_of_other_algorithms_too(served: Serving) -> None:
+    roles = {name: {"temperature": 1.0} for name in ("reflection", "embedding", "code", "large")}
+    await check(config({"model": served.backend.model, "base_url": served.url, "roles": roles}))
+
+
 def test_a_model_without_a_backend_is_not_simulated_in_silence() -> None:
     with pytest.raises(fe.InputError, match="backend is missing, though model is given: set it to 'openai'"):
         parse_config({"budget": {"proposals": 1}, "llm": {"model": "m"}}, "test")
