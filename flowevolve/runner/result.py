@@ -44,7 +44,7 @@ from flowevolve.runner.result_parts import (
     trust_to_json,
 )
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
-from flowevolve.telemetry.result_words import unanswered
+from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -269,10 +269,13 @@ class Result:
 
     def __repr__(self) -> str:
         simulated = " (simulated)" if self.simulated else ""
-        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self.stop_reason.said}"
+        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self._stopped_by()}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
         result = f"{self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}"
         return f"<Result {'; '.join([result, *self._troubles()])}>"
+
+    def _stopped_by(self, after: str = "") -> str:
+        return stopped_by(self.stop_reason, perfect_minibatches(self.to_json()), after)
 
     def _troubles(self) -> list[str]:
         """What whoever sees the result should know of its calls, in words."""
@@ -304,7 +307,7 @@ class Result:
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
             ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
             *(("take care", said) for said in self._troubles()),
-            ("stopped by", f"{self.stop_reason.said} after {self.wall_seconds:.1f} s"),
+            ("stopped by", self._stopped_by(f" after {self.wall_seconds:.1f} s")),
         ]
         return view.html(rows, {} if best is None else best.components)
 

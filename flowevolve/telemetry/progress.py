@@ -40,15 +40,18 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.stop_reasons import INTERRUPTED, StopReason
+from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.cut_replies import many_cut
+from flowevolve.telemetry.result_words import PERFECT, stopped_by
 
 LINE_SECONDS = 30.0
 """The longest time, by the run's clock, without a line where nothing better is found."""
+MANY_PERFECT = 10
+"""After so many minibatches in a row that leave nothing to improve, it is told."""
 _FAILURE_CHARACTERS = 160
 _FAILURES: Mapping[str, str] = {
     "rollout.failed": "reason",
@@ -71,6 +74,8 @@ class ProgressFigures:
     open_flows: int = 0
     repaired: int = 0
     stale: int = 0
+    perfect: int = 0
+    """Minibatches in a row that left nothing to improve: since something was last proposed."""
     best: str | None = None
     best_score: float | None = None
     seed_score: float | None = None
@@ -97,6 +102,8 @@ class ProgressFigures:
         self.seconds = event.time
         if isinstance(event.body, ItemDone | PhaseEnded):
             self.spent += event.body.cost
+            if event.body.cost.proposals:
+                self.perfect = 0
         match event.body:
             case FlowOpened():
                 self.open_flows += 1
@@ -110,6 +117,7 @@ class ProgressFigures:
                 self._waiting.pop(item, None)
                 self.stale += reason == "stale"
                 self.unchanged += reason == UNCHANGED
+                self.perfect += reason == PERFECT
             case RepairJudged(verdict=verdict):
                 self.repaired += verdict == "orthogonal"
             case PoolCommitted() as commit:
@@ -196,7 +204,7 @@ class Lines(Progress):
         """The last failure that a line has told."""
 
     def event(self, event: Event) -> None:
-        before = self._figures.best_score
+        before, perfect = self._figures.best_score, self._figures.perfect
         super().event(event)
         figures = self._figures
         better = isinstance(event.body, PoolCommitted) and figures.best_score != before
@@ -205,8 +213,12 @@ class Lines(Progress):
         elif isinstance(event.body, RunStopping):
             flows = _flows_said(figures.open_flows)
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
-            reason = StopReason(event.body.reason).said
+            reason = stopped_by(event.body.reason, figures.perfect)
             self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
+        elif perfect < MANY_PERFECT <= figures.perfect:
+            self._write(
+                f"{figures.seconds:9.1f} s  {_nothing_to_improve(figures.perfect)}: all scores in them are perfect"
+            )
         elif better:
             self._write_figures()
         else:
@@ -240,6 +252,8 @@ class Lines(Progress):
             yield f"dollars {figures.spent.dollars:.4f}"
         if waits := self._waits():
             yield f"waiting {waits}"
+        if figures.perfect >= MANY_PERFECT:
+            yield _nothing_to_improve(figures.perfect)
         if silence := calls.silence(figures.seconds):
             yield silence
         yield from many_cut(calls.cut.by_role())
@@ -277,7 +291,7 @@ class LiveTable(Progress):
 
     def _table(self) -> Table:
         figures = self._figures
-        state = f"stopping: {StopReason(figures.stopping).said}" if figures.stopping else "running"
+        state = f"stopping: {stopped_by(figures.stopping, figures.perfect)}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_flows_said(figures.open_flows)} open")
         table.add_row(
@@ -301,6 +315,8 @@ class LiveTable(Progress):
         if waits := self._waits():
             table.add_row("waiting", waits)
         table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")
+        if figures.perfect >= MANY_PERFECT:
+            table.add_row("perfect", _nothing_to_improve(figures.perfect))
         if figures.in_vain and not figures.proposals:
             table.add_row("in vain", Text(figures.in_vain))
         if self._failure:
@@ -333,6 +349,10 @@ def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] =
     if budget.target_score is not None:
         parts.append(f"until a score of {budget.target_score:g}")
     return ", ".join(parts)
+
+
+def _nothing_to_improve(perfect: int) -> str:
+    return f"nothing to improve in the last {perfect} minibatches"
 
 
 def _which(best: str | None) -> str:

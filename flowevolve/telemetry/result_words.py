@@ -5,6 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flowevolve.core.stop_reasons import StopReason
+
+PERFECT = "perfect minibatch"
+"""The reason for which nothing is written where a minibatch leaves nothing to improve."""
+
+
+def stopped_by(reason: str, perfect: int, after: str = "") -> str:
+    """Why a run stopped, in words; ``perfect`` is how many minibatches left nothing to improve."""
+    said = f"{StopReason(reason).said}{after}"
+    if reason != "unproductive" or not perfect:
+        return said
+    return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
+
+
+def perfect_minibatches(result: Mapping[str, Any]) -> int:
+    return sum(stage.get("discard_reasons", {}).get(PERFECT, 0) for stage in result["stages"].values())
+
 
 def unanswered(result: Mapping[str, Any]) -> str:
     """Words for a run that asked its models and never had an answer; empty for any other."""

@@ -13,10 +13,9 @@ from rich.text import Text
 from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
-from flowevolve.core.stop_reasons import StopReason
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.cut_replies import read_cut
-from flowevolve.telemetry.result_words import unanswered
+from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
 
 _EXAMPLE_CHARACTERS = 160
 
@@ -33,7 +32,12 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if replayed := _table(result.get("replay")):
         head.add_row("replay", _replies(replayed))
     head.add_row(
-        "stopped by", f"{StopReason(str(result['stop_reason'])).said} after {_number(result['wall_seconds']):.1f} s"
+        "stopped by",
+        stopped_by(
+            str(result["stop_reason"]),
+            perfect_minibatches(result),
+            f" after {_number(result['wall_seconds']):.1f} s",
+        ),
     )
     best_said = f"{score_said(best.get('score'))}{_interval(best.get('interval'))}"
     scores = f"seed {score_said(result['seed_score'])}, best {best_said}"

@@ -56,6 +56,25 @@ def test_seed_and_best_are_scored_on_the_rows_for_tests() -> None:
     assert "4 test examples" in result._repr_html_()
 
 
+def test_where_the_seed_is_perfect_it_is_said_that_nothing_was_left_to_improve(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = fe.optimize(
+        prompt="Answer briefly.",
+        train=ROWS,
+        metric=lambda row, output: 1.0,
+        llm="simulated",
+        budget=fe.Budget(proposals=3),
+        clock="virtual",
+    )
+    why = r"unproductive: there was nothing left to improve in \d{3} minibatches"
+    assert re.search(rf"stopped by {why}>$", repr(result))
+    assert re.search(r"unproductive after [\d.]+ s: there was nothing left to improve", result._repr_html_())
+    told = capsys.readouterr().err
+    assert told.count("nothing to improve in the last 10 minibatches") == 1
+    assert re.search(rf"stopping: {why}; ", told)
+
+
 def test_in_a_loop_it_is_awaited() -> None:
     async def notebook() -> fe.Result:
         with pytest.raises(fe.InputError, match=re.escape("await flowevolve.optimize_async(...)")):

@@ -115,6 +115,23 @@ def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() ->
     assert "no answer for 60 s (12 requests under way)" in output
 
 
+def perfect(seq: int) -> Event:
+    return some_event(seq, "item.done", stage="generate", outcome="discarded", reason="perfect minibatch")
+
+
+def test_that_nothing_is_left_to_improve_is_told_once_and_then_with_the_figures_until_something_is_proposed() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for event in [*map(perfect, range(29)), some_event(30, "flow.open"), proposed(31), some_event(60, "flow.open")]:
+            progress.event(event)
+    once, with_figures, after = told
+    assert once.endswith("s  nothing to improve in the last 10 minibatches: all scores in them are perfect")
+    assert "nothing to improve in the last 29 minibatches" in with_figures
+    assert "nothing to improve" not in after
+    assert "nothing to improve in the last 12 minibatches" in drawn([*map(perfect, range(12))])
+    assert "nothing to improve" not in drawn([*map(perfect, range(9))])
+
+
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "virtual") as progress:
