@@ -25,12 +25,14 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.runner.answered import unanswered_error
+from flowevolve.runner.argument_hints import ELSEWHERE, check_prices
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import Watchers, run
+from flowevolve.runner.shown_signature import shows_arguments
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.judging import Metric, OnError
 from flowevolve.tasks.metric import MetricTask, Program
@@ -41,8 +43,19 @@ from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 class LLM(LLMSettings):
     """A model behind an OpenAI-compatible endpoint: ``LLM("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")``.
 
-    With ``backend="vllm"`` and no ``base_url``, on a vLLM that the run starts. Takes every setting of a config's
-    ``[llm]`` section by name.
+    With ``backend="vllm"`` and no ``base_url``, on a vLLM that the run starts. For OpenAI the name alone is enough.
+    Takes every setting of a config's ``[llm]`` section by name; docs/reference/config.md has what each means:
+
+    - where: ``backend`` (``"openai"``, ``"vllm"``, ``"litellm"``), ``base_url``, ``base_urls``, ``azure_api_version``,
+      ``api_key_env``, ``api_key_file``, ``transport``, ``unlisted_models``, ``settings`` (of a backend of a plug-in)
+    - what is asked: ``temperature``, ``max_tokens``, ``send_seed``, ``send_priority``, ``extra``, ``enable_thinking``,
+      ``reasoning_effort``, ``thinking``, ``thinking_tokens``
+    - how long: ``timeout_seconds``, ``patience_seconds``, ``stream``, ``idle_seconds``, ``max_reply_bytes``
+    - how much at once: ``concurrency``, ``requests_per_minute``, ``tokens_per_minute``, ``retries``, ``hedge``
+    - ``roles``: other models for some work, ``roles={"reflection": {"model": "gpt-5"}}``
+    - ``prices``: dollars per million tokens, ``prices={"gpt-5-mini": {"input": 0.25, "output": 2.0}}``, or
+      ``prices_file``, a file that has them
+    - ``cache``: a file with replies that need not be paid for again, ``cache={"path": "replies.sqlite"}``
 
     Raises:
         InputError: naming the setting that is wrong.
@@ -87,6 +100,21 @@ class Arguments(PromptArguments[RowType], Generic[RowType], total=False):
     watch: bool
 
 
+_DEFAULTS: dict[str, object] = {
+    **dict.fromkeys(name for name in Arguments.__annotations__ if name != "budget"),
+    "on_error": "stop",
+    "preset": "default",
+    "settings": {},
+    "seed": 0,
+    "clock": "real",
+    "resume": False,
+    "progress": True,
+    "watch": False,
+}
+"""What is shown of arguments that are left out; None where it depends on others."""
+
+
+@shows_arguments(Arguments, _DEFAULTS)
 def optimize(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
@@ -95,19 +123,34 @@ def optimize(
     Ctrl-C finishes what is open and returns what there is, a second one cuts off what is open, and a third ends the
     process, with exit code 130, if a function of the task does not return.
 
-    Either ``prompt``, ``train`` and ``metric`` say what to evolve (with ``val``, ``test``, ``input``, ``program`` and
-    ``on_error``: `flowevolve.tasks.metric.MetricTask`), or a ``task`` does, which is an object or the name of one; by
-    default it is ``house_style``, a small task for trying things. ``budget`` is needed. ``llm`` is the model
-    (`flowevolve.LLM`); ``"simulated"``, the default for tasks that are named, answers without a model, and on the real
-    clock twenty times as fast as a GPU would (profile ``fast-demo``).
+    Either ``prompt``, ``train`` and ``metric`` say what to evolve, or ``task`` does. `optimize_async` takes the same.
 
-    ``preset`` decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
-    (`flowevolve.config.presets`); ``settings`` are the algorithm's own. With ``test`` rows, seed and best are scored on
-    them at the end, which is in the result's ``held_out``.
-
-    ``out`` is the run directory, by default none. With ``resume`` a run that is in ``out`` already is gone on with: a
-    script that was killed can simply be started again. How the run goes is shown on standard error, unless ``progress``
-    is False. With ``watch`` the run in ``out`` has a live page while it goes on, whose address is told there first.
+    Args:
+        task: An object, or the name of one; by default ``house_style``, a small task for trying things.
+        algorithm: The name of one: ``flowevolve list algorithms`` shows those there are.
+        prompt: A text, the path of a file, or several texts by name.
+        train: Rows that edits are made from: mappings, a data frame, or the path of a file.
+        val: Rows that candidates are scored on; by default half of ``train`` is split off.
+        test: Rows that seed and best are scored on at the end, which is the result's ``held_out``.
+        metric: Scores the output for a row, from 0 to 1, and perhaps with feedback in words; may be async.
+        input: What the model is shown of a row, such as ``"{question}"``; by default the one column that is no answer.
+        program: Makes several calls for a row: an async function of the row and of ``ask(component, text)``.
+        on_error: With ``"count"`` a row on which the metric fails has the score 0; by default the run ends.
+        llm: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"``, which answers without a model, and on the
+            real clock twenty times as fast as a GPU would (profile ``fast-demo``); tasks that are named need none.
+        budget: When to stop, such as ``flowevolve.Budget(minutes=10)``. The one argument that is always needed.
+        mode: ``"stream"``, or ``"sync"`` for rounds.
+        preset: Decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
+            (`flowevolve.config.presets`).
+        max_in_flight: How many flows may be open at once.
+        staleness: The name of a policy, or one of your own.
+        settings: The algorithm's own, by name.
+        seed: Of all that is drawn.
+        clock: ``"virtual"`` lets simulated time pass at once.
+        out: The run directory; by default there is none.
+        resume: Go on with the run that is in ``out`` already: a script that was killed can simply be started again.
+        progress: Show on standard error how the run goes.
+        watch: Serve a live page of the run in ``out``; its address is told on standard error.
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
@@ -127,6 +170,7 @@ def optimize(
     return result
 
 
+@shows_arguments(Arguments, _DEFAULTS)
 async def optimize_async(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
@@ -177,6 +221,7 @@ async def _evolve(
     else:
         sections["sim"] = _simulated(given_task, arguments.get("clock", "real"))
     config = parse_config(sections, "optimize")
+    check_prices(config)
     given = ProvidedObjects(
         None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
     )
@@ -250,7 +295,7 @@ def _check_names(arguments: Arguments[Any]) -> None:
     known = ["task", "algorithm", *Arguments.__annotations__]
     for name in arguments:
         if name not in known:
-            raise InputError(f"optimize: takes no {name!r}; {did_you_mean(name, known)}")
+            raise InputError(f"optimize: takes no {name!r}; {ELSEWHERE.get(name) or did_you_mean(name, known)}")
     budget = arguments.get("budget")
     if not isinstance(budget, Budget):
         raise InputError(f"optimize: budget is {budget!r}; give one, such as flowevolve.Budget(minutes=10)")

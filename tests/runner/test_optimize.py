@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +21,7 @@ from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.policies.staleness import Full
 from flowevolve.programs import ProgramTask
+from flowevolve.runner.optimize import Arguments
 from flowevolve.sandbox import SandboxSettings
 from flowevolve.sandbox.local import LocalEvaluators
 from flowevolve.sandbox.nodes.leases import LeasedEvaluators
@@ -152,6 +155,34 @@ def test_public_names_are_there() -> None:
         "run",
     )
     assert all(hasattr(fe, name) for name in expected)
+
+
+@pytest.mark.parametrize("function", [fe.optimize, fe.optimize_async])
+def test_help_and_completion_show_every_argument(function: Callable[..., object]) -> None:
+    shown = inspect.signature(function).parameters
+    named = [name for name, each in shown.items() if each.kind is each.KEYWORD_ONLY]
+    assert named == list(Arguments.__annotations__)
+    assert [name for name in named if shown[name].default is inspect.Parameter.empty] == ["budget"]
+    assert shown["budget"].annotation == "Budget"
+
+
+def test_help_says_what_each_argument_and_each_setting_of_a_model_is() -> None:
+    arguments = (inspect.getdoc(fe.optimize) or "").partition("Args:")[2].partition("Raises:")[0]
+    described = re.findall(r"^    (\w+): ", arguments, re.MULTILINE)
+    assert described == list(inspect.signature(fe.optimize).parameters)
+    said = inspect.getdoc(fe.LLM) or ""
+    assert {name for name in fe.LLM.model_fields if f"``{name}``" not in said} <= {"model"}
+
+
+def test_arguments_that_are_left_out_are_as_their_defaults_say() -> None:
+    defaults = {
+        name: each.default
+        for name, each in inspect.signature(fe.optimize).parameters.items()
+        if name in ("preset", "settings", "seed", "clock", "resume", "progress", "watch", "mode", "staleness", "out")
+    }
+    budget = fe.Budget(proposals=2)
+    with_defaults = fe.optimize(budget=budget, **{**defaults, "clock": "virtual"})
+    assert with_defaults.to_json() == fe.optimize(budget=budget, clock="virtual").to_json()
 
 
 def test_the_reference_of_plugins_names_what_can_be_imported() -> None:

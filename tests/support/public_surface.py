@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import get_origin, get_type_hints
 
 from pydantic import BaseModel
 from typing_extensions import is_protocol
@@ -66,11 +65,7 @@ def _parameters(function: Callable[..., object]) -> str:
         parameter.replace(annotation=parameter.empty, default=_default(parameter))
         for parameter in inspect.signature(function).parameters.values()
     ]
-    text = str(inspect.Signature(plain))
-    if "**arguments" not in text or not inspect.isfunction(function):
-        return text
-    (table,) = get_type_hints(function)["arguments"].__args__  # keyword arguments that a table of types declares
-    return text.replace("**arguments", ", ".join(f"{name}=" for name in (get_origin(table) or table).__annotations__))
+    return str(inspect.Signature(plain))
 
 
 def _default(parameter: inspect.Parameter) -> object:

@@ -1,0 +1,53 @@
+"""How what is known from configurations and from other optimizers is said in arguments of `flowevolve.optimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowevolve._util.errors import InputError
+from flowevolve.config.backends import SIMULATED_BACKENDS
+from flowevolve.config.prices import price_table
+from flowevolve.config.roles import model_names
+from flowevolve.config.run import Config
+from flowevolve.runner.llm import make_roles
+
+_ROLE = 'give the model that reflects as a role: llm=flowevolve.LLM(…, roles={"reflection": {"model": …}})'
+_MODEL = 'give the model as llm=flowevolve.LLM("…")'
+_ROLLOUTS = "give budget=flowevolve.Budget(rollouts=…)"
+_SETTINGS_OF_MODEL = "it is one of the model: llm=flowevolve.LLM(…, {}=…)"
+ELSEWHERE: Mapping[str, str] = {
+    "reflection_lm": _ROLE,
+    "reflection_model": _ROLE,
+    **dict.fromkeys(("lm", "model", "task_lm", "task_model"), _MODEL),
+    **dict.fromkeys(("max_metric_calls", "max_rollouts", "rollouts"), _ROLLOUTS),
+    **{
+        name: f"give budget=flowevolve.Budget({name}=…)"
+        for name in ("minutes", "hours", "seconds", "dollars", "tokens", "proposals", "target_score")
+    },
+    **{name: _SETTINGS_OF_MODEL.format(name) for name in ("base_url", "api_key_env", "temperature", "roles", "prices")},
+    "trainset": "give the rows as train=",
+    "valset": "give the rows as val=",
+    "testset": "give the rows as test=",
+    "held_out": "with test= rows, seed and best are scored on them at the end",
+    "seed_candidate": "give the texts to begin with as prompt=",
+    "run_dir": "give the directory as out=",
+}
+"""Arguments that others have, and settings of a configuration, by name: what to give instead."""
+
+
+def check_prices(config: Config) -> None:
+    """Check that a budget in dollars has prices, where the model was given as an object.
+
+    Raises:
+        InputError: naming the models that have none.
+    """
+    if config.budget.dollars is None or config.llm.backend in SIMULATED_BACKENDS:
+        return
+    priced = price_table(config, ())
+    missing = [name for name in model_names(make_roles(config).values()) if name not in priced]
+    if missing:
+        given = ", ".join(f'{name!r}: {{"input": …, "output": …}}' for name in missing)
+        raise InputError(
+            f"budget.dollars: needs the price of {', '.join(map(repr, missing))}: give flowevolve.LLM(…, "
+            f"prices={{{given}}}), in dollars per million tokens"
+        )
