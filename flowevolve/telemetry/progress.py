@@ -204,7 +204,7 @@ class Lines(Progress):
         """The last failure that a line has told."""
 
     def event(self, event: Event) -> None:
-        before, perfect = self._figures.best_score, self._figures.perfect
+        best, before, perfect = self._figures.best, self._figures.best_score, self._figures.perfect
         super().event(event)
         figures = self._figures
         better = isinstance(event.body, PoolCommitted) and figures.best_score != before
@@ -220,7 +220,8 @@ class Lines(Progress):
                 f"{figures.seconds:9.1f} s  {_nothing_to_improve(figures.perfect)}: all scores in them are perfect"
             )
         elif better:
-            self._write_figures()
+            # The same candidate has another score where it was validated once more, and has the mean of its scores.
+            self._write_figures(again=before is not None and best == figures.best)
         else:
             self._write_after_pause()
 
@@ -232,13 +233,13 @@ class Lines(Progress):
         if self._figures.seconds - self._written >= self._pause:
             self._write_figures()
 
-    def _write_figures(self) -> None:
+    def _write_figures(self, *, again: bool = False) -> None:
         self._written = self._figures.seconds
-        self._write(f"{self._written:9.1f} s  " + "  ".join(self._parts()))
+        self._write(f"{self._written:9.1f} s  " + "  ".join(self._parts(again=again)))
 
-    def _parts(self) -> Iterator[str]:
+    def _parts(self, *, again: bool) -> Iterator[str]:
         figures, calls = self._figures, self._calls
-        yield f"best {score_said(figures.best_score)}{_which(figures.best)}"
+        yield f"best {score_said(figures.best_score)}{_which(figures.best)}{' measured again' if again else ''}"
         yield f"version {figures.version}"
         yield f"proposals {figures.proposals} ({figures.rate()})"
         yield f"accepted {figures.accepted}"

@@ -71,6 +71,15 @@ def test_a_best_candidate_that_is_no_better_is_not_told() -> None:
     assert [line.split("  best ")[1].split("  ")[0] for line in told] == ["0.2000 (c0)", "0.3000 (c2)"]
 
 
+def test_of_a_best_candidate_with_another_score_it_is_said_that_it_was_measured_again() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for event in [commit(0, 1, "c0", 0.2), commit(1, 2, "c1", 0.9), commit(2, 3, "c1", 0.8), proposed(40)]:
+            progress.event(event)
+    bests = [line.split("  best ")[1].split("  ")[0] for line in told]
+    assert bests == ["0.2000 (c0)", "0.9000 (c1)", "0.8000 (c1) measured again", "0.8000 (c1)"]
+
+
 def test_a_run_in_which_nothing_gets_better_is_heard_of_every_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "real") as progress:
