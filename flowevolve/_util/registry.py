@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -243,4 +244,22 @@ def _faults(error: ValidationError) -> list[ErrorDetails]:
     def has_wrong_items(place: tuple[int | str, ...]) -> bool:
         return any(each["loc"][: len(place)] == place and each["loc"] != place for each in found)
 
-    return [each for each in found if each["type"] != "too_short" or not has_wrong_items(each["loc"])]
+    wrong = [each for each in found if each["type"] != "too_short" or not has_wrong_items(each["loc"])]
+    return list(_with_choices_as_one(wrong))
+
+
+_CHOICE = re.compile(r"int|float|str|bool|constrained-\w+|(literal|list|tuple|dict|function-\w+)\[.*\]")
+"""What pydantic has at the end of a place for each type that a value could be of."""
+
+
+def _with_choices_as_one(faults: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """The faults, with those that say what else a value could be of another type as one."""
+
+    def place(fault: ErrorDetails) -> tuple[int | str, ...]:
+        *before, last = fault["loc"] or ("",)
+        return tuple(before) if before and _CHOICE.fullmatch(str(last)) else fault["loc"]
+
+    for where, group in groupby(faults, place):
+        first, *others = group
+        message = " or ".join([first["msg"], *(each["msg"].removeprefix("Input should be ") for each in others)])
+        yield {**first, "loc": where, "msg": message} if others else first

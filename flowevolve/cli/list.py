@@ -24,17 +24,29 @@ class Listing(StrEnum):
     archives = "archives"
     backends = "backends"
     policies = "policies"
+    presets = "presets"
     problems = "problems"
     profiles = "profiles"
     tasks = "tasks"
     worlds = "worlds"
 
 
+ABOUT_PRESETS: Mapping[str, str] = {
+    "default": "The best that there is: of gepa in the stream, with edits merged and validated in groups, validations "
+    "that are losing stopped, and the winner chosen on fresh examples. Of other algorithms it is plain.",
+    "plain": "The algorithm's own rules in the stream and nothing else.",
+    "flashevolve": "Of gepa, as in its paper: candidates go on after half of their rollouts, stale proposals are "
+    "judged and repaired, workers go where work waits.",
+    "careful": "Of gepa: six flows, one validation at a time, and up to three repairs of an edit whose parent is no "
+    "longer the best.",
+    "lockstep": "The published loop, with a barrier after every stage.",
+}
 LISTINGS: Mapping[Listing, str] = {
     Listing.algorithms: "how to search",
     Listing.archives: "where algorithms keep candidates",
     Listing.backends: "what answers calls of an LLM",
     Listing.policies: "how a run decides: on staleness, racing, workers, order, admission",
+    Listing.presets: "what decides what a config leaves open",
     Listing.problems: "what programs can be evolved for",
     Listing.profiles: "how fast a simulated server is",
     Listing.tasks: "what prompts can be evolved for",
@@ -83,6 +95,9 @@ def _lines(what: Listing) -> Iterator[str]:
         case Listing.policies:
             for key, registry in registries.POLICIES.items():
                 yield from _entries(registry, f"{key}: ")
+        case Listing.presets:
+            for name, about in ABOUT_PRESETS.items():
+                yield from _entry(name, about)
         case Listing.problems:
             yield from _entries(PROBLEMS)
         case Listing.profiles:

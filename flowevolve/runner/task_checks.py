@@ -20,7 +20,7 @@ def check_task(task: object, where: str) -> None:
     for name in ("name", "data", "seed", "rollout"):
         if not hasattr(task, name):
             raise InputError(
-                f"{where}: task is a {type(task).__name__} and has no {name!r}; give a flowevolve.Task, the name of "
+                f"{where}: task is {_a(task)} and has no {name!r}; give a flowevolve.Task, the name of "
                 "one, or prompt=, train= and metric="
             )
 
@@ -35,7 +35,7 @@ def check_parts(task: Task) -> None:
         raise InputError(f"{said}: its name is of type {type(name).__name__}; names are texts")
     for split in ("train", "val", "test"):
         if not hasattr(data, split):
-            raise InputError(f"{said}: its data is a {type(data).__name__}; give a Dataset(train=…, val=…)")
+            raise InputError(f"{said}: its data is {_a(data)}; give a Dataset(train=…, val=…)")
     for split in ("train", "val"):
         if not getattr(data, split):
             raise InputError(f"{said}: has no {split} examples; give at least one")
@@ -49,6 +49,12 @@ def check_parts(task: Task) -> None:
         raise InputError(f"{said}: seed() is async; write it as: def seed(self)")
     if not isinstance(seed, Artifact):
         raise InputError(
-            f"{said}: seed() must return an Artifact, returns a {type(seed).__name__}; write it as: "
+            f"{said}: seed() must return an Artifact, returns {_a(seed)}; write it as: "
             'return Artifact({"prompt": "…"})'
         )
+
+
+def _a(value: object) -> str:
+    """What a value is, with its article."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -177,7 +177,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._calls.tick(self._figures.seconds, requests)
 
     def _failed(self, said: str) -> None:
-        self._failure = " ".join(said.split())[:_FAILURE_CHARACTERS]
+        self._failure = _shortened(said)
 
     def _used(self) -> str:
         """How much of each limit is used."""
@@ -354,6 +354,15 @@ def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] =
 
 def _nothing_to_improve(perfect: int) -> str:
     return f"nothing to improve in the last {perfect} minibatches"
+
+
+def _shortened(said: str) -> str:
+    """In one line, and cut between words where it is too long."""
+    line = " ".join(said.split())
+    if len(line) <= _FAILURE_CHARACTERS:
+        return line
+    start = line[: _FAILURE_CHARACTERS - 1]
+    return f"{start.rpartition(' ')[0] or start} …"
 
 
 def _which(best: str | None) -> str:

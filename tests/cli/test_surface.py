@@ -10,12 +10,15 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from flowevolve._util import errors
 from flowevolve._util.errors import FlowevolveError
 from flowevolve.cli.app import EXIT_CODES
+from flowevolve.cli.list import ABOUT_PRESETS
+from flowevolve.config.presets import Preset
 from flowevolve.runner.registries import ALGORITHMS
 from tests.support.command import flowevolve
 
@@ -61,7 +64,7 @@ def test_what_can_be_listed_is_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["algorithms", "archives", "backends", "policies", "problems", "profiles", "tasks", "worlds"]
+    "what", ["algorithms", "archives", "backends", "policies", "presets", "problems", "profiles", "tasks", "worlds"]
 )
 def test_every_name_in_a_list_is_described(what: str, tmp_path: Path) -> None:
     lines = flowevolve("list", what, cwd=tmp_path).stdout.splitlines()
@@ -69,6 +72,10 @@ def test_every_name_in_a_list_is_described(what: str, tmp_path: Path) -> None:
     described = [number - 1 for number, line in enumerate(lines) if line.startswith("    ")]
     assert names
     assert set(names) <= set(described)
+
+
+def test_every_preset_is_listed() -> None:
+    assert set(ABOUT_PRESETS) == set(get_args(Preset))
 
 
 def test_algorithms_are_described_in_two_lines() -> None:

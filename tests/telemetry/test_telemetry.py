@@ -254,6 +254,16 @@ def test_plain_lines_tell_all_that_the_table_does() -> None:
     assert "last failure" not in second
 
 
+def test_a_long_failure_is_cut_between_words() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        progress.call(call(0, 5, f"500: {'overloaded ' * 40}"))
+        progress.event(some_event(30, "flow.open"))
+    said = told[0].partition("last failure: ")[2]
+    assert said.endswith("overloaded …")
+    assert len(said) <= 161
+
+
 def test_requests_of_long_ago_are_not_in_flight() -> None:
     assert "about 1 in flight" in drawn(EVENTS, [*(call(0, 10) for _ in range(9)), call(70, 100)])
 
