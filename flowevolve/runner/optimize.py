@@ -228,6 +228,9 @@ async def _evolve(
     out = arguments.get("out")
     directory = None if out is None else Path(out)
     shown = arguments.get("progress", True)
+    resumed = bool(arguments.get("resume")) and directory is not None and is_run(directory)
+    if resumed and shown:
+        sys.stderr.write(f"going on with the run in {directory}\n")
     with _progress(config, shown=shown) as progress:
         watchers = Watchers(
             (progress.event,),
@@ -236,7 +239,7 @@ async def _evolve(
             pages=(_tell_page,),
             ticks=(progress.tick,) if config.clock == "real" else (),
         )
-        if arguments.get("resume") and directory is not None and is_run(directory):
+        if resumed and directory is not None:
             result = await go_on(
                 directory,
                 config=config,

@@ -200,6 +200,13 @@ def test_a_run_is_not_gone_on_with_by_another_prompt_or_rows(
         going_on(begun, **changes)
 
 
+def test_that_a_run_is_gone_on_with_is_said(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    going_on(begun)
+    assert capsys.readouterr().err.startswith(f"going on with the run in {begun}\n")
+    going_on(begun, progress=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
     going_on(begun)
     assert "note:" not in capsys.readouterr().err
