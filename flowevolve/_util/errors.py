@@ -86,7 +86,7 @@ def for_a_script(error: FlowevolveError) -> FlowevolveError:
 def _causes(error: BaseException) -> list[BaseException]:
     """What caused an error, and what caused that, as Python would print it."""
     found: list[BaseException] = [error]
-    while (cause := _cause(found[-1])) is not None and cause not in found:
+    while (cause := _cause(found[-1])) is not None and not any(cause is each for each in found):
         found.append(cause)
     return found[1:]
 

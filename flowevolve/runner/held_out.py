@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite
@@ -20,8 +21,25 @@ from flowevolve.core.task import Example, Measured, Task
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.runner.interrupts import cut_off_alone
 from flowevolve.runner.result_parts import HeldOut
 from flowevolve.tasks.rollout_checks import check_rollout
+
+
+async def hold_out_or_leave(
+    task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None
+) -> HeldOut | None:
+    """As `hold_out`, for a run that can't be gone on with: an error or an interrupt leaves its result as it is, with a
+    warning.
+    """
+    left = "was cut off"
+    with cut_off_alone():
+        try:
+            return await hold_out(task, seed, best, client, history)
+        except FlowevolveError as error:
+            left = f"has failed: {error}"
+    warnings.warn(f"the result has no held_out scores, as the test {left}", stacklevel=2)
+    return None
 
 
 async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:

@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import FrameType
 from typing import TypeVar
 
@@ -48,16 +49,36 @@ async def until_interrupted(
     loop itself is held up.
     """
     interrupts = _Interrupts(parting)
-    async with beside() as tasks:
-        await tasks.start(interrupts.listen, numbers)
-        with interrupts.scope:
-            return await go(interrupts.side_task)
+    before = _HEARD.set(interrupts)
+    try:
+        async with beside() as tasks:
+            await tasks.start(interrupts.listen, numbers)
+            with interrupts.scope:
+                return await go(interrupts.side_task)
+    finally:
+        _HEARD.reset(before)
     return None
+
+
+@contextmanager
+def cut_off_alone() -> Iterator[None]:
+    """What is under way in this block, after the engine has ended, is cut off by a signal without what follows it."""
+    interrupts = _HEARD.get()
+    with anyio.CancelScope() as scope:
+        if interrupts is not None:
+            interrupts.alone = scope
+        try:
+            yield
+        finally:
+            if interrupts is not None:
+                interrupts.alone = None
 
 
 class _Interrupts:
     def __init__(self, parting: Callable[[], str]) -> None:
         self.scope = anyio.CancelScope()
+        self.alone: anyio.CancelScope | None = None
+        """What is cut off in place of all."""
         self._parting = parting
         self._engine: Engine | None = None
         self._told = False
@@ -90,7 +111,7 @@ class _Interrupts:
         if waited_for := _named(under_way()):
             LastingOutput(sys.stderr).write(f"waiting for {waited_for}; Ctrl-C again ends the process at once\n")
         if self._engine is None:
-            self.scope.cancel()
+            (self.alone or self.scope).cancel()
         else:
             self._engine.cancel(INTERRUPTED)
 
@@ -114,6 +135,10 @@ class _Interrupts:
         if parting := self._parting():
             _write(parting)
         os._exit(INTERRUPTED.exit_code)
+
+
+_HEARD: ContextVar[_Interrupts | None] = ContextVar("flowevolve_interrupts", default=None)
+"""Who hears of signals to what is under way."""
 
 
 def _named(calls: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
-from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.held_out import hold_out, hold_out_or_leave
 from flowevolve.runner.llm import check_roles, open_response_cache
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
@@ -215,7 +215,9 @@ class _Opened:
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
-            held_out = await hold_out(self.plan.task, seed, best, client, history)
+            # A run with a directory can be gone on with, and its test, too.
+            score = hold_out if self.keeping is not None else hold_out_or_leave
+            held_out = await score(self.plan.task, seed, best, client, history)
         result = Result(
             algorithm=algorithm.name,
             mode=config.algorithm.mode,

@@ -39,11 +39,15 @@ class Judge:
             raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
         self.metric = metric
         self._counts = on_error == "count"
-        self._failures = 0
+        self._failures = self._of_seed = 0
         self._worked = False
 
-    async def score(self, row: GivenRow, output: str, *, example: Example, place: str, expected: str) -> Score:
+    async def score(
+        self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
+    ) -> Score:
         """The score of an output. ``place`` is where the user has the row; ``expected`` stands in for feedback.
+
+        Only where the metric fails on outputs ``of_seed``, with which runs begin, is it thought broken.
 
         Raises:
             InputError: if the metric's result is no score.
@@ -63,15 +67,16 @@ class Judge:
                 raise TaskFailedError(
                     f"{why}; {row_said(example)}; on_error='count' scores such rows 0 instead"
                 ) from error
-            self._count_failure(why, example, error)
+            self._count_failure(why, example, error, of_seed=of_seed)
             return Score(0.0, why, passed=False, failure=why)
         score = _as_score(judged, place, example, expected)
         self._worked = True
         return score
 
-    def _count_failure(self, why: str, example: Example, error: Exception) -> None:
+    def _count_failure(self, why: str, example: Example, error: Exception, *, of_seed: bool) -> None:
         self._failures += 1
-        if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+        self._of_seed += of_seed
+        if of_seed and not self._worked and self._of_seed >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
                 f"{why}; {row_said(example)}; the metric has failed on each of the first {self._failures} rows, so it "
                 "says nothing of the prompt; where the output is at fault, let it return 0 and say why, as in "

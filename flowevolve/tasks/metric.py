@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import InputError
@@ -27,6 +29,9 @@ Program = Callable[[RowType, Ask], Awaitable[str]]
 
 Placed = tuple[str, GivenRow]
 """A row, and in words where the user has it: ``train row 5``."""
+
+_TRIAL: ContextVar[Trial | None] = ContextVar("flowevolve_trial", default=None)
+"""That of the run that is under way: several may have one task."""
 
 COMPONENT = "prompt"
 MOST_SPLIT_OFF = 100
@@ -63,8 +68,8 @@ class MetricTask:
         on_error: OnError = "stop",
         seed: int = 0,
     ) -> None:
-        self._prompt = _components(prompt)
-        self._judge, self._trial = Judge(metric, on_error), Trial()
+        self._seed = Artifact(_components(prompt))
+        self._judge = Judge(metric, on_error)
         self._program: Program[Any] | None = program
         self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
@@ -78,19 +83,20 @@ class MetricTask:
         if test is not None:
             splits["test"] = _placed(test, "test")
         self.data = Dataset(**{split: self._examples(split, rows) for split, rows in splits.items()})
+        self._validating = {example.id for example in self.data.val}
         self._input = None if program is not None else _template(input, list(splits["train"][0][1]))
         if program is not None:
             _check_program(program, input)
         self._check_columns()
-        if program is None and len(self._prompt) > 1:
+        if program is None and len(self._seed) > 1:
             raise InputError(
-                f"prompt: has {len(self._prompt)} components, and without a program there is one call; give "
+                f"prompt: has {len(self._seed)} components, and without a program there is one call; give "
                 "program=, an async function that says which of them each call uses"
             )
-        warn_of_doubts(self._prompt, self.data, self._places)
+        warn_of_doubts(self._seed.components, self.data, self._places)
 
     def seed(self) -> Artifact:
-        return Artifact(self._prompt)
+        return self._seed
 
     def digests(self) -> Mapping[str, str]:
         """Of the input and of the functions that were given, so that a run that goes on can tell what has changed."""
@@ -102,11 +108,23 @@ class MetricTask:
         }
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        """The first goes alone, so that a metric that can't be used is found by the answer to one row."""
-        return await self._trial.run(partial(self._rollout, artifact, example, llm))
+        """The first of a run goes alone, so that a metric that can't be used is found by the answer to one row."""
+        trial, work = _TRIAL.get(), partial(self._rollout, artifact, example, llm)
+        return await (work() if trial is None else trial.run(work))
+
+    async def __aenter__(self) -> Self:
+        """What each run does with its task, in the context that all its work has."""
+        _TRIAL.set(Trial())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _TRIAL.set(None)
 
     async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
+        of_seed = artifact == self._seed
 
         async def ask(component: str, text: object = None) -> str:
             if text is None:
@@ -121,18 +139,19 @@ class MetricTask:
 
         if self._program is not None:
             output = await self._program(row, ask)
-            self._count_asked(calls, artifact, row, place)
+            if of_seed and example.id in self._validating:
+                self._count_asked(calls, artifact, row, place)
         else:
             assert self._input is not None
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
             raise InputError(f"program: {place}: returned {said(output)}; it returns the output, a text")
         expected = self._expected(example)
-        score = await self._judge.score(row, output, example=example, place=place, expected=expected)
+        score = await self._judge.score(row, output, example=example, place=place, expected=expected, of_seed=of_seed)
         return Rollout(example.id, output, score, tuple(calls))
 
     def _count_asked(self, calls: Sequence[Call], artifact: Artifact, row: GivenRow, place: str) -> None:
-        """A program may know the answer to some rows itself.
+        """A program may know the answer to some rows itself. Only the seed's validation counts, with which runs begin.
 
         Raises:
             InputError: if it has asked for none of the first ones.

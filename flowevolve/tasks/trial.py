@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,12 +14,11 @@ T = TypeVar("T")
 
 class Trial:
     """Lets the first piece of work go alone: if an error ends it that would end a run, the others that wait for it end
-    by the same error, and cost nothing.
+    by the same error, and cost nothing. For one run.
     """
 
     def __init__(self) -> None:
         self._over: anyio.Event | None = None
-        self._thread = 0
         self._error: FlowevolveError | None = None
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -31,15 +29,14 @@ class Trial:
         """
         if self._over is None:
             return await self._run_first(work)
-        # An event is its event loop's alone: another run of the same task, in another thread, does not wait.
-        if not self._over.is_set() and self._thread == threading.get_ident():
+        if not self._over.is_set():
             await self._over.wait()
             if self._error is not None:
                 raise self._error
         return await work()
 
     async def _run_first(self, work: Callable[[], Awaitable[T]]) -> T:
-        self._over, self._thread = anyio.Event(), threading.get_ident()
+        self._over = anyio.Event()
         try:
             return await work()
         except FlowevolveError as error:

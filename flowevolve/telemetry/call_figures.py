@@ -48,7 +48,9 @@ class CallFigures:
     def tick(self, seconds: float, requests: SchedulerStats) -> None:
         """The requests that are under way at this time of the run."""
         self._under_way = requests.in_flight
-        if requests.in_flight and self._silent_since is None:
+        if not requests.in_flight and not requests.waiting:
+            self._silent_since = None
+        elif self._silent_since is None:
             self._silent_since = seconds
 
     def silence(self, seconds: float) -> str:

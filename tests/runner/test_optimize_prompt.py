@@ -140,6 +140,26 @@ def test_an_error_that_no_code_of_the_user_has_caused_is_told_by_its_message_alo
     assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["optimize"]
 
 
+class UnlikeError(Exception):
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not to be compared")
+
+    __hash__ = Exception.__hash__
+
+
+def test_errors_that_can_not_be_compared_may_have_caused_one_another() -> None:
+    def metric(row: GivenRow, output: str) -> float:
+        try:
+            raise UnlikeError("first")
+        except UnlikeError as error:
+            raise UnlikeError("second") from error
+
+    with pytest.raises(fe.TaskFailedError, match="UnlikeError: second"):
+        fe.optimize(
+            prompt="p", train=ROWS, metric=metric, llm="simulated", budget=fe.Budget(proposals=1), clock="virtual"
+        )
+
+
 def test_a_metric_that_fails_ends_the_run_at_once_with_the_row() -> None:
     broken: Metric = lambda row, output: 1 / 0  # noqa: E731
     with pytest.raises(fe.TaskFailedError, match=r"metric: (val|train) row"):
@@ -162,6 +182,52 @@ def test_a_metric_that_always_fails_is_not_counted_to_the_end_of_the_budget() ->
             budget=fe.Budget(proposals=30),
             clock="virtual",
         )
+
+
+def fails_on_test_rows(row: GivenRow, output: str) -> float:
+    return 1 / 0 if row["question"] == "for the test" else len(output) % 7 / 7
+
+
+def test_a_test_row_that_fails_leaves_the_result_of_a_run_that_can_not_be_gone_on_with(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "prompt": "p",
+        "train": ROWS,
+        "test": [{"question": "for the test", "answer": "x"}],
+        "metric": fails_on_test_rows,
+        "llm": "simulated",
+        "clock": "virtual",
+        "budget": fe.Budget(proposals=2),
+    }
+    with pytest.warns(UserWarning, match="no held_out scores, as the test has failed: metric: test row 0"):
+        result = fe.optimize(**given)
+    assert result.best is not None
+    assert result.held_out is None
+    with pytest.raises(fe.TaskFailedError, match="metric: test row 0"):  # and can be mended, and gone on with
+        fe.optimize(**given, out=tmp_path / "run")
+
+
+TEST_CUT_OFF = """
+import os, signal, time
+import flowevolve as fe
+
+rows = [{"question": f"q{n}", "answer": "1"} for n in range(8)]
+
+def metric(row, output):
+    if row["question"] == "for the test":
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+    return len(output) % 7 / 7
+
+result = fe.optimize(prompt="p", train=rows, test=[{"question": "for the test", "answer": "1"}], metric=metric,
+                     llm="simulated", budget=fe.Budget(proposals=1), progress=False)
+print(result.best is not None, result.held_out)
+"""
+
+
+def test_an_interrupt_while_test_rows_are_scored_returns_the_result() -> None:
+    done = subprocess.run([sys.executable, "-c", TEST_CUT_OFF], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True None\n", done.stderr
+    assert "no held_out scores, as the test was cut off" in done.stderr
 
 
 def going_on(out: Path, **changes: Any) -> fe.Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import re
 import warnings
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from pyarrow import parquet
 import flowevolve as fe
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
-from flowevolve.core.task import Rollout
+from flowevolve.core.task import Example, Rollout
 from flowevolve.tasks.metric import Ask, MetricTask
 from flowevolve.tasks.rows import GivenRow
 
@@ -155,17 +156,19 @@ def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(aski
         return await ask("prompt", "x") if row["answer"] == asking_for else "known"
 
     rows = [{"question": f"q{n}", "answer": n} for n in range(40)]
-    task = MetricTask("p", rows[:20], exact, val=rows[20:], program=program)
-    for number in range(9):
-        rolled(task, number)
+    task = MetricTask("p", rows[20:], exact, val=rows[:20], program=program)
+
+    def roll(example: Example) -> None:
+        asyncio.run(task.rollout(task.seed(), example, Echo()))  # type: ignore[arg-type]
+
+    for example in [*task.data.train, *task.data.val[:9]]:
+        roll(example)  # an interrupted run goes on with the rows of train, which are no evidence
     if asking_for is None:
-        with pytest.raises(
-            fe.InputError, match=r"^program: train row 9: returned without asking for any component, as"
-        ):
-            rolled(task, 9)
+        with pytest.raises(fe.InputError, match=r"^program: val row 9: returned without asking for any component, as"):
+            roll(task.data.val[9])
     else:
-        for number in range(9, 20):
-            rolled(task, number)
+        for example in task.data.val[9:]:
+            roll(example)
 
 
 def fails(row: GivenRow, output: str) -> bool:
@@ -230,11 +233,58 @@ def test_a_metric_that_returns_no_score_costs_the_answer_to_one_row(returned: ob
     task, llm = MetricTask("p", ROWS, lambda row, output: returned), Echo()  # type: ignore[arg-type, return-value]
 
     async def all_of_them() -> list[object]:
-        jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]  # type: ignore[arg-type]
-        return await asyncio.gather(*jobs, return_exceptions=True)
+        async with task:  # as a run holds it
+            jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]  # type: ignore[arg-type]
+            return await asyncio.gather(*jobs, return_exceptions=True)
 
     assert {type(error) for error in asyncio.run(all_of_them())} == {fe.InputError}
     assert len(llm.asked) == 1
+
+
+def test_a_run_waits_for_the_first_row_of_no_other_run_with_the_same_task() -> None:
+    task = MetricTask("p", ROWS, exact)
+    held, let_go = asyncio.Event(), asyncio.Event()
+
+    async def silent(messages: list[Message], *, max_tokens: int | None = None) -> str:
+        held.set()
+        await let_go.wait()
+        raise fe.BackendRefusedError("not your server")
+
+    async def first() -> None:
+        async with task:
+            with pytest.raises(fe.BackendRefusedError):
+                await task.rollout(task.seed(), task.data.val[0], silent)  # type: ignore[arg-type]
+
+    async def second() -> None:
+        await held.wait()
+        async with task:
+            for example in task.data.val:
+                await task.rollout(task.seed(), example, Echo())  # type: ignore[arg-type]
+        let_go.set()
+
+    async def both() -> None:
+        await asyncio.wait_for(asyncio.gather(first(), second()), 10)
+
+    asyncio.run(both())
+
+
+def test_a_task_can_be_pickled_after_a_run() -> None:
+    task = MetricTask("p", ROWS, exact)
+
+    async def held() -> None:
+        async with task:
+            await task.rollout(task.seed(), task.data.val[0], Echo())  # type: ignore[arg-type]
+
+    asyncio.run(held())
+    assert pickle.loads(pickle.dumps(task)).data == task.data
+
+
+@pytest.mark.filterwarnings("ignore:metric. train row")
+def test_a_metric_is_not_broken_that_fails_on_the_outputs_of_other_prompts_after_a_resume() -> None:
+    task = MetricTask("p", ROWS, lambda row, output: 1 / 0, on_error="count")
+    for _ in range(12):
+        made = asyncio.run(task.rollout(Artifact({"prompt": "q"}), task.data.train[0], Echo()))  # type: ignore[arg-type]
+        assert made.score.value == 0
 
 
 async def no_program(row: GivenRow) -> str:

@@ -113,6 +113,14 @@ def test_after_an_answer_silence_is_counted_anew_and_where_no_answer_is_awaited_
     assert ["no answer" in line for line in told] == [True, False, False]
 
 
+def test_where_the_last_call_was_cancelled_no_answer_is_awaited() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for seconds in range(1, 100):
+            progress.tick(seconds, requests(1 if seconds < 25 else 0))
+    assert ["no answer" in line for line in told] == [False] * 3
+
+
 def test_the_live_table_tells_the_time_and_of_silence_where_nothing_happens() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140)
     with LiveTable(console, "run") as progress:
