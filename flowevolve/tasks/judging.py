@@ -39,15 +39,16 @@ class Judge:
             raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
         self.metric = metric
         self._counts = on_error == "count"
-        self._failures = self._of_seed = 0
-        self._worked = False
+        self._failures = 0
+        self._worked = self._failed_on_seed = False
 
     async def score(
         self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
     ) -> Score:
         """The score of an output. ``place`` is where the user has the row; ``expected`` stands in for feedback.
 
-        Only where the metric fails on outputs ``of_seed``, with which runs begin, is it thought broken.
+        A metric is only thought broken that fails on outputs ``of_seed``, with which runs begin: in a run that is gone
+        on with, it may have worked before.
 
         Raises:
             InputError: if the metric's result is no score.
@@ -75,8 +76,8 @@ class Judge:
 
     def _count_failure(self, why: str, example: Example, error: Exception, *, of_seed: bool) -> None:
         self._failures += 1
-        self._of_seed += of_seed
-        if of_seed and not self._worked and self._of_seed >= FAILURES_BEFORE_GIVING_UP:
+        self._failed_on_seed |= of_seed
+        if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
                 f"{why}; {row_said(example)}; the metric has failed on each of the first {self._failures} rows, so it "
                 "says nothing of the prompt; where the output is at fault, let it return 0 and say why, as in "
