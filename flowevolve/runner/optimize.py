@@ -125,32 +125,35 @@ def optimize(
 
     Either ``prompt``, ``train`` and ``metric`` say what to evolve, or ``task`` does. `optimize_async` takes the same.
 
-    Args:
-        task: An object, or the name of one; by default ``house_style``, a small task for trying things.
-        algorithm: The name of one: ``flowevolve list algorithms`` shows those there are.
-        prompt: A text, the path of a file, or several texts by name.
-        train: Rows that edits are made from: mappings, a data frame, or the path of a file.
-        val: Rows that candidates are scored on; by default half of ``train`` is split off.
-        test: Rows that seed and best are scored on at the end, which is the result's ``held_out``.
-        metric: Scores the output for a row, from 0 to 1, and perhaps with feedback in words; may be async.
-        input: What the model is shown of a row, such as ``"{question}"``; by default the one column that is no answer.
-        program: Makes several calls for a row: an async function of the row and of ``ask(component, text)``.
-        on_error: With ``"count"`` a row on which the metric fails has the score 0; by default the run ends.
-        llm: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"``, which answers without a model, and on the
-            real clock twenty times as fast as a GPU would (profile ``fast-demo``); tasks that are named need none.
-        budget: When to stop, such as ``flowevolve.Budget(minutes=10)``. The one argument that is always needed.
-        mode: ``"stream"``, or ``"sync"`` for rounds.
-        preset: Decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
-            (`flowevolve.config.presets`).
-        max_in_flight: How many flows may be open at once.
-        staleness: The name of a policy, or one of your own.
-        settings: The algorithm's own, by name.
-        seed: Of all that is drawn.
-        clock: ``"virtual"`` lets simulated time pass at once.
-        out: The run directory; by default there is none.
-        resume: Go on with the run that is in ``out`` already: a script that was killed can simply be started again.
-        progress: Show on standard error how the run goes.
-        watch: Serve a live page of the run in ``out``; its address is told on standard error.
+    What each argument means:
+
+    - ``task``: An object, or the name of one; by default ``house_style``, a small task for trying things.
+    - ``algorithm``: The name of one: ``flowevolve list algorithms`` shows those there are.
+    - ``prompt``: A text, the path of a file, or several texts by name.
+    - ``train``: Rows that edits are made from: mappings, a data frame, or the path of a file.
+    - ``val``: Rows that candidates are scored on; by default half of ``train`` is split off.
+    - ``test``: Rows that seed and best are scored on at the end, which is the result's ``held_out``.
+    - ``metric``: Scores the output for a row, from 0 to 1, and perhaps with feedback in words; may be async.
+    - ``input``: What the model is shown of a row, such as ``"{question}"``; by default the one column that is no
+      answer.
+    - ``program``: Makes several calls for a row: an async function of the row and of ``ask(component, text)``.
+    - ``on_error``: With ``"count"`` a row on which the metric fails has the score 0; by default the run ends.
+    - ``llm``: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"``, which answers without a model, and
+      on the real clock twenty times as fast as a GPU would (profile ``fast-demo``); tasks that are named need none.
+    - ``budget``: When to stop, such as ``flowevolve.Budget(minutes=10)``. The one argument that is always needed.
+    - ``mode``: ``"stream"``, or ``"sync"`` for rounds.
+    - ``preset``: Decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
+      (`flowevolve.config.presets`).
+    - ``max_in_flight``: How many flows may be open at once.
+    - ``staleness``: The name of a policy, or one of your own.
+    - ``settings``: The algorithm's own, by name.
+    - ``seed``: Of all that is drawn.
+    - ``clock``: ``"virtual"`` lets simulated time pass at once.
+    - ``out``: The run directory; by default there is none.
+    - ``resume``: Go on with the run that is in ``out`` already: a script that was killed can simply be started
+      again.
+    - ``progress``: Show on standard error how the run goes.
+    - ``watch``: Serve a live page of the run in ``out``; its address is told on standard error.
 
     Raises:
         InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.

@@ -167,8 +167,8 @@ def test_help_and_completion_show_every_argument(function: Callable[..., object]
 
 
 def test_help_says_what_each_argument_and_each_setting_of_a_model_is() -> None:
-    arguments = (inspect.getdoc(fe.optimize) or "").partition("Args:")[2].partition("Raises:")[0]
-    described = re.findall(r"^    (\w+): ", arguments, re.MULTILINE)
+    arguments = (inspect.getdoc(fe.optimize) or "").partition("What each argument means:")[2].partition("Raises:")[0]
+    described = re.findall(r"^- ``(\w+)``: ", arguments, re.MULTILINE)
     assert described == list(inspect.signature(fe.optimize).parameters)
     said = inspect.getdoc(fe.LLM) or ""
     assert {name for name in fe.LLM.model_fields if f"``{name}``" not in said} <= {"model"}
