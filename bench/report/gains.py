@@ -55,7 +55,7 @@ def beside_gepa(content: Content, folder: str) -> str:
     """A table of both simulated servers: the time on each workload, that of runs of ours in real time, as gepa's are,
     where all workloads have one, what it costs, and how gepa's parallel proposals and other settings of ours compare.
     """
-    found = [places(content)[server] for server in (GPU, API)]
+    found = _simulated(content)
     names = by_workload(found[0], "stream")
     each = ", ".join(f"`{name}` ({content['workloads'][name]['validation']})" for name in names)
     lines = [
@@ -78,6 +78,12 @@ def beside_gepa(content: Content, folder: str) -> str:
 
 Told = Callable[[Rows], str]
 """What is said of the rows of a server."""
+
+
+def _simulated(content: Content) -> Sequence[Rows]:
+    """The rows of both servers."""
+    found = places(content)
+    return [found[server] for server in (GPU, API)]
 
 
 def _medians(method: str) -> Told:
@@ -147,7 +153,7 @@ def _taken(method: str) -> Told:
 
 def set_up(content: Content) -> str:
     """What the table's figures are of, and what became of scores once they were reached."""
-    found = [places(content)[server] for server in (GPU, API)]
+    found = _simulated(content)
     left = [afterwards(rows, "stream", BASE) for rows in found]
     return SET_UP.format(
         gepas=runs(found, BASE),
@@ -191,7 +197,7 @@ def _times(rows: Sequence[Content]) -> Sequence[float]:
 
 
 def stream_alone(content: Content) -> str:
-    found = [places(content)[server] for server in (GPU, API)]
+    found = _simulated(content)
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
     return PLAIN.format(
@@ -202,7 +208,7 @@ def stream_alone(content: Content) -> str:
 
 def filling(content: Content) -> str:
     """What the preset that fills a server takes to a score; nothing where it was not measured."""
-    found = [places(content)[server] for server in (GPU, API)]
+    found = _simulated(content)
     if not all(workloads(rows, "flashevolve", "stream", BASE) for rows in found):
         return ""
     return FILLING.format(

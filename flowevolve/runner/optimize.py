@@ -231,9 +231,9 @@ async def _evolve(
     out = arguments.get("out")
     directory = None if out is None else Path(out)
     shown = arguments.get("progress", True)
-    resumed = bool(arguments.get("resume")) and directory is not None and is_run(directory)
-    if resumed and shown:
-        sys.stderr.write(f"going on with the run in {directory}\n")
+    before = directory if arguments.get("resume") and directory is not None and is_run(directory) else None
+    if before is not None and shown:
+        sys.stderr.write(f"going on with the run in {before}\n")
     with _progress(config, shown=shown) as progress:
         watchers = Watchers(
             (progress.event,),
@@ -242,9 +242,9 @@ async def _evolve(
             pages=(_tell_page,),
             ticks=(progress.tick,) if config.clock == "real" else (),
         )
-        if resumed and directory is not None:
+        if before is not None:
             result = await go_on(
-                directory,
+                before,
                 config=config,
                 task=given.task,
                 staleness=given.staleness,

@@ -268,18 +268,19 @@ class Result:
         }
 
     def __repr__(self) -> str:
+        table = self.to_json()
         simulated = " (simulated)" if self.simulated else ""
-        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self._stopped_by()}"
+        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self._stopped_by(table)}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
         result = f"{self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}"
-        return f"<Result {'; '.join([result, *self._troubles()])}>"
+        return f"<Result {'; '.join([result, *self._troubles(table)])}>"
 
-    def _stopped_by(self, after: str = "") -> str:
-        return stopped_by(self.stop_reason, perfect_minibatches(self.to_json()), after)
+    def _stopped_by(self, table: Mapping[str, object], after: str = "") -> str:
+        return stopped_by(self.stop_reason, perfect_minibatches(table), after)
 
-    def _troubles(self) -> list[str]:
+    def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """What whoever sees the result should know of its calls, in words."""
-        silent = unanswered(self.to_json())
+        silent = unanswered(table)
         return [*([silent] if silent else []), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:
@@ -289,7 +290,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        best, way = self.best, self._way()
+        best, way, table = self.best, self._way(), self.to_json()
         rows = [
             ("run", f"{self.algorithm} ({self.mode}) on {self.task}, {self.backend}"),
             ("score", way if best is None else f"{way} ({best.id})"),
@@ -306,8 +307,8 @@ class Result:
         rows += [
             ("proposals", f"{self.proposals}, accepted {self.accepted}"),
             ("LLM", f"{self.llm.requests} requests ({self.llm.failed} failed), {tokens} tokens{dollars}"),
-            *(("take care", said) for said in self._troubles()),
-            ("stopped by", self._stopped_by(f" after {self.wall_seconds:.1f} s")),
+            *(("take care", said) for said in self._troubles(table)),
+            ("stopped by", self._stopped_by(table, f" after {self.wall_seconds:.1f} s")),
         ]
         return view.html(rows, {} if best is None else best.components)
 

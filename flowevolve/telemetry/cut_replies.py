@@ -47,10 +47,10 @@ def read_cut(table: Mapping[str, Any] | None) -> dict[str, CutCount]:
     return {role: CutCount(count["cut"], count["of"]) for role, count in (table or {}).items()}
 
 
+def cut_said(role: str, count: CutCount) -> str:
+    return f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
+
+
 def many_cut(counts: Mapping[str, CutCount]) -> list[str]:
     """Words on the roles of which so many replies were cut that it should be seen."""
-    return [
-        f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
-        for role, count in counts.items()
-        if count.cut >= SHARE_TOLD * count.of
-    ]
+    return [cut_said(role, count) for role, count in counts.items() if count.cut >= SHARE_TOLD * count.of]

@@ -14,7 +14,7 @@ from flowevolve._util.intervals import in_brackets, score_said
 from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
-from flowevolve.telemetry.cut_replies import read_cut
+from flowevolve.telemetry.cut_replies import cut_said, read_cut
 from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
 
 _EXAMPLE_CHARACTERS = 160
@@ -67,8 +67,7 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if llm.get("cut_while_thinking"):
         head.add_row("cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens")
     for role, count in read_cut(_table(llm.get("cut_replies"))).items():
-        cut = f"{count.cut} of {count.of} replies of {role} were cut by the limit of tokens"
-        head.add_row("cut", f"{cut}: raise llm.roles.{role}.max_tokens")
+        head.add_row("cut", f"{cut_said(role, count)}: raise llm.roles.{role}.max_tokens")
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
