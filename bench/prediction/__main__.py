@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures here")
     asked = parser.parse_args()
     plan = (
-        Plan(asked.workload, (8,), 40.0, proposals=1, predictions=1)
+        Plan(asked.workload, (8,), 40.0, proposals=1)
         if asked.quick
         else Plan(asked.workload, (4, 16, 32), 60 * asked.minutes, asked.proposals)
     )

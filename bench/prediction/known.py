@@ -1,4 +1,4 @@
-"""All that a prediction knows of a server: its profile, and what its model has answered in a run of its own."""
+"""All that a prediction knows of a server: its profile, and how long its model's answers were in runs of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from bench.prediction.replies import Exchange, RecordedReplies
+from bench.prediction.replies import Exchange, RecordedLengths
 from flowevolve.sim.profiles import BatchingProfile, Profile
 
 
@@ -20,9 +20,9 @@ class Known:
     profile: BatchingProfile
     exchanges: list[Exchange]
 
-    def model(self) -> tuple[Profile, RecordedReplies]:
+    def model(self) -> tuple[Profile, RecordedLengths]:
         """The simulated server's profile and world."""
-        replies = RecordedReplies(self.exchanges)
+        replies = RecordedLengths(self.exchanges)
         return replace(self.profile, output=replies.output), replies
 
     def write(self, path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 
 from bench._lib.calibrated import QUANTITIES, calibrated
 from bench._lib.methods.figures import Figures, figures
@@ -32,7 +33,8 @@ MOST_TOKENS = 48
 """The most tokens of an answer: the model is small, and two cores are slow."""
 GOAL = {"median": 0.15, "worst": 0.3}
 """How far off predictions may be, as a part of what was measured: in the median, and at worst."""
-RECORDING_SEED, PREDICTED_SEED, TRIAL_SEED, MEASURED_SEED = 1000, 2000, 3000, 0
+RECORDING_SEED, TRIAL_SEED, SEED = 1000, 3000, 0
+"""Of the runs whose answers are recorded, of those that tell how long a run must be, and of what is compared."""
 ROUNDS = 6
 """The rounds that a run of a method has time for which proposes in rounds: one more or less is chance."""
 
@@ -48,8 +50,6 @@ class Plan:
     seconds: float
     proposals: int = 60
     methods: Sequence[str] = METHODS
-    predictions: int = 3
-    """Runs, with seeds of their own, whose mean is a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ class Compared:
     seconds: float
     measured: Mapping[str, float]
     predicted: Mapping[str, float]
-    predictions: Mapping[str, Sequence[float]]
     proposals: int
     """Those of the real run in the time that counted."""
 
@@ -79,11 +78,11 @@ class Compared:
 
 
 def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
-    """Measure the server, and record what its model answers."""
+    """Measure the server, and record how long its model's answers are."""
     found = clock.run(calibrated, url, model, clock="real")
     assert isinstance(found.profile, BatchingProfile)
     exchanges = []
-    with serving(url) as server:
+    with _recorded(url) as server:
         for number, method in enumerate(RECORDED):
             _run(server, Cell(method, RECORDED_AT, plan.seconds), plan, model, RECORDING_SEED + number)
             exchanges += read_exchanges(server.requests())
@@ -113,13 +112,10 @@ def seconds_for(proposals: int, per_minute: float, least: float) -> float:
     return max(least, ceil(60 * proposals / per_minute / (1 - WARM_UP))) if per_minute else least
 
 
-def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> dict[Cell, Sequence[Figures]]:
-    """The runs of each cell on the simulated server."""
-    wanted = [(cell, PREDICTED_SEED + number) for cell in compared for number in range(plan.predictions)]
-    found = _simulated(known, wanted, plan, model)
-    return {
-        cell: found[place * plan.predictions : (place + 1) * plan.predictions] for place, cell in enumerate(compared)
-    }
+def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> dict[Cell, Figures]:
+    """The run of each cell on the simulated server, with the seed that the real one has."""
+    found = _simulated(known, [(cell, SEED) for cell in compared], plan, model)
+    return dict(zip(compared, found, strict=True))
 
 
 def _simulated(known: Known, wanted: Sequence[tuple[Cell, int]], plan: Plan, model: str) -> list[Figures]:
@@ -154,23 +150,27 @@ def _virtual(known: Known, plan: Plan, cell: Cell, seed: int) -> Run:
     )
 
 
-def make(url: str, model: str, plan: Plan, predicted: Mapping[Cell, Sequence[Figures]]) -> Iterator[Compared]:
+def make(url: str, model: str, plan: Plan, predicted: Mapping[Cell, Figures]) -> Iterator[Compared]:
     """Make the real runs, and compare."""
-    with serving(url) as server:
+    with _recorded(url) as server:
         for cell, expected in predicted.items():
-            real = _run(server, cell, plan, model, MEASURED_SEED)
-            values = {name: [float(getattr(each, name)) for each in expected] for name in QUANTITIES}
+            real = _run(server, cell, plan, model, SEED)
             compared = Compared(
-                cell.method,
-                cell.concurrency,
-                cell.seconds,
-                {name: float(getattr(real, name)) for name in QUANTITIES},
-                {name: fmean(values[name]) for name in QUANTITIES},
-                values,
-                real.proposals,
+                cell.method, cell.concurrency, cell.seconds, _quantities(real), _quantities(expected), real.proposals
             )
             print(compared, compared.errors(), flush=True)
             yield compared
+
+
+def _quantities(of: Figures) -> dict[str, float]:
+    return {name: float(getattr(of, name)) for name in QUANTITIES}
+
+
+@contextmanager
+def _recorded(url: str) -> Iterator[Server]:
+    """The real server with `bench.prediction.replies.words`, and what records it in front of that."""
+    with serving(url, module="bench.prediction.worded") as worded, serving(worded.url) as server:
+        yield server
 
 
 def _run(server: Server, cell: Cell, plan: Plan, model: str, seed: int) -> Figures:

@@ -1,4 +1,4 @@
-"""What a model has answered, to be answered again: a world whose replies were recorded."""
+"""What answers say and how long they are: words of a simulated world, and lengths that a model's answers had."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ from dataclasses import dataclass, field
 from pydantic import TypeAdapter
 
 from bench._lib.methods.recording import role_told_by
+from bench._lib.methods.recording_server import PRESET
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.sim.profiles import OutputLength
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 MOST_TOKENS = 8192
 
 
+_WORLD = RulesWorld(PRESETS[PRESET])
+
+
+def words(request: ChatRequest) -> str:
+    """What is answered to a request: the same to equal ones, whichever server they are sent to."""
+    return _WORLD.reply(request, random.Random(f"{request.seed} {request.messages!r}"))
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer, with the tokens that the server counted."""
+    """An answer's tokens, as the server counted them."""
 
-    text: str
     tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What was asked and what was answered; no answer if none came."""
+    """What was asked and how long the answer was; no answer if none came."""
 
     messages: tuple[Message, ...]
     answer: Told | None = None
@@ -50,32 +60,32 @@ class CountedTokens(OutputLength):
         return self.drawn.pop()
 
 
-class RecordedReplies:
-    """Answers a request with one of the recorded answers to the same example, or else to the same kind of request.
+class RecordedLengths:
+    """A world of `words`, whose answers are as long as recorded ones.
 
-    ``output`` gives each answer the tokens that were counted for it.
+    ``output`` gives an answer the tokens of one to the same example, or else to the same kind of request.
     """
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
-        self._by_example: dict[str, list[Told]] = defaultdict(list)
-        self._by_role: dict[str, list[Told]] = defaultdict(list)
+        self._by_example: dict[str, list[int]] = defaultdict(list)
+        self._by_role: dict[str, list[int]] = defaultdict(list)
         for exchange in exchanges:
             if exchange.answer is not None and exchange.answer.tokens is not None:
                 asked = exchange.messages[-1].content
-                self._by_example[_example(asked)].append(exchange.answer)
-                self._by_role[role_told_by(asked)].append(exchange.answer)
+                self._by_example[_example(asked)].append(exchange.answer.tokens)
+                self._by_role[role_told_by(asked)].append(exchange.answer.tokens)
         self.output = CountedTokens(0.0, 0.0, MOST_TOKENS)
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         asked = request.messages[-1].content
         role = role_told_by(asked)
         known = self._by_example.get(_example(asked)) if role == "rollout" else None
-        told = rng.choice(known or self._by_role.get(role) or self._by_role["rollout"])
-        self.output.drawn.append(told.tokens or 1)
-        return told.text
+        tokens = rng.choice(known or self._by_role.get(role) or self._by_role["rollout"])
+        self.output.drawn.append(tokens or 1)
+        return words(request)
 
     def __repr__(self) -> str:
-        return f"RecordedReplies({sum(map(len, self._by_role.values()))} answers)"
+        return f"RecordedLengths({sum(map(len, self._by_role.values()))} answers)"
 
 
 def _example(asked: str) -> str:

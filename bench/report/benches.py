@@ -96,6 +96,7 @@ BENCHES: Sequence[Bench] = (
             "bench/_lib/methods",
             "bench/prediction/measurements.py",
             "bench/prediction/replies.py",
+            "bench/prediction/worded.py",
         ),
         goals=prediction.goals,
     ),
