@@ -25,15 +25,21 @@ from bench.throughput.tables import signed
 GPU, API = "vllm", "api"
 """The simulated servers."""
 HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
+LEAD = """\
+**On simulated servers, the defaults reach synchronous gepa's last held-out score in {time} of its time, by workload,
+with {tokens} of its tokens on a GPU and an API (medians).**{equal}{parallel}"""
+EQUAL = " At equal tokens there is no clear difference in score."
+PARALLEL = """\
+ gepa's best parallel width makes {proposals} times as many proposals; the defaults reach its last score in {times} of
+the soonest width's time."""
 SET_UP = """\
 A time or a number of tokens is the median of all pairs of runs: of each workload {gepas} of gepa, in real time over
 HTTP, and {ours} of ours, on the virtual clock where nothing else is said. A time ends when a prompt *first* has the
 score: in {later} of the pairs that get there it is less again later, in {last} at the end."""
-OTHERS = {
-    "plain": "gepa's rules in our stream (preset `plain`)",
-    "flashevolve": "preset `flashevolve`, which fills a server",
-}
-OF_OTHERS = "time and tokens to synchronous gepa's last score, and score at equal tokens less gepa's"
+BY_ITSELF = (
+    "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, and score at equal "
+    "tokens less gepa's"
+)
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
 COMBEE = "combee 10"
@@ -49,6 +55,37 @@ Combee, which merges ten reflections at a time in lockstep, takes {theirs} by wo
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, where the
 defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is {score}."""
+
+
+def lead(content: Content) -> str:
+    """What the table of `beside_gepa` comes to."""
+    found = _simulated(content)
+    times = [each.median for rows in found for each in by_workload(rows, "stream").values() if each.median is not None]
+    scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
+    equal = all(score is not None and score.low <= 0 <= score.high for score in scores)
+    return LEAD.format(
+        time=between(quotient(min(times)), quotient(max(times))),
+        tokens=_both(_median(_tokens(rows, "stream")) for rows in found),
+        equal=EQUAL if equal else "",
+        parallel=_parallel(found),
+    )
+
+
+def _parallel(found: Sequence[Rows]) -> str:
+    widths = _widths(found)
+    proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
+    means = [each.mean for each in proposals if each is not None]
+    if len(means) < len(found):
+        return ""
+    return PARALLEL.format(
+        proposals=_both(f"{1 / mean:.1f}" for mean in means),
+        times=_both(_median(time_to_score(rows, "stream", widths)) for rows in found),
+    )
+
+
+def _widths(found: Sequence[Rows]) -> Sequence[str]:
+    """The parallel widths of gepa that were run on both servers."""
+    return [name for name in methods(found[0], "gepa_pxn") if name in methods(found[1])]
 
 
 def beside_gepa(content: Content, folder: str) -> str:
@@ -68,8 +105,9 @@ def beside_gepa(content: Content, folder: str) -> str:
         ("held-out score at equal tokens, less its own", _score("stream")),
         ("output tokens a second, and proposals", _rates),
         *_beside_pxn(found),
-        *_others(found),
     ]
+    if all(workloads(rows, "plain", BASE) for rows in found):
+        lines.append((BY_ITSELF, _taken("plain")))
     if throughput.means(content, IN_REAL_TIME):
         lines.insert(1, (f"the same, ours in real time, too ({runs(found, 'stream_real')} run of each)", _real))
     header = HEADER.format(folder=folder, commit=content["commit"])
@@ -122,7 +160,7 @@ def _rates(rows: Rows) -> str:
 
 
 def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
-    widths = [name for name in methods(found[0], "gepa_pxn") if name in methods(found[1])]
+    widths = _widths(found)
     if not widths:
         return ()
     return (
@@ -132,15 +170,6 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
             lambda rows: median_share(time_to_score(rows, "stream", widths)),
         ),
     )
-
-
-def _others(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
-    """What other settings of ours take, where they were run."""
-    return [
-        (f"{what}: {OF_OTHERS}", _taken(method))
-        for method, what in OTHERS.items()
-        if all(workloads(rows, method, BASE) for rows in found)
-    ]
 
 
 def _taken(method: str) -> Told:

@@ -25,7 +25,7 @@ from bench.report import algorithm_pages, gains
 from bench.report.age import mark_of
 from bench.report.benches import BENCHES
 from bench.report.gains import API, GPU
-from bench.report.page import ON_GPUS, confirm, gpu_table
+from bench.report.page import ON_GPUS, gpu_table
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import places
@@ -39,16 +39,14 @@ SIMULATED = """\
 All of this is *simulated*, in worlds like those in which settings were chosen, and partly in the same ones, but for the
 speed of the H200. A *workload* has the calls and lengths of the data set it is named after, and none of its rows."""
 LOCKSTEP = """\
-With {rows} rows for validation the defaults have the held-out score that our own synchronous GEPA has after three hours
-after {answer}; they take {tokens} times the tokens a minute ({origin})."""
+- Beside our own lockstep loop: with {rows} rows for validation, the defaults reach the held-out score that it has after
+three hours in {answer}; they take {tokens} times the tokens a minute ({origin}). {merging}"""
 DROP_IN = """\
-With the same {calls} metric calls, the held-out score of the drop-in for `gepa.optimize` with
+- At equal metric calls, {calls}: the held-out score of the drop-in for `gepa.optimize` with
 `adapter_concurrency={concurrency}` (1 by default), less gepa's: {score} ({origin})."""
 BATCHES = """\
-gepa's parallel proposals made more proposals a minute than the defaults in {batches}."""
-MISSED = (
-    "**{count} of the goals that we set ourselves are missed:** [the page of all benchmarks]({page}) begins with them."
-)
+gepa's parallel proposals made more a minute than the defaults in {batches}."""
+MISSED = "**{count} of our own goals are missed:** [the page of all benchmarks]({page}) begins with them."
 WORSE = """\
 [The simulator](docs/concepts/simulator.md) says what these figures can't show."""
 ROOM = """\
@@ -62,16 +60,15 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 def figures() -> str:
     """What README says of what is gained and what that costs."""
     on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
-    merging = gains.without_merging(_result("quality_without"), FOLDER)
     parts = (
-        f"{SIMULATED} {confirm('docs/how-to/confirm.md')}",
+        f"{gains.lead(timed)} {SIMULATED}",
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
-        f"{_lockstep()} {merging} {_drop_in()}",
+        f"{_wrapped(_lockstep(), '  ')}\n{_wrapped(_drop_in(), '  ')}",
         gpu_table(on_gpus, FOLDER.rstrip("/")),
         f"{BATCHES.format(batches=_batches())} {_missed()} {WORSE}",
     )
-    return "\n\n".join(part if part.startswith("|") else _wrapped(part) for part in parts)
+    return "\n\n".join(part if part.startswith(("|", "-")) else _wrapped(part) for part in parts)
 
 
 def _lockstep() -> str:
@@ -81,7 +78,8 @@ def _lockstep() -> str:
         answer=quality.answer(content),
         tokens=quality.tokens_a_minute(content),
         origin=_origin("quality", content),
-    )
+        merging=gains.without_merging(_result("quality_without"), FOLDER),
+    ).strip()
 
 
 def _drop_in() -> str:
@@ -120,7 +118,7 @@ def _batches() -> str:
     found = list(_on_real_servers())
     more = [each for each in found if each.theirs > each.ours]
     once = sum(each.once for each in more)
-    short = f" ({once} so short that they saw one round of them)" if once else ""
+    short = f" ({once} so short that they saw one round)" if once else ""
     return f"{len(more)} of {len(found)} comparisons on real servers{short}"
 
 
@@ -198,8 +196,9 @@ def _share(rows: Rows, comparison: str) -> str:
     return "–" if found is None else f"{found.mean:.2f}"
 
 
-def _wrapped(text: str) -> str:
-    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> str:
+    """``indent`` is of all lines but the first."""
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
 
 
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
