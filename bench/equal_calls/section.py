@@ -33,11 +33,11 @@ def answer(content: Content) -> str:
 
 
 def score(content: Content) -> str:
-    """How its score is beside gepa's: over all worlds, by world, and by pair; and what is not equal."""
+    """How its score is beside gepa's, over all worlds and by world; and what is not equal."""
     groups = by_world(content)
     lead = lead_of(groups)
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return f"{difference}: {signed(lead)}; {_counts(groups)}{_reflected(groups)}"
+    return f"{difference}: {signed(lead)}; {_worlds(groups)}{_reflected(groups)}"
 
 
 def goals(content: Content) -> Verdicts:

@@ -116,28 +116,38 @@ def gains(content: Content) -> str:
     return "".join(
         f"The defaults make {predicted:.1f} times synchronous gepa's proposals as predicted, and {measured:.1f} times "
         "as measured."
-        for predicted, measured in _gains(content, "measured")
+        for _, predicted, measured in _gains(content, "measured")
     )
 
 
 def gain(content: Content, profile: str) -> str:
-    """The defaults' proposals over synchronous gepa's, as predicted with that profile and as measured."""
-    return ", ".join(f"{predicted:.1f} (measured {measured:.1f})" for predicted, measured in _gains(content, profile))
+    """The defaults' proposals over synchronous gepa's, as predicted with that profile and as measured, and how many
+    were counted of both.
+    """
+    return ", ".join(
+        f"{predicted:.1f} (measured {measured:.1f}, {_counts(by_workload(content)[workload])})"
+        for workload, predicted, measured in _gains(content, profile)
+    )
 
 
-def _gains(content: Content, profile: str) -> Iterator[tuple[float, float]]:
-    for _, (predicted, came_to), (of_gepa, gepas) in _stream_and_gepa(content, "proposals_per_min", profile):
+def _counts(of: Mapping[str, Content]) -> str:
+    return " to ".join(f"{sum(of[method]['values']['proposals']):.0f}" for method in ("stream", BASE))
+
+
+def _gains(content: Content, profile: str) -> Iterator[tuple[str, float, float]]:
+    for workload, (predicted, came_to), (of_gepa, gepas) in _stream_and_gepa(content, "proposals_per_min", profile):
         if fmean(of_gepa) and fmean(gepas):
-            yield fmean(predicted) / fmean(of_gepa), fmean(came_to) / fmean(gepas)
+            yield workload, fmean(predicted) / fmean(of_gepa), fmean(came_to) / fmean(gepas)
 
 
 def leads(content: Content) -> str:
-    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were; nothing where
-    that was not predicted.
+    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were, with what came
+    of runs before; nothing where that was not predicted.
     """
     if not SCORE.keys() <= _compared(content).keys():
         return ""
-    return "".join(_lead(content, *each) for each in _stream_and_gepa(content, "best_score"))
+    told = [_lead(content, *each) for each in _stream_and_gepa(content, "best_score")]
+    return "".join([*told, content.get("before", "")])
 
 
 def _lead(content: Content, workload: str, ours: _Figures, gepas: _Figures) -> str:

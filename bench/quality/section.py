@@ -32,6 +32,12 @@ def answer(content: Content) -> str:
     )
 
 
+def by_world(content: Content) -> str:
+    """The range of the worlds' medians, and how many runs do not get there."""
+    medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
+    return f"{min(medians):.2f} to {max(medians):.2f} of its time, and {_never(content)} runs do not in twice as long"
+
+
 def tokens_a_minute(content: Content) -> str:
     """How many times lockstep's tokens a minute the default spends: the mean, and the range over the worlds."""
     means = [row["tokens_per_minute_ratio"]["mean"] for row in _of_default(content)]

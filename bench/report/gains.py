@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
@@ -26,16 +27,19 @@ GPU, API = "vllm", "api"
 """The simulated servers."""
 HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
 LEAD = """\
-**On simulated servers, the defaults reach synchronous gepa's last held-out score in {time} of its time, by workload,
-with {tokens} of its tokens on a GPU and an API (medians).**{equal}{parallel}"""
-EQUAL = " At equal tokens there is no clear difference in score."
+**On simulated servers the defaults reach synchronous gepa's last score of an hour after {time} of the time that gepa
+takes to it, by workload{real}, and for {tokens} of its tokens on a GPU and an API (medians).** Synchronous: one
+proposal at a time. {missed} of our runs miss one of these scores. {equal}{parallel}"""
+REAL = " ({time} where ours run in real time, too)"
+EQUAL = "For equal tokens there is no clear difference in score. "
 PARALLEL = """\
- gepa's best parallel width makes {proposals} times as many proposals; the defaults reach its last score in {times} of
-the soonest width's time."""
+With parallel proposals gepa makes up to {proposals} times the defaults' proposals; the best score that any of its
+widths ends with, the defaults reach after {times} of the soonest width's time."""
 SET_UP = """\
-A time or a number of tokens is the median of all pairs of runs: of each workload {gepas} of gepa, in real time over
-HTTP, and {ours} of ours, on the virtual clock where nothing else is said. A time ends when a prompt *first* has the
-score: in {later} of the pairs that get there it is less again later, in {last} at the end."""
+Times and tokens are medians over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real
+time over HTTP, and {ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
+A time ends when a prompt *first* has the score:
+in {later} of the pairs that get there it is lower later on."""
 BY_ITSELF = (
     "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, and score at equal "
     "tokens less gepa's"
@@ -44,14 +48,16 @@ SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
 COMBEE = "combee 10"
 WITHOUT = """\
-Without merging edits and validating them together, the defaults take {single} of lockstep's time instead of {default}
-(mean of {count} worlds' medians; [page]({folder}quality_without.md))."""
+Without merging edits and validating them together, the defaults take {single} of lockstep's time, by world, instead of
+{default} ([page]({folder}quality_without.md))."""
 PLAIN = """\
 The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, and {tokens} times
 its tokens, on a simulated GPU and API."""
 MERGED = """\
 Combee, which merges ten reflections at a time in lockstep, takes {theirs} by world, and the defaults {ours}; it spends
 {tokens} times their tokens a minute ([page]({folder}quality_others.md))."""
+FILLED = """\
+`flashevolve` fills a server; at equal tokens its simulated score, less gepa's, is {score}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, where the
 defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is {score}."""
@@ -60,15 +66,27 @@ defaults take {ours}, and for {tokens} times its tokens; at equal tokens its sco
 def lead(content: Content) -> str:
     """What the table of `beside_gepa` comes to."""
     found = _simulated(content)
-    times = [each.median for rows in found for each in by_workload(rows, "stream").values() if each.median is not None]
     scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
     equal = all(score is not None and score.low <= 0 <= score.high for score in scores)
+    in_real_time = throughput.means(content, IN_REAL_TIME)
     return LEAD.format(
-        time=between(quotient(min(times)), quotient(max(times))),
+        time=_range_of_medians(found, "stream"),
+        real=REAL.format(time=_range_of_medians(found, "stream_real")) if in_real_time else "",
         tokens=_both(_median(_tokens(rows, "stream")) for rows in found),
+        missed=" and ".join(dict.fromkeys(_missed(time_to_score(rows, "stream", [BASE])) for rows in found)),
         equal=EQUAL if equal else "",
         parallel=_parallel(found),
-    )
+    ).strip()
+
+
+def _range_of_medians(found: Sequence[Rows], method: str) -> str:
+    """Of the times on each workload and server."""
+    times = [each.median for rows in found for each in by_workload(rows, method).values() if each.median is not None]
+    return between(quotient(min(times)), quotient(max(times)))
+
+
+def _missed(timed: TimeToScore) -> str:
+    return f"{len(timed.by_run) - timed.sure} of {len(timed.by_run)}"
 
 
 def _parallel(found: Sequence[Rows]) -> str:
@@ -100,7 +118,6 @@ def beside_gepa(content: Content, folder: str) -> str:
             f"time to its last {score_name(found[0])}, over its own: {each}; rows for validation in brackets",
             _medians("stream"),
         ),
-        ("runs of ours that reach all of its last scores", _sure),
         ("tokens to that score, over its own", lambda rows: median_and_range(_tokens(rows, "stream"))),
         ("held-out score at equal tokens, less its own", _score("stream")),
         ("output tokens a second, and proposals", _rates),
@@ -108,8 +125,6 @@ def beside_gepa(content: Content, folder: str) -> str:
     ]
     if all(workloads(rows, "plain", BASE) for rows in found):
         lines.append((BY_ITSELF, _taken("plain")))
-    if throughput.means(content, IN_REAL_TIME):
-        lines.insert(1, (f"the same, ours in real time, too ({runs(found, 'stream_real')} run of each)", _real))
     header = HEADER.format(folder=folder, commit=content["commit"])
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
@@ -126,14 +141,6 @@ def _simulated(content: Content) -> Sequence[Rows]:
 
 def _medians(method: str) -> Told:
     return lambda rows: ", ".join(_median(timed) for timed in by_workload(rows, method).values())
-
-
-_real = _medians("stream_real")
-
-
-def _sure(rows: Rows) -> str:
-    timed = time_to_score(rows, "stream", [BASE])
-    return f"{timed.sure} of {len(timed.by_run)}"
 
 
 def _score(method: str) -> Told:
@@ -164,12 +171,22 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
     if not widths:
         return ()
     return (
-        ("proposals, over those of gepa's best parallel width (PxN)", _over("stream", widths, PROPOSALS)),
         (
-            "time to the last score of gepa's best parallel width, over the soonest width's",
+            "time to the score of gepa's parallel width (PxN) that ends highest, over the soonest width's",
             lambda rows: median_share(time_to_score(rows, "stream", widths)),
         ),
+        (
+            "gepa's soonest parallel width: time to synchronous gepa's last score, over the latter's own",
+            lambda rows: _soonest(rows, widths),
+        ),
     )
+
+
+def _soonest(rows: Rows, widths: Sequence[str]) -> str:
+    """The width that has synchronous gepa's last score soonest in the median of all pairs."""
+    timed = {name: time_to_score(rows, name, [BASE]) for name in widths}
+    best = min(timed, key=lambda name: math.inf if timed[name].median is None else timed[name].median or 0.0)
+    return f"{best.removeprefix('gepa_pxn_')}: {median_share(timed[best])}"
 
 
 def _taken(method: str) -> Told:
@@ -184,11 +201,12 @@ def set_up(content: Content) -> str:
     """What the table's figures are of, and what became of scores once they were reached."""
     found = _simulated(content)
     left = [afterwards(rows, "stream", BASE) for rows in found]
+    wide = runs(found, *_widths(found))
     return SET_UP.format(
         gepas=runs(found, BASE),
+        parallel=f", {wide} of each parallel width" if wide else "",
         ours=runs(found, "stream"),
         later=_both(f"{each.later} of {each.reached}" for each in left),
-        last=_both(f"{each.last}" for each in left),
     )
 
 
@@ -202,15 +220,19 @@ def without_merging(without: Content, folder: str) -> str:
     found = _by_method(without, SINGLE)
     if found is None:
         return ""
-    single, default = (f"{fmean(_times(each)):.2f}" for each in found)
-    return WITHOUT.format(single=single, default=default, count=len(found[0]), folder=folder)
+    single, default = map(_by_world, found)
+    return WITHOUT.format(single=single, default=default, folder=folder)
+
+
+def _by_world(rows: Sequence[Content]) -> str:
+    return between(*map(share_of, (min(_times(rows)), max(_times(rows)))))
 
 
 def _lockstep(others: Content, folder: str) -> str:
     found = _by_method(others, COMBEE)
     if found is None:
         return ""
-    theirs, ours = (between(*map(share_of, (min(_times(each)), max(_times(each))))) for each in found)
+    theirs, ours = map(_by_world, found)
     spent = [fmean(row["tokens_per_minute_ratio"]["mean"] for row in each) for each in found]
     return MERGED.format(theirs=theirs, ours=ours, tokens=f"{spent[0] / spent[1]:.1f}", folder=folder)
 
@@ -246,6 +268,14 @@ def filling(content: Content) -> str:
         tokens=_both(_median(_tokens(rows, "flashevolve")) for rows in found),
         score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found),
     )
+
+
+def filled(content: Content) -> str:
+    """What the preset that fills a server does to the score at equal tokens; nothing where it was not measured."""
+    found = _simulated(content)
+    if not all(workloads(rows, "flashevolve", BASE) for rows in found):
+        return ""
+    return FILLED.format(score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found))
 
 
 def _tokens(rows: Rows, method: str) -> TimeToScore:

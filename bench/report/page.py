@@ -65,7 +65,7 @@ was {missed}{beyond}.
 {errors}
 
 {cap}{leads} The profile of an API was compared with nothing."""
-TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's", *PREDICTED.values())
+TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's (how many of each)", *PREDICTED.values())
 ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
 SHIPPED = "shipped, of an H100, which is another GPU"
 NOTE = """\

@@ -152,12 +152,15 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
     assert gains(content) == (
         "The defaults make 6.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured."
     )
-    assert (gain(content, "measured"), gain(content, "shipped")) == ("6.0 (measured 5.0)", "2.5 (measured 5.0)")
+    assert gain(content, "measured") == "6.0 (measured 5.0, 100 to 8)"
+    assert gain(content, "shipped") == "2.5 (measured 5.0, 100 to 8)"
     assert leads(content) == (
         " In the best validation score on one H100 with `hover` the defaults were to be 0.25 ahead of synchronous gepa "
         "(0.10 to 0.40, by seed), and were 0.15 ahead, in the mean of 2 runs (0.05 to 0.25, by run)."
     )
     content["rows"][1]["values"]["best_score"] = [0.5, 0.6]
     assert "were 0.00 ahead, in the mean of 2 runs (0.00 to 0.00, by run), so this prediction failed." in leads(content)
+    content["before"] = " It was so before."
+    assert leads(content).endswith("so this prediction failed. It was so before.")
     content["rows"][0]["values"]["proposals_per_min"] = [0.0, 0.0]
     assert gains(content) == "", "nothing can be told beside none"
