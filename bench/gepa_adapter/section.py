@@ -11,25 +11,15 @@ FIGURES = {"proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, 
 """The columns, and how many decimals they have."""
 
 
-UNGROUPED = "d1ddcd4"
-"""The commit of a result from before the default validated edits in groups."""
-BEFORE_GROUPS = f"""
-These figures were measured at {UNGROUPED}, when each edit was validated by itself and 32 iterations were in flight. The
-default now validates edits in groups, which makes fewer proposals and better ones. That has not been measured here.
-"""
-
-
 def answer(content: Content) -> str:
     rates = {name: _rate(runs) for name, runs in content["runs"].items()}
     ours, gepas = ({name: rate for name, rate in rates.items() if name.startswith(who)} for who in ("ours", "gepa"))
     most, widest = (max(found, key=lambda name: found[name]["median"]) for found in (ours, gepas))
     alone, batches = (gepas[name]["median"] for name in (next(iter(gepas)), widest))
-    said = (
+    return (
         f"{ranged(ours[most], 0)} with `{most.removeprefix('ours, ')}`, where gepa made {alone:.0f} one at a time and "
         f"at most {batches:.0f} in batches"
     )
-    before = content["commit"] == UNGROUPED
-    return f"not measured since the default validates edits in groups; before that {said}" if before else said
 
 
 def _rate(runs: Sequence[Content]) -> Mapping[str, float]:
@@ -53,7 +43,7 @@ the task `house_style`, sends its requests from {settings["threads"]} client thr
 {settings["validation"]} examples. The server is simulated: its latency is lognormal around 0.15 s, whatever the load.
 Time is real. Figures are medians of {settings["repeats"]} runs with their range. gepa reflects on the candidates of an
 iteration side by side (`reflect_many`).
-{BEFORE_GROUPS if content["commit"] == UNGROUPED else ""}
+
 {table(("", "proposals in a run", "proposals a minute", "requests a second", "best validation score"), rows)}
 
 With `adapter_concurrency=1` nothing is gained here, because the adapter's calls take turns and so do the calls of the

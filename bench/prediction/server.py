@@ -1,8 +1,8 @@
-"""A simulated server with a measured profile and recorded replies, in a process of its own.
+"""A simulated server with a measured profile and recorded lengths of answers, in a process of its own.
 
     python -m bench.prediction.server FILE
 
-``FILE`` has the profile and the exchanges, as `bench.prediction.runs.Known` writes them.
+``FILE`` has the profile and the exchanges, as `bench.prediction.known.Known` writes them.
 """
 
 from __future__ import annotations

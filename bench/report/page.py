@@ -60,7 +60,7 @@ PREDICTION = """
 
 **How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
 median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, where it
-was {missed}{beyond}.
+was {missed}{beyond}. {words}
 
 {errors}
 
@@ -164,9 +164,10 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     return PREDICTION.format(
         goal=_off((found["goal"]["median"], found["goal"]["worst"])),
         missed=prediction.missed(found),
+        words=prediction.WORDS,
         beyond=_beyond(found["goal"], [each for _, each in on_gpu]),
         errors=table(TIMED, rows),
-        cap=prediction.at_cap(found),
+        cap=prediction.at_cap(found) + prediction.wrong_side(found),
         leads="".join(leads(each) for _, each in on_gpu),
     )
 

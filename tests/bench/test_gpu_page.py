@@ -160,7 +160,6 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
     )
     content["rows"][1]["values"]["best_score"] = [0.5, 0.6]
     assert "were 0.00 ahead, in the mean of 2 runs (0.00 to 0.00, by run), so this prediction failed." in leads(content)
-    content["before"] = " It was so before."
-    assert leads(content).endswith("so this prediction failed. It was so before.")
+    assert leads({**content, "before": " So it was."}).endswith("so this prediction failed. So it was.")
     content["rows"][0]["values"]["proposals_per_min"] = [0.0, 0.0]
     assert gains(content) == "", "nothing can be told beside none"

@@ -25,7 +25,7 @@ from bench.prediction.measurements import (
     summary,
 )
 from bench.prediction.replies import RecordedLengths, read_exchanges, words
-from bench.prediction.section import answer, gains, section
+from bench.prediction.section import answer, gains, section, wrong_side
 from bench.prediction.worded import worded
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatRequest, Message
@@ -140,18 +140,27 @@ def test_the_page_names_what_is_beyond_the_goal() -> None:
         "model": "smollm2-135m",
         "check": {"error": 0.04},
         "exchanges": 500,
-        "plan": {"predictions": 3, "seconds": 150.0, "proposals": 60, "workload": "aime"},
+        "plan": {"seconds": 150.0, "proposals": 60, "workload": "aime"},
         "goal": {"median": 0.15, "worst": 0.3},
         "runs": [as_json(run) for run in runs],
         "summary": summary(runs),
     }
     page = section(content)
-    assert "Beyond the goal at worst: gepa 0.1.4, synchronous with 16 in flight, proposals a minute (+40%)." in page
+    assert "Beyond the goal at worst: gepa 0.1.4, synchronous with 16 in flight, proposals a minute (+40.0%)." in page
+    within = section({**content, "runs": [as_json(compared("plain", 11.0))]})
+    assert (
+        "No single figure is beyond the goal at worst. Furthest off: ours, `plain` with 16 in flight, proposals a minute "
+        "(+10.0%)." in within
+    )
+    assert wrong_side(content) == "", "both make as many, so that neither is ahead"
+    ahead = [as_json(compared("gepa_sync", 14.0)), as_json(compared("stream", 11.0))]
+    ahead[1]["measured"] = {"proposals_per_min": 12.0}
+    assert "With 16 in flight it was foretold wrongly whether" in wrong_side({**content, "runs": ahead})
     assert "| proposals a minute | 10 % | 40 % | missed |" in page
     assert "In 1 of the 3 runs on vLLM nearly all of the requests that could be were in flight" in page
     assert gains(content) == "1.0 times with 16"
     assert "| requests in flight | 0 % | 0 % | met |" in page
     assert answer(content) == (
-        "in proposals a minute off by 10 % in the median and by 40 % at worst; the defaults' gain over synchronous gepa "
-        "was predicted as 0.8 (measured 1.0)"
+        "with the same simulated words on both sides, in proposals a minute off by 10 % in the median and by 40 % at "
+        "worst; the defaults' gain over synchronous gepa was predicted as 0.8 (measured 1.0)"
     )
