@@ -6,7 +6,7 @@ import asyncio
 import pickle
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,14 +36,14 @@ class Echo:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    async def __call__(self, messages: list[Message], *, max_tokens: int | None = None) -> str:
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
         self.asked.append(tuple(message.content for message in messages))
         return messages[-1].content
 
 
 def rolled(task: MetricTask, number: int = 0) -> tuple[Rollout, Echo]:
     llm = Echo()
-    return asyncio.run(task.rollout(task.seed(), task.data.train[number], llm)), llm  # type: ignore[arg-type]
+    return asyncio.run(task.rollout(task.seed(), task.data.train[number], llm)), llm
 
 
 def test_the_model_is_shown_the_prompt_and_the_one_column_that_is_no_answer() -> None:
@@ -159,7 +159,7 @@ def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(aski
     task = MetricTask("p", rows[20:], exact, val=rows[:20], program=program)
 
     def roll(example: Example) -> None:
-        asyncio.run(task.rollout(task.seed(), example, Echo()))  # type: ignore[arg-type]
+        asyncio.run(task.rollout(task.seed(), example, Echo()))
 
     for example in [*task.data.train, *task.data.val[:9]]:
         roll(example)  # an interrupted run goes on with the rows of train, which are no evidence
@@ -234,7 +234,7 @@ def test_a_metric_that_returns_no_score_costs_the_answer_to_one_row(returned: ob
 
     async def all_of_them() -> list[object]:
         async with task:  # as a run holds it
-            jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]  # type: ignore[arg-type]
+            jobs = [task.rollout(task.seed(), example, llm) for example in task.data.val]
             return await asyncio.gather(*jobs, return_exceptions=True)
 
     assert {type(error) for error in asyncio.run(all_of_them())} == {fe.InputError}
@@ -245,7 +245,7 @@ def test_a_run_waits_for_the_first_row_of_no_other_run_with_the_same_task() -> N
     task = MetricTask("p", ROWS, exact)
     held, let_go = asyncio.Event(), asyncio.Event()
 
-    async def silent(messages: list[Message], *, max_tokens: int | None = None) -> str:
+    async def silent(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
         held.set()
         await let_go.wait()
         raise fe.BackendRefusedError("not your server")
@@ -253,13 +253,13 @@ def test_a_run_waits_for_the_first_row_of_no_other_run_with_the_same_task() -> N
     async def first() -> None:
         async with task:
             with pytest.raises(fe.BackendRefusedError):
-                await task.rollout(task.seed(), task.data.val[0], silent)  # type: ignore[arg-type]
+                await task.rollout(task.seed(), task.data.val[0], silent)
 
     async def second() -> None:
         await held.wait()
         async with task:
             for example in task.data.val:
-                await task.rollout(task.seed(), example, Echo())  # type: ignore[arg-type]
+                await task.rollout(task.seed(), example, Echo())
         let_go.set()
 
     async def both() -> None:
@@ -273,7 +273,7 @@ def test_a_task_can_be_pickled_after_a_run() -> None:
 
     async def held() -> None:
         async with task:
-            await task.rollout(task.seed(), task.data.val[0], Echo())  # type: ignore[arg-type]
+            await task.rollout(task.seed(), task.data.val[0], Echo())
 
     asyncio.run(held())
     assert pickle.loads(pickle.dumps(task)).data == task.data
@@ -283,7 +283,7 @@ def test_a_task_can_be_pickled_after_a_run() -> None:
 def test_a_metric_is_not_broken_that_fails_on_the_outputs_of_other_prompts_after_a_resume() -> None:
     task = MetricTask("p", ROWS, lambda row, output: 1 / 0, on_error="count")
     for _ in range(12):
-        made = asyncio.run(task.rollout(Artifact({"prompt": "q"}), task.data.train[0], Echo()))  # type: ignore[arg-type]
+        made = asyncio.run(task.rollout(Artifact({"prompt": "q"}), task.data.train[0], Echo()))
         assert made.score.value == 0
 
 
@@ -346,7 +346,7 @@ def test_rows_are_named_by_the_place_where_the_user_has_them() -> None:
     task = MetricTask("p", ROWS, lambda row, output: 2)
     for example in task.data:
         with pytest.raises(fe.InputError) as raised:
-            asyncio.run(task.rollout(task.seed(), example, Echo()))  # type: ignore[arg-type]
+            asyncio.run(task.rollout(task.seed(), example, Echo()))
         number = ROWS.index(dict(example.data))
         assert str(raised.value).startswith(f"metric: train row {number}: returned 2")
     assert [example.id for example in task.data.val] == [f"val row {number}" for number in range(4)]
