@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from bench._lib.text import Content, Verdicts, percent, table, verdict
@@ -50,7 +50,7 @@ as it was.
 So this is what a profile measured right before, lengths recorded on the same server, and the same words are worth
 together. The other simulated figures are of profiles that ship: that of an H100 was compared [with an H200](gpu.md),
 which is another GPU, and that of an API with nothing.
-{at_cap(content)}{wrong_side(content)}
+{cautions(content)}
 
 {_furthest(content)}
 
@@ -137,7 +137,12 @@ def missed(content: Content) -> str:
     return f"missed for {' and '.join(names)}" if names else "met"
 
 
-def at_cap(content: Content) -> str:
+def cautions(content: Content) -> str:
+    """Where a prediction could hardly be off, and where one was of the wrong kind."""
+    return f"{_at_cap(content)}{wrong_side(content)}"
+
+
+def _at_cap(content: Content) -> str:
     """In how many runs as many requests were in flight as could be, so that their number could hardly be off."""
     runs = content["runs"]
     full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
@@ -154,38 +159,35 @@ def rates(content: Content, method: str, of: Literal["measured", "predicted"] = 
 
 def gain(content: Content) -> str:
     """The defaults' proposals over synchronous gepa's, predicted and measured, with each number of requests."""
-    ratios = [_ratios(content, of).values() for of in OF]
-    return ", ".join(f"{predicted:.1f} (measured {measured:.1f})" for predicted, measured in zip(*ratios, strict=True))
+    return ", ".join(f"{predicted:.1f} (measured {measured:.1f})" for _, predicted, measured in _gains(content))
+
+
+def gains(content: Content) -> str:
+    """The defaults' measured proposals over synchronous gepa's."""
+    return ", ".join(f"{measured:.1f} times with {most}" for most, _, measured in _gains(content))
+
+
+def _gains(content: Content) -> Iterator[tuple[int, float, float]]:
+    """By the most requests in flight: the defaults' proposals over synchronous gepa's, predicted and measured."""
+    predicted, measured = (
+        {most: rate / rates(content, "gepa_sync", of)[most] for most, rate in rates(content, "stream", of).items()}
+        for of in OF
+    )
+    return ((most, predicted[most], measured[most]) for most in predicted)
+
+
+OF: Sequence[Literal["predicted", "measured"]] = ("predicted", "measured")
 
 
 def wrong_side(content: Content) -> str:
     """With how many requests in flight it was foretold wrongly which of the two makes more proposals."""
-    ratios = {of: _ratios(content, of) for of in OF}
-    wrong = [
-        f"{most}"
-        for most, foretold in ratios["predicted"].items()
-        if (foretold - 1) * (ratios["measured"][most] - 1) < 0
-    ]
+    wrong = [f"{most}" for most, predicted, measured in _gains(content) if (predicted - 1) * (measured - 1) < 0]
     if not wrong:
         return ""
     return (
         f" With {' and '.join(wrong)} in flight it was foretold wrongly whether the defaults or synchronous gepa make "
         "more proposals."
     )
-
-
-def _ratios(content: Content, of: Literal["measured", "predicted"]) -> Mapping[int, float]:
-    """The defaults' proposals over synchronous gepa's, by the most requests in flight."""
-    ours, theirs = (rates(content, method, of) for method in ("stream", "gepa_sync"))
-    return {most: ours[most] / theirs[most] for most in ours}
-
-
-OF: Sequence[Literal["predicted", "measured"]] = ("predicted", "measured")
-
-
-def gains(content: Content) -> str:
-    """The defaults' measured proposals over synchronous gepa's."""
-    return ", ".join(f"{ratio:.1f} times with {most}" for most, ratio in _ratios(content, "measured").items())
 
 
 def _runs(content: Content) -> str:

@@ -24,18 +24,21 @@ CHANGED_AFTER = range(8)
 
 
 def answer(content: Content) -> str:
-    medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
     return (
         f"{_two(content['headline']['time_median'])} of the time in the median of the shipped worlds; in the median "
-        f"seed of each world, harsh ones included, {min(medians):.2f} to {max(medians):.2f}; {_within(content)}"
+        f"seed of each world, harsh ones included, {_worlds(content)}; {_within(content)}"
         f"{_never(content)} runs do not in twice its time"
     )
 
 
 def by_world(content: Content) -> str:
     """The range of the worlds' medians, and how many runs do not get there."""
+    return f"{_worlds(content)} of its time, and {_never(content)} runs do not in twice as long"
+
+
+def _worlds(content: Content) -> str:
     medians = [found for row in _of_default(content) if (found := row["time_to_sync_held_out"]["median"]) is not None]
-    return f"{min(medians):.2f} to {max(medians):.2f} of its time, and {_never(content)} runs do not in twice as long"
+    return f"{min(medians):.2f} to {max(medians):.2f}"
 
 
 def tokens_a_minute(content: Content) -> str:

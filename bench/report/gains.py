@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
+from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
@@ -38,8 +39,7 @@ widths ends with, the defaults reach after {times} of the soonest width's time."
 SET_UP = """\
 Times and tokens are medians over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real
 time over HTTP, and {ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
-A time ends when a prompt *first* has the score:
-in {later} of the pairs that get there it is lower later on."""
+A time ends when a prompt *first* has the score: in {later} of the pairs that get there it is lower later on."""
 BY_ITSELF = (
     "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, and score at equal "
     "tokens less gepa's"
@@ -66,15 +66,15 @@ defaults take {ours}, and for {tokens} times its tokens; at equal tokens its sco
 def lead(content: Content) -> str:
     """What the table of `beside_gepa` comes to."""
     found = _simulated(content)
-    scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
-    equal = all(score is not None and score.low <= 0 <= score.high for score in scores)
+    timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
+    count = sum(len(each.by_run) for each in timed)
     in_real_time = throughput.means(content, IN_REAL_TIME)
     return LEAD.format(
         time=_range_of_medians(found, "stream"),
         real=REAL.format(time=_range_of_medians(found, "stream_real")) if in_real_time else "",
         tokens=_both(_median(_tokens(rows, "stream")) for rows in found),
-        missed=" and ".join(dict.fromkeys(_missed(time_to_score(rows, "stream", [BASE])) for rows in found)),
-        equal=EQUAL if equal else "",
+        missed=f"{count - sum(each.sure for each in timed)} of {count}",
+        equal=EQUAL if all(_is_unclear(score_at_equal(rows, "stream", "tokens")) for rows in found) else "",
         parallel=_parallel(found),
     ).strip()
 
@@ -83,10 +83,6 @@ def _range_of_medians(found: Sequence[Rows], method: str) -> str:
     """Of the times on each workload and server."""
     times = [each.median for rows in found for each in by_workload(rows, method).values() if each.median is not None]
     return between(quotient(min(times)), quotient(max(times)))
-
-
-def _missed(timed: TimeToScore) -> str:
-    return f"{len(timed.by_run) - timed.sure} of {len(timed.by_run)}"
 
 
 def _parallel(found: Sequence[Rows]) -> str:
@@ -107,8 +103,8 @@ def _widths(found: Sequence[Rows]) -> Sequence[str]:
 
 
 def beside_gepa(content: Content, folder: str) -> str:
-    """A table of both simulated servers: the time on each workload, that of runs of ours in real time, as gepa's are,
-    where all workloads have one, what it costs, and how gepa's parallel proposals and other settings of ours compare.
+    """A table of both simulated servers: the time on each workload, what it costs, and how gepa's parallel proposals
+    and its rules in our stream compare.
     """
     found = _simulated(content)
     names = by_workload(found[0], "stream")
@@ -116,7 +112,7 @@ def beside_gepa(content: Content, folder: str) -> str:
     lines = [
         (
             f"time to its last {score_name(found[0])}, over its own: {each}; rows for validation in brackets",
-            _medians("stream"),
+            _medians,
         ),
         ("tokens to that score, over its own", lambda rows: median_and_range(_tokens(rows, "stream"))),
         ("held-out score at equal tokens, less its own", _score("stream")),
@@ -139,19 +135,21 @@ def _simulated(content: Content) -> Sequence[Rows]:
     return [found[server] for server in (GPU, API)]
 
 
-def _medians(method: str) -> Told:
-    return lambda rows: ", ".join(_median(timed) for timed in by_workload(rows, method).values())
+def _medians(rows: Rows) -> str:
+    return ", ".join(_median(timed) for timed in by_workload(rows, "stream").values())
 
 
 def _score(method: str) -> Told:
-    """The interval, which is not clear where it has 0 in it."""
-
     def told(rows: Rows) -> str:
         found = score_at_equal(rows, method, "tokens")
-        unclear = found is not None and found.low <= 0 <= found.high
-        return f"{signed(found)}{', no clear difference' if unclear else ''}"
+        return f"{signed(found)}{', no clear difference' if _is_unclear(found) else ''}"
 
     return told
+
+
+def _is_unclear(difference: Ratio | None) -> bool:
+    """Whether its interval has 0 in it."""
+    return difference is not None and difference.low <= 0 <= difference.high
 
 
 def _over(method: str, others: Sequence[str], figure: str) -> Told:
@@ -172,11 +170,11 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
         return ()
     return (
         (
-            "time to the score of gepa's parallel width (PxN) that ends highest, over the soonest width's",
+            "time to the best score that a parallel width of gepa (PxN) ends with, over the soonest width's",
             lambda rows: median_share(time_to_score(rows, "stream", widths)),
         ),
         (
-            "gepa's soonest parallel width: time to synchronous gepa's last score, over the latter's own",
+            "gepa's soonest parallel width: its time to synchronous gepa's last score, over the latter's own",
             lambda rows: _soonest(rows, widths),
         ),
     )
@@ -185,7 +183,8 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
 def _soonest(rows: Rows, widths: Sequence[str]) -> str:
     """The width that has synchronous gepa's last score soonest in the median of all pairs."""
     timed = {name: time_to_score(rows, name, [BASE]) for name in widths}
-    best = min(timed, key=lambda name: math.inf if timed[name].median is None else timed[name].median or 0.0)
+    medians = {name: math.inf if each.median is None else each.median for name, each in timed.items()}
+    best = min(medians, key=lambda name: medians[name])
     return f"{best.removeprefix('gepa_pxn_')}: {median_share(timed[best])}"
 
 
@@ -266,7 +265,7 @@ def filling(content: Content) -> str:
         times=_both(_median(time_to_score(rows, "flashevolve", [BASE])) for rows in found),
         ours=_both(_median(time_to_score(rows, "stream", [BASE])) for rows in found),
         tokens=_both(_median(_tokens(rows, "flashevolve")) for rows in found),
-        score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found),
+        score=_scores_when_filled(found),
     )
 
 
@@ -275,7 +274,11 @@ def filled(content: Content) -> str:
     found = _simulated(content)
     if not all(workloads(rows, "flashevolve", BASE) for rows in found):
         return ""
-    return FILLED.format(score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found))
+    return FILLED.format(score=_scores_when_filled(found))
+
+
+def _scores_when_filled(found: Sequence[Rows]) -> str:
+    return _both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found)
 
 
 def _tokens(rows: Rows, method: str) -> TimeToScore:

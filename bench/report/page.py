@@ -64,7 +64,7 @@ was {missed}{beyond}. {words}
 
 {errors}
 
-{cap}{leads} The profile of an API was compared with nothing."""
+{cautions}{leads} The profile of an API was compared with nothing."""
 TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's (how many of each)", *PREDICTED.values())
 ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
 SHIPPED = "shipped, of an H100, which is another GPU"
@@ -167,7 +167,7 @@ def _prediction(contents: Mapping[str, Content]) -> str:
         words=prediction.WORDS,
         beyond=_beyond(found["goal"], [each for _, each in on_gpu]),
         errors=table(TIMED, rows),
-        cap=prediction.at_cap(found) + prediction.wrong_side(found),
+        cautions=prediction.cautions(found),
         leads="".join(leads(each) for _, each in on_gpu),
     )
 

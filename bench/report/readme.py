@@ -118,7 +118,7 @@ def _batches() -> str:
     how many of these saw but one round.
     """
     found = list(_on_real_servers())
-    more, once = (sum(told) for told in zip(*((each.theirs > each.ours, each.once) for each in found), strict=True))
+    more, once = sum(each.theirs > each.ours for each in found), sum(each.once for each in found)
     short = f", {once} of them so short that they saw one round" if once else ""
     return f"{more} of {len(found)} comparisons on real servers{short}"
 

@@ -90,7 +90,7 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
     assert ": `aime` (20), `hover` (30); rows for validation in brackets | 0.25, 0.25 | 0.25, 0.25 |" in said
-    assert "0 of 4 of our runs miss one of these scores." in said
+    assert "0 of 8 of our runs miss one of these scores." in said
     assert "| tokens to that score, over its own | 0.50 | 0.50 |" in said
     assert "| held-out score at equal tokens, less its own | +0.400 (+0.400 to +0.400) | +0.400" in said, (
         "clear: no interval has 0 in it"
