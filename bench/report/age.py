@@ -1,8 +1,10 @@
 """How old a result is: which commits have changed what it measures since it was measured.
 
-``python -m bench.report.age`` lists them. ``--mark "why it has not been measured again" NAME…`` marks results as old:
-their pages then say so, with the reason. A mark ends when the bench is run again. ``--recount`` counts the commits of
-all marks anew.
+``python -m bench.report.age`` lists them. A commit that changes what is measured, but no figure, such as the words of
+an error, says so itself, in a line of its message ``Figures-unchanged: HOW THIS WAS CHECKED``, and doesn't count;
+``--unchanged`` lists those. ``--mark "why it has not been measured again" NAME…`` marks results as old: their pages
+then say so, with the reason. A mark ends when the bench is run again. ``--recount`` counts the commits of all marks
+anew.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from bench._lib.text import Content
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import read
 
+UNCHANGED = "Figures-unchanged"
+"""The trailer of a commit's message that says how it was checked that no figure has changed."""
 MARKS = Path(__file__).with_name("old.json")
 
 
@@ -53,16 +57,27 @@ def knows(commit: str) -> bool:
 
 
 def changes(bench: Bench, content: Content) -> Sequence[str]:
-    """The commits, newest first, that have changed what a bench measures since this result."""
-    return _git("log", "--format=%h", f"{content['commit']}..HEAD", "--", *bench.measures).split()
+    """The commits, newest first, that have changed what a bench measures since this result, and so its figures."""
+    return [commit for commit, checked in _since(content, bench.measures) if not checked]
+
+
+def held_unchanged(bench: Bench, content: Content) -> Mapping[str, str]:
+    """The commits, newest first, that have changed what is measured but no figure, and how that was checked."""
+    return {commit: checked for commit, checked in _since(content, bench.measures) if checked}
 
 
 def changed(bench: Bench, content: Content) -> Sequence[str]:
-    """The folders and files that these commits have changed."""
+    """The folders and files that the commits of `changes` have changed."""
     left_out = [path for path in bench.measures if path.startswith(":")]
     found = [path for path in bench.measures if path not in left_out]
-    since = f"{content['commit']}..HEAD"
-    return [path for path in found if _git("log", "--format=%h", since, "--", path, *left_out)]
+    return [path for path in found if any(not checked for _, checked in _since(content, (path, *left_out)))]
+
+
+def _since(content: Content, paths: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """The commits since a result that have changed any of the paths, newest first, each with what its trailer says."""
+    trailer = f"%(trailers:key={UNCHANGED},valueonly,unfold,separator=%x20)"
+    lines = _git("log", f"--format=%h {trailer}", f"{content['commit']}..HEAD", "--", *paths).splitlines()
+    return [(commit, checked.strip()) for commit, _, checked in (line.partition(" ") for line in lines)]
 
 
 def marks() -> Mapping[str, Mark]:
@@ -111,12 +126,27 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def _unchanged() -> Mapping[str, tuple[str, Sequence[str]]]:
+    """The commits of `held_unchanged`, each with how that was checked and the results that are older."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for bench in BENCHES:
+        content = read(bench.name)
+        for commit, checked in ({} if content is None else held_unchanged(bench, content)).items():
+            found.setdefault(commit, (checked, []))[1].append(bench.name)
+    return found
+
+
 def main() -> None:
     parser = ArgumentParser(prog="python -m bench.report.age", description=__doc__)
     parser.add_argument("--mark", metavar="REASON", help="mark these results as old, for this reason")
     parser.add_argument("--recount", action="store_true", help="count the commits of all marks anew")
+    parser.add_argument("--unchanged", action="store_true", help="list the commits that say they change no figure")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a result; by default all that are old")
     arguments = parser.parse_args()
+    if arguments.unchanged:
+        for commit, (checked, names) in _unchanged().items():
+            print(f"{commit} ({', '.join(names)}): {checked}")
+        return
     old = aged()
     if arguments.mark is not None or arguments.recount:
         mark(() if arguments.mark is None else arguments.names or list(old), arguments.mark or "")

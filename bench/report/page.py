@@ -70,7 +70,8 @@ ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores",
 SHIPPED = "shipped, of an H100, which is another GPU"
 NOTE = """\
 *This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results`. Its text is in
-`bench/NAME/section.py`.*
+`bench/NAME/section.py`. A result counts as older than what it measures once a commit changes that, unless the commit
+says how it was checked that no figure changes; `python -m bench.report.age --unchanged` lists those that do.*
 """
 HEADER = ("what was asked", "answer", "model", "command", "measured at")
 
