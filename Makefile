@@ -61,7 +61,7 @@ test-ray: sandbox .venv-ray/.installed ## run the tests on a real Ray cluster on
 
 .venv-ray/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray
-	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[ray]' hypothesis pytest pytest-asyncio
+	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[ray,slurm]' hypothesis pytest pytest-asyncio
 	@touch $@
 
 test-vllm: setup .venv-vllm/.installed .venv-ray/.installed .models/tiny/config.json .models/smollm2-135m/model.safetensors ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB; downloads SmolLM2, 93 MB)

@@ -47,5 +47,5 @@ def _check_call(value: object, name: str) -> None:
 
 def _expect(value: object, kind: type[T], name: str) -> T:
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, is a {type(value).__name__}")
+        raise TypeError(f"{name} must be of type {kind.__name__}, and is of type {type(value).__name__}")
     return value

@@ -56,7 +56,7 @@ def given_rows(rows: Rows[Any], what: str) -> list[GivenRow]:
     for number, row in enumerate(found):
         if not isinstance(row, Mapping):
             raise InputError(
-                f"{what}: row {number} is a {type(row).__name__}, and a row has columns; give mappings, such as "
+                f"{what}: row {number} is of type {type(row).__name__}, and a row has columns; give mappings, such as "
                 '{"question": "…", "answer": "…"}'
             )
         if not row:
@@ -79,7 +79,8 @@ def _listed(rows: Rows[Any], what: str) -> list[GivenRow]:
     if isinstance(rows, Iterable):
         return list(rows)
     raise InputError(
-        f"{what}: is a {type(rows).__name__}; give a list of mappings, a data frame, a data set or the path of a file"
+        f"{what}: is of type {type(rows).__name__}; give a list of mappings, a data frame, a data set or the path of a "
+        "file"
     )
 
 
@@ -124,4 +125,4 @@ def _plain(value: object, where: str) -> JSON:
         return _plain(value.tolist(), where)
     if isinstance(value, Scalar):
         return _plain(value.item(), where)
-    raise InputError(f"{where}: is a {type(value).__name__}; give texts, numbers, lists and mappings")
+    raise InputError(f"{where}: is of type {type(value).__name__}; give texts, numbers, lists and mappings")

@@ -44,18 +44,18 @@ def scored(value: object, feedback: object = "so") -> Score:
 
 
 NOT_ROLLOUTS: dict[str, tuple[Callable[[Example, str], object], str]] = {
-    "none": (lambda example, text: None, "what rollout() returned must be a Rollout, is a NoneType"),
-    "number": (lambda example, text: returned(example, text, 0.5), "the rollout's score must be a Score, is a float"),
+    "none": (lambda example, text: None, "what rollout() returned must be of type Rollout, and is of type NoneType"),
+    "number": (lambda example, text: returned(example, text, 0.5), "the rollout's score must be of type Score"),
     "no value": (lambda example, text: returned(example, text, scored(None)), "TypeError"),
     "no number": (lambda example, text: returned(example, text, scored(math.nan)), "its score is nan"),
     "no feedback": (
         lambda example, text: returned(example, text, scored(0.5, None)),
-        "the score's feedback must be a str",
+        "the score's feedback must be of type str",
     ),
-    "no output": (lambda example, text: returned(example, None), "the rollout's output must be a str"),
+    "no output": (lambda example, text: returned(example, None), "the rollout's output must be of type str"),
     "no text": (
         lambda example, text: returned(example, text, calls=(Call("prompt", cast("dict[str, str]", {"q": 5}), text),)),
-        "the rollout's calls[0].inputs['q'] must be a str, is a int",
+        "the rollout's calls[0].inputs['q'] must be of type str, and is of type int",
     ),
     "another's": (lambda example, text: returned(Example("zzz", {}), text), "the rollout is of example 'zzz'"),
 }

@@ -294,16 +294,25 @@ async def no_program(row: GivenRow) -> str:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"train": ["a", "b"]}, 'train: row 0 is a str, and a row has columns; give mappings, such as {"question"'),
+        (
+            {"train": ["a", "b"]},
+            'train: row 0 is of type str, and a row has columns; give mappings, such as {"question"',
+        ),
         ({"train": []}, "train: holds no rows"),
-        ({"train": 7}, "train: is a int; give a list of mappings, a data frame, a data set or the path of a file"),
+        (
+            {"train": 7},
+            "train: is of type int; give a list of mappings, a data frame, a data set or the path of a file",
+        ),
         ({"train": {"question": "x"}}, "train: is one mapping; give a list of rows"),
         ({"train": [{1: "x"}] * 2}, "train: row 0: a column is named 1; names of columns are texts"),
         ({"train": [{}]}, "train: row 0 has no columns"),
         ({"train": ROWS[:1]}, "train: has one row; give at least two, or val= as well"),
         ({"train": "nowhere.csv"}, "train: nowhere.csv: no such data file"),
         ({"train": "rows.docx"}, "train: rows.docx: unknown kind of file"),
-        ({"train": [{"q": object()}] * 2, "input": "{q}"}, "train row 0, column 'q': is a object; give texts, numbers"),
+        (
+            {"train": [{"q": object()}] * 2, "input": "{q}"},
+            "train row 0, column 'q': is of type object; give texts, numbers",
+        ),
         ({"train": [{"a": "1", "b": "2"}] * 2}, 'input: say what the model is shown of a row, such as input="{a}"'),
         ({"input": "{questoin}"}, "input: there is no column 'questoin'; the columns are question, answer"),
         ({"input": "the question"}, "input: 'the question' names no column in braces"),
@@ -341,7 +350,7 @@ def test_rows_are_named_by_the_place_where_the_user_has_them() -> None:
     with pytest.raises(fe.InputError, match=r"^train row 5: has nothing in column 'question'"):
         MetricTask("p", rows, exact, input="{question}")
     odd: list[GivenRow] = [*ROWS[:5], {"question": Echo(), "answer": 1}]
-    with pytest.raises(fe.InputError, match=r"^train row 5, column 'question': is a"):
+    with pytest.raises(fe.InputError, match=r"^train row 5, column 'question': is of type Echo"):
         MetricTask("p", odd, exact)
     task = MetricTask("p", ROWS, lambda row, output: 2)
     for example in task.data:

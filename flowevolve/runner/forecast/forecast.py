@@ -19,7 +19,7 @@ from flowevolve.runner.forecast.limits import Limit
 from flowevolve.runner.forecast.measure import read_lengths, run_seed
 from flowevolve.runner.forecast.probe import probe as probe_model
 from flowevolve.runner.forecast.simulate import Known, Simulated, simulate
-from flowevolve.runner.llm import open_roles
+from flowevolve.runner.llm import check_roles, open_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.sim.profiles import find_profile
 
@@ -123,6 +123,7 @@ def plan(
         raise InputError("plan: a probe measures lengths, and the run that lengths names has them; give one of the two")
     if clock.is_running():
         raise InputError("plan: blocks, and an event loop runs here, as in a notebook: call it in a thread")
+    check_roles(config)
     given = make_plan(config, ProvidedObjects(task), opens_roles=open_roles)  # no key is needed
     named = profiles or _own_profile(config)
     found = [(name, find_profile(name)) for name in named]

@@ -212,3 +212,9 @@ def test_in_a_notebook_it_says_what_to_do() -> None:
 
     with pytest.raises(InputError, match="call it in a thread"):
         asyncio.run(cell())
+
+
+def test_a_role_that_nobody_calls_is_told_before_anything_is_simulated() -> None:
+    wrong = configure(llm={**NOBODY, "roles": {"reflektion": {"temperature": 1.0}}})
+    with pytest.raises(InputError, match=r"llm\.roles\.reflektion: .* did you mean 'reflection'"):
+        plan(wrong)
