@@ -101,6 +101,11 @@ class ChatReply:
     """What the model thought before it answered, apart from ``text``; its tokens are in ``usage``."""
 
     @property
+    def was_cut(self) -> bool:
+        """Whether the limit of tokens ended it."""
+        return self.finish_reason == "length"
+
+    @property
     def paid(self) -> Usage:
         """The tokens this call was billed for: none if the reply came from the response cache."""
         return Usage() if self.cached else self.usage
@@ -207,6 +212,10 @@ NO_MODEL_LIST = (404, 405)
 
 class RefusedError(LLMError):
     """Wrong model, bad key or no such endpoint: the backend will never serve requests like this one. Ends the run."""
+
+
+class OutOfCreditError(RefusedError):
+    """The account has no money or quota left."""
 
 
 class WrongAddressError(RefusedError):

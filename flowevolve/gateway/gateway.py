@@ -17,6 +17,7 @@ from flowevolve.core.model import (
     ChatRequest,
     EmbedReply,
     EmbedRequest,
+    OutOfCreditError,
     OverloadedError,
     R,
     RefusedError,
@@ -173,7 +174,7 @@ def _of_own_key() -> Iterator[None]:
     try:
         yield
     except RefusedError as error:
-        if error.status not in _KEY_REFUSED:
+        if error.status not in _KEY_REFUSED or isinstance(error, OutOfCreditError):
             raise
         raise RefusedError(
             f"the server behind the gateway refuses the gateway's key, which is the one of --api-key-env where "

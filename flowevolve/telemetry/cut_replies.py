@@ -31,7 +31,7 @@ class CutReplies:
     def call(self, record: CallRecord) -> None:
         if isinstance(record.reply, ChatReply):
             self._replies[record.role] += 1
-            self._cut[record.role] += record.reply.finish_reason == "length"
+            self._cut[record.role] += record.reply.was_cut
 
     def by_role(self) -> dict[str, CutCount]:
         """The counts of the roles of which any were cut."""

@@ -22,6 +22,7 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     Message,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     RejectedError,
@@ -157,6 +158,15 @@ async def test_a_key_that_the_server_refuses_is_the_gateways_and_not_the_runs(st
             assert f"HTTP {status}: Incorrect API key" in str(caught.value)
             assert "--api-key-env" in str(caught.value)
             assert caught.value.status == 403  # with a 401 it would be the run's own
+
+
+@pytest.mark.parametrize("status", [402, 403])
+async def test_an_account_without_money_is_no_refused_key(status: int) -> None:
+    failure = OutOfCreditError(f"HTTP {status}: billing_not_active", status=status)
+    async with served(Server(failure=failure)) as (_, url), asking(url) as transport:
+        with pytest.raises(OutOfCreditError, match="billing_not_active") as caught:
+            await transport.chat(REQUEST, timeout=20)
+        assert "--api-key-env" not in str(caught.value)
 
 
 async def test_what_would_take_too_much_memory_is_turned_away_until_there_is_room() -> None:

@@ -30,6 +30,7 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     Message,
+    OutOfCreditError,
     OverloadedError,
     R,
     RefusedError,
@@ -56,6 +57,8 @@ FAILURES_BEFORE_GIVING_UP = 10
 """A role of which so many calls failed, and none was ever answered, ends the run."""
 EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
+_WRONG_SETTING = "Check the role's model, the API key and the base URL in the config"
+_NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 
@@ -381,9 +384,9 @@ def _log_note(said: str) -> None:
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
+    mend = _NOTHING_LEFT if isinstance(error, OutOfCreditError) else _WRONG_SETTING
     return BackendRefusedError(
-        f"{call.backend.where}: model {call.request.model!r} (role {call.role!r}) is refused: {error}. "
-        "Check the role's model, the API key and the base URL in the config"
+        f"{call.backend.where}: model {call.request.model!r} (role {call.role!r}) is refused: {error}. {mend}"
     )
 
 

@@ -24,7 +24,7 @@ async def without_thinking(reply: ChatReply) -> ChatReply:
 
 def cut_while_thinking(reply: ChatReply, max_tokens: int | None) -> CutWhileThinkingError | None:
     """The error of a call whose tokens ran out before its answer began; None if this reply is no such one."""
-    if reply.finish_reason != "length" or reply.text.strip():
+    if not reply.was_cut or reply.text.strip():
         return None
     limit = "the server's limit" if max_tokens is None else f"max_tokens = {max_tokens}"
     return CutWhileThinkingError(

@@ -18,6 +18,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.model import (
     LLMError,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     RejectedError,
@@ -37,6 +38,9 @@ _UNKNOWN_MODEL = re.compile(
     r"(unknown|invalid|no such) model\b|\bmodel\b.{0,200}?\b(does not exist|doesn't exist|not found)|not a valid model",
     re.IGNORECASE | re.DOTALL,
 )
+
+# OpenAI's codes for an account without money or quota.
+_NO_CREDIT = ("insufficient_quota", "billing_not_active", "billing_hard_limit_reached")
 
 # Errors that mean no answer: no connection, a broken one, an invalid address, and circular redirects.
 _UNANSWERED = (
@@ -136,12 +140,14 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
     # Keys are removed before the text is cut, as a part of a key would not be found.
     message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
     match status:
-        case 401 | 402 | 403 | 404 | 405:
+        case 402:
+            return OutOfCreditError(message, status=status)
+        case 400 | 403 | 429 if _is_out_of_credit(problem, message):
+            return OutOfCreditError(message, status=status)
+        case 401 | 403 | 404 | 405:
             return RefusedError(message, status=status)
         case 400 if _names_unknown_model(problem, message):
             return RefusedError(message, status=status)
-        case 429 if problem.get("code") == "insufficient_quota":
-            return RefusedError(message, status=status)  # OpenAI's code for an account without money
         case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408 | 504:  # the latter from whatever stands before a server that does not answer
@@ -197,6 +203,11 @@ def _problem(content: bytes) -> dict[str, JSON]:
         case {"error": dict(problem)} | [{"error": dict(problem)}, *_] | dict(problem):  # the second is Google's
             return problem
     return {}
+
+
+def _is_out_of_credit(problem: Mapping[str, JSON], message: str) -> bool:
+    """Whether an answer says, in the words of OpenAI or Anthropic, that the account has no money or quota left."""
+    return any(problem.get(key) in _NO_CREDIT for key in ("code", "type")) or "credit balance is too low" in message
 
 
 def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:

@@ -18,6 +18,7 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     Message,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     ServerError,
@@ -160,7 +161,7 @@ def error_answer(error: LLMError) -> web.Response:
             return _error(error.status or 429, "RateLimitError", str(error), headers)
         case UnreachableError():
             return _error(504, "GatewayTimeoutError", str(error))
-        case RefusedError(status=429):  # an account without money, which a 429 would not say without its code
+        case OutOfCreditError():  # a 429 would not say this without its code
             return _error(402, "InsufficientQuotaError", str(error))
         case RefusedError():
             return _error(_status(error, 400, 404), "NotFoundError", str(error))

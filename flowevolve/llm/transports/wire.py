@@ -34,6 +34,8 @@ KEEPALIVE_SECONDS = 4.0
 
 # A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
+# What others than OpenAI call it that the tokens ran out.
+_LENGTH = ("max_tokens", "max_output_tokens", "model_length")
 
 _STATUS = re.compile(r"[0-9]{3}")
 _MOST_MODELS, _LONGEST_NAME = 10_000, 300
@@ -141,7 +143,7 @@ def reply_in(
     choice = _first_choice(answer)
     message = choice.get("message")
     if isinstance(message, dict):
-        content_field, finish_reason = message.get("content"), _name(choice.get("finish_reason"), "stop")
+        content_field, finish_reason = message.get("content"), _finish_reason(choice)
         text, thinking = text_in(content_field), thinking_in(message)
         was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
         if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
@@ -153,6 +155,11 @@ def reply_in(
             bound.check_reply(reply)
             return reply
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
+
+
+def _finish_reason(choice: Mapping[str, JSON]) -> str:
+    said = _name(choice.get("finish_reason"), "stop")
+    return "length" if said.lower() in _LENGTH else said
 
 
 def _first_choice(answer: Mapping[str, JSON]) -> Mapping[str, JSON]:

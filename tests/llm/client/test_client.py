@@ -19,6 +19,7 @@ from flowevolve.core.model import (
     ChatRequest,
     LLMError,
     Message,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     RejectedError,
@@ -390,9 +391,18 @@ async def test_that_it_is_estimated_is_told_once() -> None:
 async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
     transport = Scripted(RefusedError("HTTP 401: bad key"))
     rig = Rig(transport)
-    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*'r0'.*bad key"):
+    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*'r0'.*bad key.*the API key"):
         await rig.ask()
     assert (len(transport.requests), len(rig.records)) == (1, 1)
+
+
+async def test_an_account_without_money_is_told_as_such() -> None:
+    rig = Rig(Scripted(OutOfCreditError("HTTP 429: you exceeded your quota", status=429)))
+    with pytest.raises(
+        BackendRefusedError, match=r"exceeded your quota\. The account has no money or quota left"
+    ) as caught:
+        await rig.ask()
+    assert "API key" not in str(caught.value)
 
 
 @pytest.mark.parametrize("error", [UnreachableError("connection refused"), OverloadedError("429: slow down")])

@@ -13,6 +13,7 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     Message,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     RejectedError,
@@ -122,7 +123,7 @@ def test_an_answer_is_read_as_it_was() -> None:
         ServerError("odd", status=304),
         RejectedError("too long", status=413),
         RefusedError("wrong key", status=401),
-        RefusedError("no money", status=429),
+        OutOfCreditError("no money", status=429),
         RefusedError("makes no embeddings"),
     ],
 )

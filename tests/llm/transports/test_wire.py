@@ -9,6 +9,7 @@ from flowevolve.core.model import (
     ChatRequest,
     EmbedRequest,
     Message,
+    OutOfCreditError,
     OverloadedError,
     RefusedError,
     RejectedError,
@@ -101,6 +102,12 @@ def test_an_answer_that_ended_before_its_text_began_is_empty(reason) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 4}
     ended = reply(answer({"role": "assistant", "content": None}, reason, usage=usage))
     assert (ended.text, ended.finish_reason, ended.usage.completion_tokens) == ("", reason, 4)
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_whatever_a_server_calls_it_a_reply_that_ran_out_of_tokens_was_cut(reason) -> None:
+    assert reply(answer({"content": "half of a te"}, reason)).was_cut
+    assert not reply(answer({"content": "a text"}, "stop")).was_cut
 
 
 @pytest.mark.parametrize("message", [{"content": None, "reasoning_content": "hmm"}, {"role": "assistant"}])
@@ -207,7 +214,8 @@ def test_something_that_is_no_list_of_models(content) -> None:
 @pytest.mark.parametrize(
     ("status", "error_class"),
     [
-        *((status, RefusedError) for status in (401, 402, 403, 404, 405)),
+        *((status, RefusedError) for status in (401, 403, 404, 405)),
+        (402, OutOfCreditError),
         *((status, RejectedError) for status in (400, 409, 413, 418, 422)),
         *((status, OverloadedError) for status in (429, 503, 529)),
         *((status, ServerError) for status in (304, 500, 502, 520)),
@@ -255,9 +263,17 @@ def test_a_400_about_the_length_of_a_prompt_is_not() -> None:
     assert type(failure(400, {"error": problem})) is RejectedError
 
 
-def test_an_account_without_money_will_not_recover_by_waiting() -> None:
-    problem = {"message": "check your plan", "code": "insufficient_quota"}
-    assert type(failure(429, {"error": problem})) is RefusedError
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        (429, {"message": "check your plan", "code": "insufficient_quota"}),
+        (429, {"message": "check your plan", "type": "insufficient_quota", "code": None}),
+        (403, {"message": "not active", "code": "billing_not_active"}),
+        (400, {"message": "Your credit balance is too low to access the API.", "type": "invalid_request_error"}),
+    ],
+)
+def test_an_account_without_money_will_not_recover_by_waiting(status, problem) -> None:
+    assert type(failure(status, {"error": problem})) is OutOfCreditError
 
 
 @pytest.mark.parametrize(
