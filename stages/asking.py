@@ -12,7 +12,7 @@ from flowevolve._util.errors import EngineError
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_kinds import ReplyUnparsable
 from flowevolve.core.events import Event
-from flowevolve.core.model import LLMError, Message, UnparsableReplyError, Usage
+from flowevolve.core.model import ChatReply, LLMError, Message, Reason, UnparsableReplyError, Usage
 from flowevolve.core.record import Record
 from flowevolve.prompts.reading.again import asked_again, example_of
 
@@ -29,8 +29,10 @@ class Answered(Record, kind="agent.answered"):
     cached_tokens: int
 
 
-Send = Callable[[Sequence[Message]], Awaitable[str]]
-"""Sends a chat and gives the text of the reply."""
+Whole = Callable[[str], bool]
+"""Whether all that is read of a reply is there, although the limit of tokens cut it off."""
+Send = Callable[[Sequence[Message]], Awaitable[ChatReply]]
+"""Sends a chat and gives the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,18 @@ class Asker:
     component: str | None = None
 
 
-async def read_reply(context: StageContext, send: Send, prompt: str, read: Callable[[str], T], asker: Asker) -> T:
+async def read_reply(
+    context: StageContext,
+    send: Send,
+    prompt: str,
+    read: Callable[[str], T],
+    asker: Asker,
+    *,
+    whole: Whole | None = None,
+) -> T:
     """What ``read`` makes of the reply to a prompt. One that can't be read is asked for once more with the error in
-    words, as often as the role's ``retries`` say; the event ``reply.unparsable`` says of each why.
+    words, as often as the role's ``retries`` say; the event ``reply.unparsable`` says of each why. Where the limit of
+    tokens cut a reply off, what was read counts only if ``whole`` says so, or is None.
 
     Raises:
         UnparsableReplyError: if the last can't be read either.
@@ -55,7 +66,7 @@ async def read_reply(context: StageContext, send: Send, prompt: str, read: Calla
     for left in reversed(range(context.retries(asker.role) + 1)):
         reply = await send(messages)
         try:
-            return read(reply)
+            return _read_whole(reply, read, whole)
         except UnparsableReplyError as error:
             unparsable = ReplyUnparsable(
                 context.stage,
@@ -66,14 +77,36 @@ async def read_reply(context: StageContext, send: Send, prompt: str, read: Calla
                 asker.agent,
                 asker.candidate,
                 asker.component,
-                example_of(reply),
+                example_of(reply.text),
                 again=left > 0,
             )
             context.log(unparsable.kind, **unparsable.to_json())
             if not left:
                 raise
-            messages = asked_again(prompt, reply, error)
+            # All of a reply that filled what the server takes would leave no room for another one.
+            messages = asked_again(prompt, example_of(reply.text) if reply.was_cut else reply.text, error)
     raise EngineError("a role is asked at least once")
+
+
+def _read_whole(reply: ChatReply, read: Callable[[str], T], whole: Whole | None) -> T:
+    """What ``read`` makes of a reply, but for one that was cut off before the end of what is read.
+
+    Raises:
+        UnparsableReplyError: also if there is nothing to read as the reply was cut off.
+    """
+    if not reply.was_cut:
+        return read(reply.text)
+    try:
+        found = read(reply.text)
+    except UnparsableReplyError as error:
+        if error.reason not in (Reason.MISSING, Reason.EMPTY):
+            raise
+    else:
+        if whole is None or whole(reply.text):
+            return found
+    raise UnparsableReplyError(
+        "it breaks off, as it reached the limit of tokens; say the same in fewer words", Reason.INCOMPLETE
+    )
 
 
 async def ask(
@@ -86,6 +119,7 @@ async def ask(
     candidate: str | None = None,
     max_tokens: int | None = None,
     temperature: float | None = None,
+    whole: Whole | None = None,
 ) -> T:
     """What ``read`` makes of the reply of this role, as `read_reply`. ``agent`` says in whose name, for the accounts.
 
@@ -94,7 +128,7 @@ async def ask(
         LLMError: if a call failed for good.
     """
 
-    async def send(messages: Sequence[Message]) -> str:
+    async def send(messages: Sequence[Message]) -> ChatReply:
         reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
         paid = reply.paid
         answered = Answered(
@@ -105,9 +139,9 @@ async def ask(
             cached_tokens=paid.cached_tokens,
         )
         context.log(Answered.kind, **answered.to_json())
-        return reply.text
+        return reply
 
-    return await read_reply(context, send, prompt, read, Asker(role, agent, candidate))
+    return await read_reply(context, send, prompt, read, Asker(role, agent, candidate), whole=whole)
 
 
 async def try_asking(

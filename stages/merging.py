@@ -7,7 +7,7 @@ from functools import partial
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, UnparsableReplyError
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.stages.asking import Asker, read_reply
 
 
@@ -23,7 +23,8 @@ async def try_merging(
     model = context.chat_model(key, candidate, role="reflection")
     read = partial(read_instruction, longest=context.templates.longest(before))
     try:
-        return await read_reply(context, model, prompt, read, Asker("reflection", "merge", candidate))
+        asker = Asker("reflection", "merge", candidate)
+        return await read_reply(context, model.reply, prompt, read, asker, whole=is_whole)
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", **about, reason=str(error))
         return None

@@ -16,7 +16,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.prompts.reflection import WriteReflection, reflect_on, reflection_examples
 from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.stages.comments import commented
@@ -99,6 +99,6 @@ async def reflect(
     read = partial(read_instruction, parent=text, longest=context.templates.longest(text))
     asker = Asker("reflection", "reflect", parent.id, component)
     try:
-        return await read_reply(context, model, prompt, read, asker)
+        return await read_reply(context, model.reply, prompt, read, asker, whole=is_whole)
     except UnparsableReplyError as error:
         raise Discard(UNREADABLE) from error

@@ -18,6 +18,7 @@ from flowevolve.core.item import Item, Stale
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
+from flowevolve.prompts.reading.fences import ends_outside_blocks
 from flowevolve.prompts.reflection import judge_prompt, parse_verdict
 from flowevolve.stages.asking import ask
 from flowevolve.stages.payloads import Proposed
@@ -100,7 +101,9 @@ async def _judge(
     longest = context.templates.longest(*(head.artifact[name] for name in changed))
     read = partial(parse_verdict, components=changed, longest=longest)
     try:
-        verdict = await ask(context, "reflection", prompt, read, agent="judge", candidate=candidate.id)
+        verdict = await ask(
+            context, "reflection", prompt, read, agent="judge", candidate=candidate.id, whole=ends_outside_blocks
+        )
     except UnparsableReplyError as error:
         context.log("repair.unparsable", candidate=candidate.id, gap=gap, error=str(error))
         return None

@@ -1,7 +1,7 @@
 """How old a result is: which commits have changed what it measures since it was measured.
 
 ``python -m bench.report.age`` lists them. A commit that changes what is measured, but no figure, such as the words of
-an error, says so itself, in a line of its message ``Figures-unchanged: HOW THIS WAS CHECKED``, and doesn't count;
+an error, says so itself, in a trailer of its message, ``Figures-unchanged: HOW THIS WAS CHECKED``, and doesn't count;
 ``--unchanged`` lists those. ``--mark "why it has not been measured again" NAME…`` marks results as old: their pages
 then say so, with the reason. A mark ends when the bench is run again. ``--recount`` counts the commits of all marks
 anew.

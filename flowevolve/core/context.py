@@ -361,7 +361,10 @@ class ScopedModel:
         self._calls = 0
 
     async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        return (await self.reply(messages, max_tokens=max_tokens)).text
+
+    async def reply(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
+        """The reply with all that is known of it, where a call gives its text."""
         scope = replace(self._scope, index=self._calls) if self._calls else self._scope
         self._calls += 1
-        reply = await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)
-        return reply.text
+        return await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from flowevolve._util.errors import FlowevolveError, FruitlessError, TaskFailedError
 from flowevolve.core.discard_reasons import NO_TRACE, UNCHANGED, UNREADABLE
+from flowevolve.core.model import Reason
+from flowevolve.engine.counters import ReplyCounts
 
 FIRST = 10
 """After so many pieces of work in vain it is said, as long as there was none that was not."""
@@ -28,12 +31,12 @@ def top_reasons(reasons: Mapping[str, int]) -> str:
 
 
 def fruitless(
-    reasons: Mapping[str, int], *, components: int, most: int, examples: Mapping[str, str]
+    reasons: Mapping[str, int], *, components: int, most: int, replies: ReplyCounts
 ) -> FlowevolveError | None:
     """The error that ends a run in which everything was in vain for these reasons; None while something may come of it.
 
     ``components`` is how many the artifact has, ``most`` after how many pieces of work the run ends in any case, and
-    ``examples`` has unreadable replies.
+    ``replies`` says which could not be read.
     """
     count = sum(reasons.values())
     if count >= max(FIRST, _ROUNDS * components) and all(reason.startswith(NO_TRACE) for reason in reasons):
@@ -43,9 +46,22 @@ def fruitless(
         )
     if count < most:
         return None
-    mend = _MENDS.get(max(reasons, key=lambda reason: reasons[reason]))
-    said = [top_reasons(reasons), *([mend] if mend else []), *_example(examples)]
+    top = max(reasons, key=lambda reason: reasons[reason])
+    mend = _mend_of_cut(replies) if top == UNREADABLE else None
+    mend = mend or _MENDS.get(top)
+    said = [top_reasons(reasons), *([mend] if mend else []), *_example(replies.examples)]
     return FruitlessError(f"nothing came of the first {count} flows: {'; '.join(said)}")
+
+
+def _mend_of_cut(replies: ReplyCounts) -> str | None:
+    """What mends replies that break off, if half of those that could not be read do, of the role with the most."""
+    role, counts = max(replies.unreadable.items(), key=lambda each: each[1].total(), default=("", Counter[str]()))
+    if not counts or 2 * counts[Reason.INCOMPLETE] < counts.total():
+        return None
+    return (
+        f"replies of {role} break off: if the limit of tokens does that, raise llm.roles.{role}.max_tokens, or the "
+        "longest context of the server"
+    )
 
 
 def _example(examples: Mapping[str, str]) -> list[str]:

@@ -123,7 +123,7 @@ class Stopping:
             counters.in_vain,
             components=1 if seed is None else len(seed.artifact),
             most=self._most_in_vain,
-            examples=counters.replies.examples,
+            replies=counters.replies,
         )
         if error is not None:
             self.fail(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -12,8 +13,9 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.discard_reasons import UNCHANGED, UNREADABLE
 from flowevolve.core.event_kinds import RunFruitless
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatRequest
+from flowevolve.core.model import ChatRequest, Reason
 from flowevolve.core.task import Call, ChatModel, Example, Rollout, Score
+from flowevolve.engine.counters import ReplyCounts
 from flowevolve.engine.fruitless import fruitless
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
@@ -164,7 +166,14 @@ def test_replies_that_change_nothing_are_no_proposals_and_counted_the_same_every
 @pytest.mark.parametrize(("unchanged", "unread", "mend"), [(3, 1, "writes better"), (1, 3, "keeps to it")])
 def test_the_most_frequent_reason_has_its_mend(unchanged: int, unread: int, mend: str) -> None:
     reasons = {UNCHANGED: unchanged, UNREADABLE: unread}
-    assert fruitless(reasons, components=1, most=5, examples={}) is None
-    error = fruitless(reasons, components=1, most=4, examples={"fence": "no fence"})
+    assert fruitless(reasons, components=1, most=5, replies=ReplyCounts()) is None
+    error = fruitless(reasons, components=1, most=4, replies=ReplyCounts(examples={"fence": "no fence"}))
     assert mend in str(error)
     assert "such as no fence" in str(error)
+
+
+@pytest.mark.parametrize(("broken_off", "missing", "named"), [(3, 1, True), (1, 3, False)])
+def test_replies_that_break_off_are_mended_by_a_higher_limit(broken_off: int, missing: int, *, named: bool) -> None:
+    counts = Counter({Reason.INCOMPLETE.value: broken_off, Reason.MISSING.value: missing})
+    error = fruitless({UNREADABLE: 4}, components=1, most=4, replies=ReplyCounts({"reflection": counts}))
+    assert ("raise llm.roles.reflection.max_tokens" in str(error)) == named

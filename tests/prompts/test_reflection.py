@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,
     judge_prompt,
@@ -67,3 +67,34 @@ def test_prompts_hold_what_they_are_about() -> None:
     assert all(part in judged for part in ("old", "edited", "accepted", "head"))
     merged = merge_prompt(SHIPPED, "tone", "be kind", ["be brief", "be ``` careful"])
     assert all(part in merged for part in ("tone", "be kind", "be brief", "be ``` careful"))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "```\nYou solve sums. Never gue",
+        "You solve sums. You must always check each ste",
+        "Here is the new instruction:\n```\nYou solve sums.\nAnswer in this form:\n```\nReason: ...\nAnswer: ..",
+        'You solve sums. Answer in this format:\n```json\n{"answer": 4}\n```\nYou must always check each ste',
+        "The output of example 1 was\n```\n5 apples\n```\nbut the unit must be left out, so the instruction must s",
+        "<instruction>\nYou solve sums. Never gue",
+        "[[ ## reasoning ## ]]\nIt guesses.\n[[ ## new_instruction ## ]]\nYou solve sums. Never gue",
+        '{"new_instruction": "You solve sums. Never gue',
+    ],
+)
+def test_half_of_a_text_is_not_whole(cut: str) -> None:
+    assert not is_whole(cut)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "The new instruction:\n```\nYou solve sums.\n```\nIt is bett",
+        "<instruction>\nYou solve sums.\n</instruction>\n\nThis should",
+        "[[ ## new_instruction ## ]]\nYou solve sums.\n\n[[ ## completed ## ]]\n\nI th",
+        '{"new_instruction": "You solve sums."}\n\nThis',
+    ],
+)
+def test_a_text_that_ends_before_its_reply_was_cut_is_whole(cut: str) -> None:
+    assert is_whole(cut)
+    assert read_instruction(cut) == "You solve sums."

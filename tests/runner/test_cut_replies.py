@@ -7,11 +7,13 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
+from flowevolve.core.event_kinds import CandidateProposed, ReplyUnparsable
 from flowevolve.runner.run import Watchers, run
 from flowevolve.telemetry.progress import Lines
 from flowevolve.telemetry.summary import summarize
@@ -48,3 +50,16 @@ def test_where_none_was_cut_nothing_is_said() -> None:
     result = run_of(TABLE)
     assert result.cut_replies == {}
     assert "cut" not in repr(result)
+
+
+def test_a_text_that_was_cut_is_not_taken_and_a_run_without_any_other_names_the_limit() -> None:
+    """The simulator's reflections have a fenced text, which 60 tokens cut off or leave nothing of."""
+    events: list[fe.Event] = []
+    table = {**CUT, "budget": {"proposals": 50}}
+    with pytest.raises(fe.FruitlessError, match=r"break off.*raise llm\.roles\.reflection\.max_tokens"):
+        run_of(table, watchers=Watchers((events.append,)))
+    proposed = [event.body for event in events if isinstance(event.body, CandidateProposed)]
+    assert [each.operator for each in proposed] == ["seed"]
+    unread = [event.body for event in events if isinstance(event.body, ReplyUnparsable)]
+    assert {each.reason for each in unread} == {"incomplete"}
+    assert all("it breaks off, as it reached the limit of tokens" in each.error for each in unread)

@@ -26,7 +26,7 @@ from flowevolve.prompts.playbook import (
     parse_curator_requests,
     parse_lessons,
 )
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.stages import scan
 from flowevolve.stages.asking import Asker, ask, read_reply
 from flowevolve.stages.comments import commented_prompt
@@ -99,7 +99,7 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
     model = context.chat_model(f"gather/{name}", None, role="reflection")
     try:
         asker = Asker("reflection", "gather")
-        return await read_reply(context, model, gather_prompt(context.templates, samples), parse_lessons, asker)
+        return await read_reply(context, model.reply, gather_prompt(context.templates, samples), parse_lessons, asker)
     except (UnparsableReplyError, LLMError) as error:
         context.log("gathering.failed", merge=name, samples=len(samples), error=str(error))
         return None
@@ -155,7 +155,9 @@ async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | 
     model = context.chat_model(group[0].id, None, role="reflection")
     try:
         prompt = merge_prompt(context.templates, [bullet.text for bullet in group])
-        merged = await read_reply(context, model, prompt, read_instruction, Asker("reflection", "merge"))
+        merged = await read_reply(
+            context, model.reply, prompt, read_instruction, Asker("reflection", "merge"), whole=is_whole
+        )
         text = " ".join(merged.removeprefix("- ").split())
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))

@@ -26,7 +26,7 @@ from flowevolve.prompts.programs import (
     shown_task,
 )
 from flowevolve.prompts.reading.fences import fence
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.stages import Assess, Writing, as_shown, ask, write_program
 from flowevolve.stages.forms import KINDS, REWRITES
 
@@ -56,7 +56,7 @@ class Meta:
         before = chosen.prompt.artifact[INSTRUCTIONS]
         read = partial(read_instruction, parent=before, longest=context.templates.longest(before))
         try:
-            text = await ask(context, META, prompt, read, agent="meta", candidate=chosen.prompt.id)
+            text = await ask(context, META, prompt, read, agent="meta", candidate=chosen.prompt.id, whole=is_whole)
         except UnparsableReplyError as error:
             raise Discard(UNREADABLE) from error
         artifact = Artifact({INSTRUCTIONS: text})

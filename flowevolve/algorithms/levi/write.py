@@ -32,7 +32,7 @@ from flowevolve.prompts.programs import (
     shown_failures,
     shown_task,
 )
-from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reading.instructions import is_whole, read_instruction
 from flowevolve.prompts.reflection import reflection_examples
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 from flowevolve.stages.asking import Asker, read_reply
@@ -202,7 +202,7 @@ async def _rewritten(
     read = partial(read_instruction, parent=text, longest=context.templates.longest(text))
     asker = Asker(LARGE if brief.unlike else SMALL, brief.operator, parent.id, component)
     try:
-        return await read_reply(context, model, prompt, read, asker)
+        return await read_reply(context, model.reply, prompt, read, asker, whole=is_whole)
     except UnparsableReplyError as error:
         raise Discard(UNREADABLE) from error
 

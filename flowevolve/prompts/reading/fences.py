@@ -67,6 +67,11 @@ def blocks(text: str, labels: Collection[str] = ()) -> list[Block]:
     return found
 
 
+def ends_outside_blocks(text: str) -> bool:
+    """Whether all blocks of a reply are closed."""
+    return all(block.closed for block in blocks(text))
+
+
 def unwrapped(text: str) -> str:
     """What a fence of Markdown around a whole reply holds, if that has blocks of its own; else the text as it is."""
     found = blocks(text)

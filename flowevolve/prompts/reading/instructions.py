@@ -13,25 +13,27 @@ from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blo
 from flowevolve.prompts.reading.fields import marked_fields, tagged
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
+from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, talks
 
-_KINDS = r"(?:instructions?|prompts?|system[ _]prompts?|guidelines|text|version|memory|cheatsheet|playbook|rules?)"
 _NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
 _NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory", "answer", "output", "text")
 _TAGS = (
     *_NAMES,
     *(f"{word}_{name}" for word in ("new", "improved", "updated", "revised", "final") for name in _NAMES[:4]),
 )
+_CLOSED_TAG = re.compile(rf"</(?:{'|'.join(_TAGS)})\s*>", re.IGNORECASE)
+_LAST_MARK = re.compile(r"\[\[\s*##\s*completed\b", re.IGNORECASE)
 _LEAD_IN = re.compile(
     r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
     r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
-    rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{_KINDS}\b[^\n]{{0,80}}:"
-    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{_KINDS}[*_: ]*"
-    rf"|[#*_ ]*{_KINDS}[*_ ]*:)[*_ ]*\n",
+    rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{KINDS}\b[^\n]{{0,80}}:"
+    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{KINDS}[*_: ]*"
+    rf"|[#*_ ]*{KINDS}[*_ ]*:)[*_ ]*\n",
     re.IGNORECASE,
 )
-_INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{_NEW} {_KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
+_INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{_NEW} {KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
 _HEADING = re.compile(
-    rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{_KINDS})\b[*_ ]*(?:\([^()\n]*\))?[*_ ]*:?[*_ \t]*$",
+    rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{KINDS})\b[*_ ]*(?:\([^()\n]*\))?[*_ ]*:?[*_ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SIGN_OFF = re.compile(
@@ -44,21 +46,9 @@ _DECLINED = re.compile(
     r"unfortunately,? i|could you (?:please )?(?:provide|share|clarify)|please provide|i (?:don't|do not) have)",
     re.IGNORECASE,
 )
-_FIRST_WORDS = (
-    "you your you're you'll task role goal version given when if always never do don't be answer read classify solve "
-    "write extract determine think identify follow use respond reply return provide analyze analyse give produce "
-    "generate summarize summarise translate carefully work check keep state explain consider make find compute "
-    "calculate list name put assign label decide choose select avoid ensure instruction instructions prefer output "
-    "complete convert rewrite review evaluate break start begin stick say show match"
-)
-_INSTRUCTS = re.compile(
-    rf"^[\W\d]*(?:(?:{'|'.join(_FIRST_WORDS.split())})\b|act as\b|as an?\b|for (?:each|every|any)\b|first,? )",
-    re.IGNORECASE,
-)
-"""How a text begins that tells somebody what to do."""
 _RULES = re.compile(r"\b(?:you|your|must|never|always|do not|don't)\b", re.IGNORECASE)
 _ABOUT = re.compile(
-    rf"\b(?:the feedback|(?:the|this) (?:current|old|original|previous|existing) {_KINDS}"
+    rf"\b(?:the feedback|(?:the|this) (?:current|old|original|previous|existing) {KINDS}"
     r"|i (?:would|will|have|think|suggest)|i've)\b",
     re.IGNORECASE,
 )
@@ -78,6 +68,21 @@ def read_instruction(reply: str, parent: str = "", longest: int | None = None) -
             characters than the ``longest`` may have.
     """
     return not_too_long(_read(reply, parent), longest)
+
+
+def is_whole(reply: str) -> bool:
+    """Whether all of the new text is in a reply that the limit of tokens cut off: in tags or JSON that end, in a field
+    with a last mark behind it, or in a closed block that is said to be new. Half a text may read as well as all of it.
+    """
+    text = answer_in(reply).strip()
+    if _in_json(text) is not None or (_tagged(text) is not None and _CLOSED_TAG.search(text)):
+        return True
+    if _field(text) is not None:
+        return _LAST_MARK.search(text) is not None
+    lines = text.split("\n")
+    return any(
+        block.closed and _told_new(block, lines) and not block.body.rstrip().endswith(":") for block in blocks(text)
+    )
 
 
 def not_too_long(text: str, longest: int | None) -> str:
@@ -109,7 +114,7 @@ def _not_empty(text: str) -> str:
 
 def _field(text: str) -> str | None:
     fields = marked_fields(text)
-    named = [value for name, value in fields.items() if re.search(_KINDS, name.replace("_", " "))]
+    named = [value for name, value in fields.items() if re.search(KINDS, name.replace("_", " "))]
     others = [value for name, value in fields.items() if name not in ("reasoning", "rationale", "thoughts", "analysis")]
     found = named or others
     if len(found) > 1:
@@ -144,7 +149,7 @@ def _in_json(text: str) -> str | None:
     except BadJSONError:
         return None
     named = (
-        [value for name, value in data.items() if isinstance(value, str) and re.search(_KINDS, name, re.IGNORECASE)]
+        [value for name, value in data.items() if isinstance(value, str) and re.search(KINDS, name, re.IGNORECASE)]
         if isinstance(data, dict)
         else []
     )
@@ -157,13 +162,13 @@ def _belong_to_text(found: Sequence[Block], text: str) -> bool:
     if any(_told_new(block, lines) for block in found):
         return False
     before = "\n".join(lines[: found[0].start]).strip()
-    begun = _INSTRUCTS.match(_LEAD_IN.sub("", f"{before}\n").strip())
+    begun = INSTRUCTS.match(_LEAD_IN.sub("", f"{before}\n").strip())
     in_code = all(block.language in LANGUAGES for block in found)
     if begun and in_code:
         return True
     after = "\n".join(lines[found[-1].stop :]).strip()
     shown = all(_FORMAT.search(line_above(block, lines)) for block in found)
-    if begun and shown and _INSTRUCTS.match(after):
+    if begun and shown and INSTRUCTS.match(after):
         return True
     if len(outside(text, found).strip()) < _LONG:
         return False
@@ -174,7 +179,7 @@ def _belong_to_text(found: Sequence[Block], text: str) -> bool:
 
 def _told_new(block: Block, lines: Sequence[str]) -> bool:
     above = line_above(block, lines)
-    return said_in(above) in ("new", "final") and re.search(_KINDS, above, re.IGNORECASE) is not None
+    return said_in(above) in ("new", "final") and re.search(KINDS, above, re.IGNORECASE) is not None
 
 
 def _from_blocks(found: Sequence[Block], text: str) -> str:
@@ -228,10 +233,10 @@ def _unfenced(text: str, parent: str) -> str:
 
 def _instructs(text: str) -> bool:
     """Whether a text tells somebody what to do, and not what is to be done about another text."""
-    if _ABOUT.search(text[:_LONG]) or re.fullmatch(r"`[^`\n]*`", text):
+    if _ABOUT.search(text[:_LONG]) or re.fullmatch(r"`[^`\n]*`", text) or talks(text):
         return False
     structured = sum(bool(re.match(r"\s*(?:[-*#]|\d+[.)])\s", line)) for line in text.split("\n"))
-    told = _INSTRUCTS.match(text) or _RULES.search(text)
+    told = INSTRUCTS.match(text) or _RULES.search(text)
     return bool(told) or (len(text) >= _LONG and structured >= _STRUCTURED)
 
 
@@ -239,7 +244,7 @@ def _under_heading(text: str) -> str | None:
     """The part under the heading of the new text, behind the old one or behind what is said about it."""
     headings = [match for match in _HEADING.finditer(text) if said_in(match["what"]) != "nothing"]
     old = any(said_in(match["what"]) == "draft" for match in headings)
-    if not old and (len(headings) != 1 or _INSTRUCTS.match(text)):
+    if not old and (len(headings) != 1 or INSTRUCTS.match(text)):
         return None
     new = [place for place, match in enumerate(headings) if said_in(match["what"]) != "draft"]
     if len(new) != 1:
