@@ -13,7 +13,7 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.discard_reasons import NO_TRACE, ROLLOUTS_FAILED, UNCHANGED, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.reading.instructions import is_whole, read_instruction
@@ -57,19 +57,19 @@ async def reflect_all(
     """A better text of each selected component, in their order, by calls side by side; None where `reflect` raises.
 
     Raises:
-        Discard: as `reflect`, if it raises for every component.
+        Discard, LLMError: as `reflect`, if it raises for every component.
     """
     selected = rolled.selected
 
-    async def attempt(component: str) -> str | Discard:
+    async def attempt(component: str) -> str | Discard | LLMError:
         try:
             return await reflect(selected.parent, component, rolled.rollouts, context, write)
-        except Discard as discard:
-            return discard
+        except (Discard, LLMError) as error:
+            return error
 
     outcomes = await run_all([partial(attempt, component) for component in selected.components])
     texts = tuple(outcome if isinstance(outcome, str) else None for outcome in outcomes)
-    if all(text is None for text in texts) and isinstance(outcomes[0], Discard):
+    if all(text is None for text in texts) and not isinstance(outcomes[0], str):
         raise outcomes[0]
     return texts
 
@@ -85,6 +85,7 @@ async def reflect(
 
     Raises:
         Discard: if every rollout failed, if none used the component, or the reply can't be read.
+        LLMError: if the call failed for good.
     """
     examples = reflection_examples(component, commented(rollouts, context, parent))
     if not examples:

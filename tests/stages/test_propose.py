@@ -1,16 +1,23 @@
-"""Reflecting on several components at once, of which some have nothing to go by or get no reply that can be read."""
+"""Reflecting on several components at once, of which some have nothing to go by or get no reply."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
+from flowevolve.core.model import RejectedError
+from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
-from flowevolve.runner.result import Result
+from flowevolve.prompts.reflection import WriteReflection
 from flowevolve.runner.run import Watchers, run
+from flowevolve.stages import propose
 from flowevolve.tasks.house_style import house_style_task
 
 
@@ -41,9 +48,18 @@ class Parts:
         )
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "gepa"}, {"name": "combee", "batch": 2}])
-def test_a_component_without_a_trace_keeps_its_text_and_the_others_are_rewritten(algorithm: dict[str, object]) -> None:
-    events: list[Event] = []
+BOTH = [{"name": "gepa"}, {"name": "combee", "batch": 2}]
+
+
+def proposals(algorithm: dict[str, object]) -> Sequence[Mapping[str, str]]:
+    """The components of the seed, and of each candidate that a run proposed which writes all of them."""
+    found: list[Mapping[str, str]] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event.body, CandidateProposed):
+            found.append(event.body.components)
+        assert "no trace" not in str(event.data.get("reason"))
+
     config = parse_config(
         {
             "clock": "virtual",
@@ -52,18 +68,33 @@ def test_a_component_without_a_trace_keeps_its_text_and_the_others_are_rewritten
         },
         "test",
     )
+    clock.run(lambda: run(config, task=Parts(), watchers=Watchers(events=[note])), clock="virtual")
+    return found
 
-    async def go() -> Result:
-        return await run(config, task=Parts(), watchers=Watchers(events=[events.append]))
 
-    result = clock.run(go, clock="virtual")
-    assert result.report.spent.proposals >= 10
-    assert not any("no trace" in str(event.data.get("reason")) for event in events)
-    seed, *proposed = [event.data["components"] for event in events if event.kind == "candidate.proposed"]
-    assert isinstance(seed, dict)
-    assert proposed
-    for components in proposed:
-        assert isinstance(components, dict)
-        assert components["c"] == seed["c"]
-    assert any(components["b"] == seed["b"] for components in proposed)  # type: ignore[index,call-overload]  # a dict
-    assert any(components["b"] != seed["b"] for components in proposed)  # type: ignore[index,call-overload]  # a dict
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_a_component_without_a_trace_keeps_its_text_and_the_others_are_rewritten(algorithm: dict[str, object]) -> None:
+    seed, *proposed = proposals(algorithm)
+    assert len(proposed) >= 10
+    assert all(components["c"] == seed["c"] for components in proposed)
+    assert {components["b"] == seed["b"] for components in proposed} == {True, False}
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_a_call_that_fails_for_good_does_not_lose_what_was_written_of_other_components(
+    algorithm: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reflect = propose.reflect
+
+    async def failing(
+        parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext, write: WriteReflection
+    ) -> str:
+        if component == "b":
+            raise RejectedError("the prompt is too long")
+        return await reflect(parent, component, rollouts, context, write)
+
+    monkeypatch.setattr(propose, "reflect", failing)
+    seed, *proposed = proposals(algorithm)
+    assert len(proposed) >= 10
+    assert all(components["b"] == seed["b"] for components in proposed)
+    assert any(components["a"] != seed["a"] for components in proposed)
