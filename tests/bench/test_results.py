@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from bench.report import age
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import pages
 from bench.report.results import RESULTS, read
+from tests.support.repository import Repository
 
 BEFORE_RESULTS_NAMED_ONE = {
     "examples/openevolve.json",
@@ -87,15 +87,11 @@ def test_a_commit_that_says_how_it_was_checked_that_no_figure_changes_makes_no_r
 ) -> None:
     monkeypatch.setattr(age, "ROOT", tmp_path)
 
-    def committed(content: str, message: str) -> str:
-        (tmp_path / "stages").write_text(content)
-        for call in (("add", "stages"), ("commit", "--quiet", "-m", message), ("rev-parse", "--short", "HEAD")):
-            said = git(tmp_path, *call)
-        return said.strip()
-
-    git(tmp_path, "init", "--quiet")
-    first = committed("1", "Begin")
-    words = committed("2", "Other words\n\nFigures-unchanged: a run before and after\n  had the same journal")
+    repository = Repository(tmp_path)
+    first = repository.commit("stages", "1")
+    words = repository.commit(
+        "stages", "2", "Other words\n\nFigures-unchanged: a run before and after\n  had the same journal"
+    )
     bench = Bench("one", "How many?", lambda content: "", lambda content: "", measures=("stages",))
     assert age.changes(bench, {"commit": first}) == []
     assert age.changed(bench, {"commit": first}) == []
@@ -105,17 +101,8 @@ def test_a_commit_that_says_how_it_was_checked_that_no_figure_changes_makes_no_r
     monkeypatch.setattr("sys.argv", ["age", "--unchanged"])
     age.main()
     assert capsys.readouterr().out == f"{words} (one): a run before and after had the same journal\n"
-    more = committed("3", "Another rule\n\nFigures-unchanged:")
+    more = repository.commit("stages", "3", "Another rule\n\nFigures-unchanged:")
     assert age.changes(bench, {"commit": first}) == [more]
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git says of a repository of a test, whatever the settings of whoever runs it."""
-    who = ("-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false")
-    alone = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    return subprocess.run(
-        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True, env=alone
-    ).stdout
 
 
 def test_the_age_of_a_mark_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

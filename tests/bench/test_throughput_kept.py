@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
 from bench.throughput.kept import DECISIVE, DRAWN_SECONDS, KeptRuns, Trial
 from bench.throughput.measurements import Measured, Place, Plan, measure, speed_of
+from tests.support.repository import Repository
 
 PLACE = Place("gpt-4o-mini-api", "api")
 PLAN = Plan(["gepa_sync", "lockstep", "lockstep_real"], ["aime", "hover"], 1, 2, 60.0, 64, seed=0, processes=1)
@@ -44,25 +44,12 @@ def test_a_commit_that_decides_nothing_leaves_kept_runs_as_they_are(
 ) -> None:
     monkeypatch.setattr(environment, "ROOT", tmp_path)
 
-    def git(*arguments: str) -> str:
-        named = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-        done = subprocess.run(["git", *named, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    def change(name: str) -> str:
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{file.exists()}")
-        git("add", "-A")
-        git("commit", "-m", name)
-        return git("rev-parse", "--short", "HEAD")
-
-    git("init")
-    made = change("policies/staleness.py")
-    change("bench/throughput/section.py")
-    change("flowevolve/engine/recovery/replies.py")
+    repository = Repository(tmp_path)
+    made = repository.commit("policies/staleness.py", "1")
+    repository.commit("bench/throughput/section.py", "1")
+    repository.commit("flowevolve/engine/recovery/replies.py", "1")
     assert environment.last_change(DECISIVE) == made
-    newer = change("bench/throughput/measurements.py")
+    newer = repository.commit("bench/throughput/measurements.py", "1")
     assert environment.last_change(DECISIVE) == newer
 
 
