@@ -296,7 +296,7 @@ def _check_parts(request: _ResumeRequest, start: RunStarted, task: Task) -> list
 def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
     old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
     wrong = [
-        f"{key} is {json.dumps(new.get(key))} and was {json.dumps(old.get(key))}"
+        f"{key} is {_in_words(new.get(key))} and was {_in_words(old.get(key))}"
         for key in sorted(old.keys() | new.keys())
         if old.get(key) != new.get(key) and not _may_change(key)
     ]
@@ -305,6 +305,10 @@ def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
             f"{directory}: the run can't go on with other settings of these: {'; '.join(wrong)}. Leave them as they "
             "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
         )
+
+
+def _in_words(value: object) -> str:
+    return "not given" if value is None else json.dumps(value)
 
 
 def _may_change(key: str) -> bool:

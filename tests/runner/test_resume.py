@@ -255,14 +255,14 @@ def test_a_result_is_gone_as_soon_as_its_run_goes_on(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was null; seed is 4 and was 0"):
+    with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was not given; seed is 4 and was 0"):
         resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
 
 
 @pytest.mark.parametrize("setting", ["llm.model", "llm.roles.propose.model"])
 def test_other_models_are_refused_though_the_rest_of_the_section_may_change(setting: str, tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(InputError, match=f'other settings of these: {setting} is "another" and was null'):
+    with pytest.raises(InputError, match=f'other settings of these: {setting} is "another" and was not given'):
         resume(tmp_path, f"{setting}=another", "llm.concurrency=4", "budget.proposals=12")
 
 
