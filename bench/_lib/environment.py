@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from bench._lib.paths import ROOT
+from bench._lib.history import git
 from flowevolve._util.cores import processor_name
 
 PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy", "uvloop")
@@ -29,19 +27,10 @@ def environment() -> dict[str, object]:
     return {
         "machine": machine,
         "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
-        "commit": _git("rev-parse", "--short", "HEAD") or None,
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "*.py")),
+        "commit": git("rev-parse", "--short", "HEAD") or None,
+        "uncommitted_changes": bool(git("status", "--porcelain", "--", "*.py")),
         "date": datetime.now(UTC).date().isoformat(),
     }
-
-
-def last_change(paths: Sequence[str]) -> str:
-    """The last commit that has changed these paths, which are git's pathspecs."""
-    return _git("log", "-1", "--format=%h", "--", *paths)
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _version(name: str) -> str | None:

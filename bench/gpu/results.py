@@ -33,16 +33,17 @@ def content(
     runs = {key: [each.figures for each in measured] for key, measured in found.runs.items()}
     texts = [] if wanted.model is not None else [at.text for each in chain(*runs.values()) for at in each.moments]
     known = worths(texts, PROCESSES)
+    rows = {
+        key: {
+            **row(wanted.dialect, *key, runs[key]),
+            "held_out": [curve(each, known) for each in runs[key]] if known else [],
+            "gpu": [each.gpu for each in measured],
+        }
+        for key, measured in sorted(found.runs.items())
+    }
     return {
-        "rows": [
-            {
-                **row(wanted.dialect, *key, runs[key]),
-                "held_out": [curve(each, known) for each in runs[key]] if known else [],
-                "gpu": [each.gpu for each in measured],
-            }
-            for key, measured in sorted(found.runs.items())
-        ],
-        **as_json(ratios("gpu", runs)),
+        "rows": [*rows.values()],
+        **as_json(ratios("gpu", rows)),
         **_server(found.server, wanted),
         **({} if before is None else asdict(before)),
         "simulated": False,

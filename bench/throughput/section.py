@@ -164,7 +164,13 @@ counted where it is made. Other projects' methods get a client that costs less C
 def _code(content: Content) -> str:
     """Whose code the runs are, where commits have come since that changed nothing of it."""
     code = content.get("code", content["commit"])
-    return "" if code == content["commit"] else f" What decides the runs has not changed since commit {code}."
+    same = "" if code == content["commit"] else f" What decides the runs has not changed since commit {code}."
+    if not (earlier := content.get("earlier")):
+        return same
+    when = " and ".join(f"{each['commit']} on {each['date']}" for each in earlier)
+    machines = {each["machine"]["model"] for each in (*earlier, content)}
+    where = "the same kind of processor" if len(machines) == 1 else f"other processors ({', '.join(sorted(machines))})"
+    return f"{same} The first repeats were made at {when}, with {where}."
 
 
 def _runs(content: Content) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib import history
 from bench.report import age
 from bench.report.benches import BENCHES, Bench
 from bench.report.page import pages
@@ -29,7 +30,7 @@ BEFORE_RESULTS_NAMED_ONE = {
 
 
 @pytest.fixture(scope="session", autouse=True)
-def history() -> None:
+def whole_history() -> None:
     """These tests need the whole history: a checkout without it skips them, but not where changes are tested."""
     if age.has_history():
         return
@@ -85,7 +86,7 @@ def test_a_change_of_what_is_measured_makes_a_result_old() -> None:
 def test_a_commit_that_says_how_it_was_checked_that_no_figure_changes_makes_no_result_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(age, "ROOT", tmp_path)
+    monkeypatch.setattr(history, "ROOT", tmp_path)
 
     repository = Repository(tmp_path)
     first = repository.commit("stages", "1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench._lib import environment
+from bench._lib import history
 from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
@@ -42,15 +42,15 @@ def test_what_is_kept_comes_back_as_it_was(measured: Measured, tmp_path: Path) -
 def test_a_commit_that_decides_nothing_leaves_kept_runs_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(history, "ROOT", tmp_path)
 
     repository = Repository(tmp_path)
     made = repository.commit("policies/staleness.py", "1")
     repository.commit("bench/throughput/section.py", "1")
     repository.commit("flowevolve/engine/recovery/replies.py", "1")
-    assert environment.last_change(DECISIVE) == made
+    assert history.last_change(DECISIVE) == made
     newer = repository.commit("bench/throughput/measurements.py", "1")
-    assert environment.last_change(DECISIVE) == newer
+    assert history.last_change(DECISIVE) == newer
 
 
 def test_without_a_folder_nothing_is_kept(measured: Measured) -> None:
@@ -70,6 +70,20 @@ def test_a_measurement_that_was_interrupted_runs_only_what_is_left(
     monkeypatch.setattr(measurements, "run_virtually", None)
     found = measure(PLACE, plan, kept)
     assert {key: len(each) for key, each in found.items()} == {("aime", "lockstep"): 2, ("aime", CEILING): 2}
+
+
+def test_repeats_of_an_earlier_result_are_not_made_again(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {(PLACE.name, "aime", "lockstep"): 1, (PLACE.name, "aime", CEILING): 2, (PLACE.name, "aime", "gepa_sync"): 2}
+    plan = replace(PLAN, methods=["lockstep", "gepa_sync"], workloads=["aime"], base_repeats=3, made=made)
+    kept, (run, came_to) = KeptRuns(tmp_path, "abc"), measured
+    kept.write(replace(TRIAL, seed=1), measured)
+    kept.write(Trial(PLACE.name, "aime", "gepa_sync", 2, 60.0, 64, "real"), (replace(run, method="gepa_sync"), came_to))
+    monkeypatch.setattr(measurements, "run_virtually", None)
+    monkeypatch.setattr(measurements, "execute", None)
+    found = measure(PLACE, plan, kept)
+    assert {key: len(each) for key, each in found.items()} == {("aime", "lockstep"): 1, ("aime", "gepa_sync"): 1}
 
 
 def test_on_a_real_server_load_without_end_asks_again_what_the_stream_has_just_asked(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from bench._lib.intervals import interval
 from bench._lib.methods.figures import Figures
 from bench._lib.stats import Spread, spread
+from bench._lib.time_to_score import Row, Rows, workloads
 
-Runs = Mapping[tuple[str, str], Sequence[Figures]]
-"""For each workload and method on one server, the figures of each repeat."""
 Rates = Mapping[str, Sequence[Sequence[float]]]
 """For each workload, the rate of each compared method in each repeat."""
 _BESIDE = ("plain", "careful", "flashevolve", "lockstep")
@@ -34,29 +33,40 @@ class Ratio:
     by_workload: Mapping[str, float]
 
 
-def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> dict[str, object]:
-    """A row of the result file: means over the repeats, and the values and the range of each figure."""
+def row(
+    server: str, workload: str, method: str, repeats: Sequence[Figures], before: Row | None = None
+) -> dict[str, object]:
+    """A row of the result file: means over the repeats, and the values and the range of each figure. Repeats that
+    another row has, ``before``, come first.
+    """
     values = {name: [getattr(each, name) for each in repeats] for name in FIGURES}
     known = {name: [value for value in each if value is not None] for name, each in values.items()}
+    curves = [each.curve for each in repeats]
+    if before is not None:
+        known = {name: [*before["values"][name], *each] for name, each in known.items()}
+        curves = [*before["curves"], *curves]
     spreads: dict[str, Spread] = {name: spread(each) for name, each in known.items() if each}
     return {
         "server": server,
         "workload": workload,
         "method": method,
         **{name: fmean(each) if each else None for name, each in known.items()},
-        "repeats": len(repeats),
+        "repeats": len(curves),
         "values": known,
         "range": {name: [each.low, each.high] for name, each in spreads.items()},
-        "curves": [each.curve for each in repeats],
+        "curves": curves,
     }
 
 
-def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
+def ratios(suffix: str, rows: Rows) -> dict[str, Ratio | None]:
     """The ratios by their names in the result file; None where one of the two methods was not run."""
-    pxn = tuple(dict.fromkeys(method for _, method in runs if method.startswith("gepa_pxn")))
+    pxn = tuple(dict.fromkeys(method for _, method in rows if method.startswith("gepa_pxn")))
 
     def proposals(*methods: str) -> Rates:
-        return _rates(runs, methods, lambda each: each.proposals_per_min)
+        return _rates(rows, methods, "proposals_per_min")
+
+    def saturation(method: str) -> Ratio | None:
+        return ratio(_rates(rows, (method, "ceiling"), "output_tokens_per_s"))
 
     return {
         f"stream_vs_gepa_sync_{suffix}": ratio(proposals("stream", "gepa_sync")),
@@ -64,23 +74,14 @@ def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
         f"stream_vs_combee_{suffix}": ratio(proposals("stream", "combee_10", "combee_40")),
         f"stream_vs_agentdescent_{suffix}": ratio(proposals("stream", "agentdescent")),
         **{f"{name}_vs_gepa_sync_{suffix}": ratio(proposals(name, "gepa_sync")) for name in _BESIDE},
-        f"saturation_{suffix}": ratio(_rates(runs, ("stream", "ceiling"), lambda each: each.output_tokens_per_s)),
-        **{
-            f"{name}_saturation_{suffix}": ratio(_rates(runs, (name, "ceiling"), lambda each: each.output_tokens_per_s))
-            for name in _BESIDE
-            if name != "lockstep"
-        },
+        f"saturation_{suffix}": saturation("stream"),
+        **{f"{name}_saturation_{suffix}": saturation(name) for name in _BESIDE if name != "lockstep"},
     }
 
 
-def _rates(runs: Runs, methods: Sequence[str], rate: Callable[[Figures], float]) -> Rates:
-    """The rates of these methods on the workloads that all of them were run on."""
-    workloads = dict.fromkeys(workload for workload, _ in runs)
-    return {
-        workload: [[rate(each) for each in runs[workload, method]] for method in methods]
-        for workload in workloads
-        if all((workload, method) in runs for method in methods)
-    }
+def _rates(rows: Rows, methods: Sequence[str], figure: str) -> Rates:
+    """A figure of these methods, on the workloads that all of them were run on."""
+    return {name: [rows[name, each]["values"][figure] for each in methods] for name in workloads(rows, *methods)}
 
 
 def ratio(rates: Rates) -> Ratio | None:

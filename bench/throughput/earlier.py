@@ -1,0 +1,67 @@
+"""An earlier result that further repeats are added to, so that many hours of runs can be made one part after another.
+
+Only what is still missing of the repeats that were asked for is made. The result is then that of all of them, as if
+they had been made at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench._lib.history import last_change
+from bench._lib.methods.environments import versions
+from bench._lib.methods.process import CEILING
+from bench._lib.text import Content
+from bench.throughput.kept import DECISIVE
+from bench.throughput.measurements import Plan
+from flowevolve._util.errors import InputError
+
+
+def read(file: Path, plan: Plan) -> Content:
+    """A result that was made as this plan says, but with fewer repeats.
+
+    Raises:
+        InputError: if there is none in the file, or it was made otherwise.
+    """
+    try:
+        found: Content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"--add: {file} is no result that can be read: {error}") from error
+    asked, had = _conditions(plan), {name: found["settings"][name] for name in ("minutes", "concurrency")}
+    had |= {
+        "seed": found["settings"].get("seed", 0),
+        "code": found["code"],
+        "methods": sorted({row["method"] for row in found["rows"]} - {CEILING}),
+        "workloads": sorted(found["workloads"]),
+        "versions": {name: found["versions"].get(name) for name in versions(plan.methods)},
+    }
+    if other := [f"{name}: {had[name]} there, {asked[name]} here" for name in asked if had[name] != asked[name]]:
+        raise InputError(f"--add: {file} was made otherwise: {'; '.join(other)}")
+    limits = {
+        "repeats": plan.repeats,
+        "base_repeats": max(plan.repeats, plan.base_repeats),
+        "virtual_repeats": plan.virtual_repeats,
+    }
+    if more := [f"{name} {found['settings'][name]}" for name, most in limits.items() if found["settings"][name] > most]:
+        raise InputError(f"--add: {file} has more repeats than were asked for: {', '.join(more)}")
+    return found
+
+
+def _conditions(plan: Plan) -> dict[str, object]:
+    """What has to be the same for repeats to be of one result."""
+    return {
+        "minutes": plan.seconds / 60,
+        "concurrency": plan.concurrency,
+        "seed": plan.seed,
+        "code": last_change(DECISIVE),
+        "methods": sorted(set(plan.methods) - {CEILING}),
+        "workloads": sorted(plan.workloads),
+        "versions": versions(plan.methods),
+    }
+
+
+def repeats_of(found: Content) -> Mapping[tuple[str, str, str], int]:
+    """How many repeats a result has, by server, workload and method."""
+    return {(row["server"], row["workload"], row["method"]): row["repeats"] for row in found["rows"]}

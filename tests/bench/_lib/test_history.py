@@ -1,0 +1,36 @@
+"""By which commit measured code is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench._lib import history
+from tests.support.repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    monkeypatch.setattr(history, "ROOT", tmp_path)
+    return Repository(tmp_path)
+
+
+def test_a_commit_of_something_else_leaves_measured_code_what_it_was(repository: Repository) -> None:
+    code = repository.commit("runs.py", "1")
+    words = repository.commit("page.md", "1")
+    assert history.last_change(["runs.py"]) == code
+    assert history.last_change([".", ":(exclude)page.md"]) == code
+    assert history.last_change(["."]) == words
+
+
+def test_a_commit_that_changes_no_figure_leaves_measured_code_what_it_was(repository: Repository) -> None:
+    code = repository.commit("runs.py", "1")
+    repository.commit("runs.py", "2", "Other words\n\nFigures-unchanged: the words of an error")
+    assert history.last_change(["runs.py"]) == code
+
+
+def test_without_a_history_nothing_is_known_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "ROOT", tmp_path)
+    assert history.last_change(["runs.py"]) == ""
+    assert history.commits(["runs.py"], "abc") == []

@@ -1,0 +1,101 @@
+"""Repeats of the throughput bench that are added to an earlier result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench._lib.methods.figures import figures
+from bench._lib.methods.process import CEILING
+from bench.throughput.earlier import read, repeats_of
+from bench.throughput.measurements import Measured, Measurements, Place, Plan
+from bench.throughput.results import content
+from bench.throughput.section import section
+from flowevolve._util.errors import InputError
+from tests.support.recordings import run, span
+
+PLACE = Place("qwen3-8b-h100", "vllm")
+PLAN = Plan(["gepa_sync", "stream"], ["aime"], 1, 1, 600.0, 64, seed=0, processes=1)
+MORE = replace(PLAN, virtual_repeats=3)
+
+
+def measured(method: str, proposals: int) -> Measured:
+    spans = [span(n, n + 1, 50, "reflection") for n in range(proposals)] + [span(0, 90, 900)]
+    one = replace(run(*spans, method=method), fresh=False)
+    return one, figures(one)
+
+
+def measurements(**methods: list[int]) -> Measurements:
+    return {("aime", method): [measured(method, each) for each in proposals] for method, proposals in methods.items()}
+
+
+def made(plan: Plan, before: Mapping[str, object] | None = None, **methods: list[int]) -> dict[str, object]:
+    return content({PLACE: measurements(**methods)}, plan, "python -m bench.throughput", before)
+
+
+@pytest.fixture
+def earlier() -> dict[str, object]:
+    return made(PLAN, gepa_sync=[2], stream=[12], ceiling=[0])
+
+
+def written(content: object, folder: Path) -> Path:
+    file = folder / "earlier.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_of_added_repeats_and_those_before_comes_what_all_at_once_come_to(
+    earlier: dict[str, object], tmp_path: Path
+) -> None:
+    before = read(written(earlier, tmp_path), MORE)
+    added = made(MORE, before, stream=[10, 20], ceiling=[0, 0])
+    at_once = made(MORE, gepa_sync=[2], stream=[12, 10, 20], ceiling=[0, 0, 0])
+    assert json.loads(json.dumps(added | {"earlier": []})) == json.loads(json.dumps(at_once))
+    assert repeats_of(before) == {(PLACE.name, "aime", each): 1 for each in ("gepa_sync", "stream", CEILING)}
+
+
+def test_the_page_says_where_and_when_the_repeats_before_were_made(earlier: dict[str, object], tmp_path: Path) -> None:
+    earlier |= {"commit": "abc", "date": "2026-11-27"}
+    added = made(MORE, read(written(earlier, tmp_path), MORE), stream=[10, 20], ceiling=[0, 0])
+    assert "The first repeats were made at abc on 2026-11-27, with the same kind of processor." in section(added)
+    more = made(MORE, {**added, "commit": "def", "machine": {"model": "Other"}}, stream=[10, 20], ceiling=[0, 0])
+    page = section(more)
+    assert "at abc on 2026-11-27 and def on" in page
+    assert "with other processors (" in page
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (replace(MORE, seconds=1200.0), "minutes: 10.0 there, 20.0 here"),
+        (replace(MORE, methods=["stream"]), "methods: ['gepa_sync', 'stream'] there, ['stream'] here"),
+        (replace(MORE, workloads=["aime", "hover"]), "workloads: "),
+        (replace(MORE, seed=1), "seed: 0 there, 1 here"),
+    ],
+)
+def test_a_result_that_was_made_otherwise_is_refused(
+    plan: Plan, said: str, earlier: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        read(written(earlier, tmp_path), plan)
+    assert said in str(refused.value)
+
+
+def test_a_result_of_other_code_is_refused(earlier: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="code: abc there"):
+        read(written(earlier | {"code": "abc"}, tmp_path), MORE)
+
+
+def test_a_result_with_more_repeats_than_were_asked_for_is_refused(tmp_path: Path) -> None:
+    file = written(made(MORE, gepa_sync=[2], stream=[12, 10, 20], ceiling=[0, 0, 0]), tmp_path)
+    with pytest.raises(InputError, match="has more repeats than were asked for: virtual_repeats 3"):
+        read(file, PLAN)
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no result that can be read"):
+        read(tmp_path / "none.json", MORE)
