@@ -122,7 +122,7 @@ def _repeats(content: Content) -> str:
         "defaults, half of gepa's time",
         "seconds",
         "metric calls",
-        "paid",
+        "counted" if content["rehearsal"] else "paid",
     )
     lines = [
         (name, str(number), *(_mean(each["scores"].get(of)) for of in ("seed", "gepa", "defaults", "half")),

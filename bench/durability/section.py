@@ -13,8 +13,7 @@ replies were paid for and not charged to the budget, and a run that was killed b
 `result.json` could not be resumed. This one began with two faults of the bench itself: it counted evolved prompts as
 accepted candidates, which results don't, and its server refused requests for embeddings. To check the bench, the use of
 recorded replies was once switched off, and it then reported the replies that were asked for again (420 in 4 kills).
-The jumps were measured in the short form (`--quick`), at 670027f5, which differs from the commit below in the bench
-and in tests; what the journal costs at aa441ae, as the machine was too busy for it since. Runs with programs have no
+Runs with programs have no
 jumping clock: libfaketime 0.9.10 also shifts the deadlines of Python's sleeps, which go by another clock.
 
 Damage to a journal's files is told, and repaired as far as can be: 350 damages drawn at random are tried by
@@ -177,7 +176,7 @@ def _accounted(faults: Content) -> str:
 def _journal(content: Content) -> tuple[str, str]:
     details = content["journal_overhead_details"]
     lost = details["lost_throughput"]
-    loop, whole = (details[f"{of}_us_per_call"]["median"] for of in ("loop", "process"))
+    loop, whole = (_with_range(details[f"{of}_us_per_call"]) for of in ("loop", "process"))
     return (
         (
             f"throughput lost to the journal at {details['calls_per_second']['median']:.0f} calls a second, where the "
@@ -185,10 +184,16 @@ def _journal(content: Content) -> tuple[str, str]:
         ),
         (
             f"{percent(lost['median'], 1)} ({percent(lost['low'], 1)} to {percent(lost['high'], 1)}); "
-            f"{loop:.0f} µs of the event loop and {whole:.0f} µs in all for each call. At full speed a "
-            "[run directory](overhead.md) costs more"
+            f"{loop} µs of the event loop and {whole} µs in all for each call. What a [run directory](overhead.md) "
+            "costs at full speed is measured apart"
         ),
     )
+
+
+def _with_range(spread: Content) -> str:
+    """A median that may be below 0, with its range."""
+    median, low, high = (f"{spread[name]:.0f}" for name in ("median", "low", "high"))
+    return f"{median} ({between(low, high)})"
 
 
 def _open(soak: Content) -> str:

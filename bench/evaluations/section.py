@@ -43,10 +43,11 @@ def section(content: Content) -> str:
 
 Programs run in the sandbox and use up a set time of a core each, while LLM calls go on beside them. The calls are
 *simulated* (profile `{settings["profile"]}`, in the same process). Time is real, {settings["seconds"]:.0f} seconds
-for each row. A program that has used up its time counts, whatever its result is worth. One that the coder broke *ended
-sooner*. The engine and the simulated server share the cores with the programs and took at most {percent(busiest)} of
-them. All rates are per second. *The cores' limit* is the rate of plain processes that call the function again and
-again. *A new process each* is the rate of plain Python processes that are started anew for each call.
+for each row, each measured once. A program that has used up its time counts, whatever its result is worth. One that the
+coder broke *ended sooner*. The engine and the simulated server share the cores with the programs and took at most
+{percent(busiest)} of them. All rates are per second. *The cores' limit* is the rate of plain processes that call the
+function again and again. *A new process each* is the rate of plain Python processes that are started anew for each
+call.
 
 {table(header, shown)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
+from bench._lib.methods.process import CEILING
 from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, table
 from bench._lib.time_to_score import TimeToScore, median_and_range, time_to_score
@@ -23,7 +24,7 @@ def scores(content: Content) -> str:
         if row.get("held_out")
     ]
     if not rows:
-        return ""
+        return _validated(content)
     header = (
         "worth on rows held out, after", *(f"{each:.0f} s" for each in _steps(content)),
         "time to gepa's last, of gepa's", "at equal calls, less gepa's",
@@ -36,6 +37,23 @@ The answers have the words of the simulated world, in which settings were chosen
 long they take. *Time to gepa's last* is when a run of a method had what a run of synchronous gepa had at its end, over
 that run's own time: the median and the range of all pairs of such runs. *Equal calls* are as many as the run that made
 fewest, and in brackets is what single runs had then. {_sure(content["settings"]["repeats"])}
+
+"""
+
+
+def _validated(content: Content) -> str:
+    """The best validation scores, where nothing else is known of prompts in simulated words."""
+    if content["settings"]["model"] is not None:
+        return ""
+    told = ", ".join(
+        f"`{method}` {row['best_score']:.2f}"
+        for of in by_workload(content).values()
+        for method, row in of.items()
+        if method != CEILING
+    )
+    return f"""\
+What the prompts are worth on held-out rows was not recorded. The best validation scores, by which each method also
+chooses, were in the mean of its runs: {told}. {_sure(content["settings"]["repeats"])}
 
 """
 

@@ -141,8 +141,9 @@ WHAT = """\
 own, of which {validation} are for validation.
 
 - *Lockstep* is synchronous GEPA, the published loop, which makes one proposal at a time. It runs for {minutes} virtual
-  minutes. The loop is ours and takes the decisions of the gepa package at width 1, which does not run on our virtual
-  clock.{beside_gepa}
+  minutes. The loop is ours, as the gepa package does not run on our virtual clock. It decides as that does at
+  width 1, but for a prompt that comes back unchanged: gepa runs it again and may validate it, ours does
+  not.{beside_gepa}
 - A *stream* stops when it has lockstep's final score and has also spent as many tokens as lockstep, prompts included.
   So it may end with a lower score than it could have reached. A stream that has not got lockstep's score in twice
   lockstep's time is stopped, and counts as 2.

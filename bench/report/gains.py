@@ -32,10 +32,10 @@ LEAD = """\
 takes to it, by workload{real}, and for {tokens} of its tokens on a GPU and an API (medians).** Synchronous: one
 proposal at a time. {missed} of our runs miss one of these scores. {equal}{parallel}"""
 REAL = " ({time} where ours run in real time, too)"
-EQUAL = "For equal tokens there is no clear difference in score. "
+EQUAL = "At equal tokens scores don't clearly differ. "
 PARALLEL = """\
-With parallel proposals gepa makes up to {proposals} times the defaults' proposals; the best score that any of its
-widths ends with, the defaults reach after {times} of the soonest width's time."""
+With parallel proposals gepa makes {proposals} times the defaults' proposals (at most {most}, by workload); the best
+score of any of its widths the defaults reach after {times} of the soonest width's time."""
 SET_UP = """\
 Times and tokens are medians over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real
 time over HTTP, and {ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
@@ -88,11 +88,12 @@ def _range_of_medians(found: Sequence[Rows], method: str) -> str:
 def _parallel(found: Sequence[Rows]) -> str:
     widths = _widths(found)
     proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
-    means = [each.mean for each in proposals if each is not None]
-    if len(means) < len(found):
+    known = [each for each in proposals if each is not None]
+    if len(known) < len(found):
         return ""
     return PARALLEL.format(
-        proposals=_both(f"{1 / mean:.1f}" for mean in means),
+        proposals=_both(f"{1 / each.mean:.1f}" for each in known),
+        most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
         times=_both(_median(time_to_score(rows, "stream", widths)) for rows in found),
     )
 

@@ -36,8 +36,8 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are *simulated*, in worlds in which settings were also chosen; only the speed of the H200 further down is
-real. A *workload* has the calls and lengths of the data set it is named after, and none of its rows."""
+All words here are *simulated*, in worlds in which settings were also chosen; only the speed of the H200 below is real.
+A *workload* has the calls and lengths of the data set it is named after, and none of its rows."""
 LOCKSTEP = """\
 - In {worlds} worlds, harsh ones included, with {rows} rows for validation, the defaults reach the last score of three
 hours of our own loop with one proposal at a time after {answer}; for {tokens} times the tokens a minute
@@ -47,7 +47,7 @@ DROP_IN = """\
 `adapter_concurrency={concurrency}`; 1 by default), less gepa's, shows {score} ({origin})."""
 BATCHES = """\
 gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
-MISSED = "**{count} of our own goals are missed:** [the benchmarks]({page}) begin with them."
+MISSED = "**{missed} of our own {goals} goals are missed:** [the benchmarks]({page}) begin with them."
 WORSE = """\
 [The simulator](docs/concepts/simulator.md) says what these figures can't show."""
 ROOM = """\
@@ -95,8 +95,10 @@ def _drop_in() -> str:
 
 
 def _missed() -> str:
-    count = sum(len(bench.missed(content)) for bench in BENCHES if (content := read(bench.name)) is not None)
-    return MISSED.format(count=count, page="docs/benchmarks.md") if count else ""
+    found = [(bench, content) for bench in BENCHES if (content := read(bench.name)) is not None]
+    missed = sum(len(bench.missed(content)) for bench, content in found)
+    goals = sum(len(bench.goals(content)) for bench, content in found)
+    return MISSED.format(missed=missed, goals=goals, page="docs/benchmarks.md") if missed else ""
 
 
 def _result(name: str) -> Content:
@@ -115,12 +117,13 @@ def _origin(name: str, content: Content) -> str:
 
 def _batches() -> str:
     """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many; and
-    how many of these saw but one round.
+    how many of those and of the others saw but one round.
     """
     found = list(_on_real_servers())
-    more, once = sum(each.theirs > each.ours for each in found), sum(each.once for each in found)
-    short = f", {once} of them so short that they saw one round" if once else ""
-    return f"{more} of {len(found)} comparisons on real servers{short}"
+    ahead = [each for each in found if each.theirs > each.ours]
+    once, others = sum(each.once for each in ahead), sum(each.once for each in found) - sum(each.once for each in ahead)
+    short = f" ({once} of these saw one round of gepa's, and {others} of the others)" if once + others else ""
+    return f"{len(ahead)} of {len(found)} comparisons on real servers{short}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,9 @@ the page about [overhead](overhead.md); one of a million was not made.
 
 ## In real time
 
-The engine with its run directory on one core, against a server in a process of its own that answers at once.
+The engine with its run directory on one core, against a server in a process of its own that answers at once. The loop
+is uvloop's where that is installed. [Overhead](overhead.md) has the same call, measured in another way and at another
+time, so that the figures differ.
 
 {_real(content)}
 

@@ -64,12 +64,10 @@ def goals(content: Content) -> str:
 
 
 def met(content: Content) -> Mapping[str, bool]:
-    """What the goals are about, without their figures, and whether those on all servers are met."""
-    found: dict[str, bool] = {}
-    for text, *_, said in _found(content):
-        about = text.partition(",")[0]
-        found[about] = found.get(about, True) and said != verdict(met=False)
-    return found
+    """The goals, each with its server where there are several, and whether they are met."""
+    lines = _found(content)
+    several = len({suffix for _, suffix, *_ in lines}) > 1
+    return {f"{text} ({suffix})" if several else text: said != verdict(met=False) for text, suffix, *_, said in lines}
 
 
 def _found(content: Content) -> list[tuple[str, ...]]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import tomli_w
 
 from bench._lib.text import Content, between, percent, table
-from bench._lib.time_to_score import time_to_score
-from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, as_interval
+from bench._lib.time_to_score import Rows, time_to_score
+from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, TOKENS, as_interval
 from bench.throughput.goals import by_workload, goals, places, quotient
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
-from bench.throughput.rows import BASE, over_estimated_pxn
+from bench.throughput.rows import BASE, beside, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
 
@@ -83,7 +83,8 @@ def means(content: Content, name: str) -> str:
 CLOCKS = ", but ours ran on the virtual clock and gepa in real time over HTTP; "
 SAID = {
     "in real time they made {} times gepa's": IN_REAL_TIME,
-    "on the virtual clock they made {} times the proposals of our own lockstep, which is gepa's loop": ON_ONE_CLOCK,
+    "on the virtual clock they made {} times the proposals of our own lockstep, which is gepa's loop but for prompts "
+    "that come back unchanged": ON_ONE_CLOCK,
 }
 
 
@@ -112,11 +113,21 @@ def on_each(content: Content) -> str:
     proposals = COMPARISONS[f"stream_vs_{BASE}"].found(rows)
     if proposals is None:
         return "proposals not measured beside gepa's"
-    ratios = ", ".join(f"{ratio:.1f} (`{name}`)" for name, ratio in proposals.by_workload.items())
+    ratios = ", ".join(f"{ratio:.1f} (`{name}`{_in_vain(rows, name)})" for name, ratio in proposals.by_workload.items())
     repeats = content["settings"]["repeats"]
+    tokens = beside(rows, "stream", [BASE], TOKENS)
+    assert tokens is not None, "where there are proposals there are tokens"
+    written = ", ".join(f"{ratio:.1f}" for ratio in tokens.by_workload.values())
     few = any(method in {BASE, "stream"} for _, method, *_ in short(content, rows))
-    said = f"{ratios} times the proposals, {repeats} run{'' if repeats == 1 else 's'} of each"
+    runs = f"{repeats} run{'' if repeats == 1 else 's'} of each"
+    said = f"{ratios} times the proposals and {written} times the output tokens, {runs}"
     return f"{said}, with too few proposals to rely on" if few else said
+
+
+def _in_vain(rows: Rows, workload: str) -> str:
+    """That nothing came of a workload's proposals in the time that was counted, if so."""
+    row = rows[workload, "stream"]
+    return ", none of them validated" if row["validations_per_min"] + row["stopped_per_min"] == 0 else ""
 
 
 def section(content: Content) -> str:
@@ -195,7 +206,8 @@ def _side_by_side(settings: Content) -> str:
 def _where(content: Content) -> str:
     settings = content["settings"]
     if content["simulated"]:
-        return _SERVERS
+        speeds = [each for servers in settings["speeds"].values() for each in servers.values()]
+        return _SERVERS.format(speeds=between(f"{min(speeds):g}", f"{max(speeds):g}"))
     most = settings["max_tokens"]
     limit = "" if most is None else f", {most} tokens at most, and so are reflections"
     part = settings["text_share"]
@@ -209,8 +221,8 @@ may be too small to write one.{mix}{kept}"""
 
 
 _SERVERS = """\
-The servers are *simulated*. What runs in real time reaches them over HTTP, at many times their speed. All methods draw
-their answers alike."""
+The servers are *simulated*. What runs in real time reaches them over HTTP, at {speeds} times their speed,
+by workload and server, TurboGEPA at a third of that. All methods draw their answers alike."""
 _SPED_UP = """
 A server that is sped up multiplies the time that a client adds to a call, for all methods in real time alike. On the
 virtual clock ours add none."""

@@ -86,11 +86,11 @@ def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> No
 
 
 def test_goals_that_are_missed_are_named_with_a_link() -> None:
-    goals = {"speed": True, "memory": False, "time": False}
+    goals = {"speed": True, "memory, at most 1 GB": False, "time, at most 1 s": False}
     bench = Bench(
         "so_many", "How many?", lambda content: "three", lambda content: "# One\n", goals=lambda content: goals
     )
-    assert missed_goals([(bench, {})], "pages").endswith(" [so many](pages/so_many.md) (memory, time).")
+    assert missed_goals([(bench, {})], "pages").endswith(" [so many](pages/so_many.md) (2 of 3: memory, time).")
     assert missed_goals([(bench, None)], "pages") == ""
     met = replace(bench, goals=lambda content: {"speed": True})
     assert missed_goals([(met, {})], "pages") == ""

@@ -151,12 +151,43 @@ def test_on_a_real_server_the_answer_says_how_few_it_rests_on() -> None:
     place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
     few = answer(result(place, gepa_sync=2, stream=8, ceiling=0))
     assert few == (
-        "4.0 (`aime`) times the proposals, 2 runs of each, with too few proposals to rely on; how soon it has "
-        "gepa's last score can't be told"
+        "4.0 (`aime`, none of them validated) times the proposals and 1.3 times the output tokens, 2 runs of each, with "
+        "too few proposals to rely on; how soon it has gepa's last score can't be told"
     )
     assert "too few" not in answer(result(place, gepa_sync=11, stream=60, ceiling=0))
     batches = answer(result(place, gepa_sync=11, gepa_pxn_4x4=30, stream=60, ceiling=0))
     assert "2.0 times its best PxN width's" in batches
+
+
+def test_that_proposals_were_validated_goes_without_saying() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    made = result(place, gepa_sync=2, stream=8, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        row["stopped_per_min"] = 1.0
+    assert answer(made).startswith("4.0 (`aime`) times the proposals")
+
+
+def test_the_page_says_whether_the_server_was_what_limited_the_stream() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    made = result(place, gepa_sync=2, stream=8, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    assert "So it is not the server's room that limits it." in section(made)
+    for row in rows:
+        row["mean_in_flight"] = 60.0
+    assert "of 64 requests in flight, in the mean of a run. The server's room is what limits it." in section(made)
+
+
+def test_the_page_says_what_our_lockstep_does_otherwise_than_gepa() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, stream=12, lockstep=3, ceiling=0)
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        row["validations_per_min"] = row["proposals_per_min"] * (0.5 if row["method"] == "gepa_sync" else 0.25)
+    page = " ".join(section(made).split())
+    assert "validates 0.25 (0.25 to 0.25, by workload and server) of its proposals, gepa 0.50 (" in page
 
 
 def test_the_page_says_which_score_times_are_to(made: dict[str, object]) -> None:
@@ -288,7 +319,8 @@ def test_gains_across_clocks_come_with_the_gain_on_one_clock() -> None:
     made = result(place, gepa_sync=2, stream=12, lockstep=3, ceiling=0)
     assert "6.0 times its proposals; 4.0 times our lockstep's" in answer(made)
     assert on_other_clocks(made).endswith(
-        "over HTTP; on the virtual clock they made 4.0 times the proposals of our own lockstep, which is gepa's loop"
+        "over HTTP; on the virtual clock they made 4.0 times the proposals of our own lockstep, which is gepa's loop but "
+        "for prompts that come back unchanged"
     )
     everywhere = result(place, gepa_sync=2, stream=12, stream_real=11, ceiling=0)
     assert on_other_clocks(everywhere).endswith("over HTTP; in real time they made 5.5 times gepa's")
