@@ -247,6 +247,7 @@ BENCHES: Sequence[Bench] = (
         SMALL,
         "algorithms --server vllm-cpu --minutes 3",
         measures=(*RUNS, "flowevolve/algorithms"),
+        quick="--minutes 0.5",
     ),
     Bench(
         "programs",
