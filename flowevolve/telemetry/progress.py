@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -274,11 +275,13 @@ def lines(write: Callable[[str], None], clock: Clock, budget: Budget | None = No
 
 
 class LiveTable(Progress):
-    """Shows a table that is redrawn a few times a second."""
+    """Shows a table that is redrawn a few times a second, in a thread of its own: a slow terminal keeps nobody up."""
 
     def __init__(self, console: Console, title: str, budget: Budget | None = None) -> None:
         super().__init__(budget)
         self._title = title
+        self._figures_lock = Lock()
+        """Held while the figures change, and while the table is made of them."""
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
 
     def __enter__(self) -> Self:
@@ -290,7 +293,23 @@ class LiveTable(Progress):
     ) -> None:
         self._live.__exit__(kind, error, traceback)
 
+    def event(self, event: Event) -> None:
+        with self._figures_lock:
+            super().event(event)
+
+    def call(self, record: CallRecord) -> None:
+        with self._figures_lock:
+            super().call(record)
+
+    def tick(self, seconds: float, requests: SchedulerStats) -> None:
+        with self._figures_lock:
+            super().tick(seconds, requests)
+
     def _table(self) -> Table:
+        with self._figures_lock:
+            return self._table_now()
+
+    def _table_now(self) -> Table:
         figures = self._figures
         state = f"stopping: {stopped_by(figures.stopping, figures.perfect)}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")

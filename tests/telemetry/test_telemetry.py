@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
 
 import pytest
 from prometheus_client import generate_latest
@@ -179,6 +183,27 @@ def test_the_live_table_draws() -> None:
     assert "0.5000 (c2); seed 0.2000" in output
     assert "budget" not in output
     assert "requests" not in output
+
+
+def test_the_live_table_may_be_drawn_in_another_thread_while_calls_finish(
+    request: pytest.FixtureRequest,
+) -> None:
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)  # seconds: threads take turns within a drawing
+    progress = LiveTable(Console(file=io.StringIO(), force_terminal=True, width=140), "run")
+
+    def draw_often() -> None:
+        for _ in range(20):
+            with progress:
+                pass
+
+    with ThreadPoolExecutor(1) as threads:
+        drawing = threads.submit(draw_often)
+        for number in count():
+            if drawing.done():
+                break
+            progress.call(call(number / 100, number / 100 + 1))
+        drawing.result()
 
 
 def test_nothing_is_named_as_the_best_before_there_is_one() -> None:
