@@ -25,6 +25,7 @@ import anyio.lowlevel
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
 
@@ -182,16 +183,20 @@ class ResponseCache:
 async def open_cache(path: Path, setting: str = SETTING) -> AsyncGenerator[ResponseCache]:
     """Open the cache in this file, which is created if it does not exist. Errors name the ``setting`` that it is from.
 
+    That something could not be written is logged at the end, and takes nothing from what the block has done.
+
     Raises:
         InputError: if the file is damaged, is no response cache, or can't be created.
-        StorageError: at the end, if something could not be written.
     """
     cache = await in_thread(ResponseCache, path, setting)
     try:
         yield cache
     finally:
         with anyio.CancelScope(shield=True):
-            await in_thread(cache.close)
+            try:
+                await in_thread(cache.close)
+            except StorageError as error:
+                logger().warning("cache.not_kept", why=str(error))
 
 
 class _ForeignError(Exception):

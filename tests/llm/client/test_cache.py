@@ -6,12 +6,14 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 import anyio
 import anyio.lowlevel
 import pytest
+from structlog.testing import capture_logs
 
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve._util.json_types import JSON
@@ -396,13 +398,47 @@ async def test_damage_that_shows_later_is_the_same_error(tmp_path, damaged) -> N
             await Rig(cache).ask()
 
 
-def test_replies_that_could_not_be_kept_are_not_kept_quiet(tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def locked_cache(tmp_path, monkeypatch):
+    """The file of a cache that another process writes to all the time."""
     monkeypatch.setattr(cache_module, "BUSY_SECONDS", 0)
     path = tmp_path / "cache.sqlite"
-    cache = ResponseCache(path)
-    other = sqlite3.connect(path)
+    ResponseCache(path).close()
+    with closing(sqlite3.connect(path)) as other:
+        yield path, other
+
+
+def lock(other) -> None:
     other.execute("BEGIN IMMEDIATE")
+
+
+def test_replies_that_could_not_be_kept_are_not_kept_quiet(locked_cache) -> None:
+    path, other = locked_cache
+    cache = ResponseCache(path)
+    lock(other)
     cache.keep(b"key", ChatReply("x"))
     with pytest.raises(StorageError, match="not all replies could be kept"):
         cache.close()
-    other.close()
+
+
+async def test_replies_that_could_not_be_kept_do_not_take_a_result_with_them(locked_cache) -> None:
+    path, other = locked_cache
+    with capture_logs() as logs:
+        async with open_cache(path) as cache:
+            lock(other)
+            cache.keep(b"key", ChatReply("x"))
+    assert [(log["event"], log["log_level"]) for log in logs] == [("cache.not_kept", "warning")]
+    assert "not all replies could be kept" in logs[0]["why"]
+
+
+async def test_replies_that_could_not_be_kept_do_not_hide_why_a_run_failed(locked_cache) -> None:
+    path, other = locked_cache
+
+    async def fail() -> None:
+        async with open_cache(path) as cache:
+            lock(other)
+            cache.keep(b"key", ChatReply("x"))
+            raise InputError("no such role")
+
+    with pytest.raises(InputError, match="no such role"):
+        await fail()
