@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from flowevolve._util.clock import VirtualClockLoop, in_thread
+from flowevolve._util.clock import VirtualClockLoop, in_thread, in_thread_until
 from flowevolve._util.console import shown
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
@@ -26,6 +27,8 @@ from flowevolve._util.logger import logger
 from flowevolve.core.acts import read_act
 from flowevolve.engine.engine import Engine
 
+STARTING_SECONDS = 60.0
+"""The time that the page has to tell its address."""
 ENDING_SECONDS = 5.0
 """The time that the page has, when the run has ended, to tell browsers of the run's last events."""
 ANSWER = "the live page: "
@@ -49,8 +52,7 @@ class PageProcess:
     async def start(self, directory: Path) -> str:
         """Serve the page of the run in a directory; returns its address or, in words, why there is none."""
         self._process = process = await in_thread(lambda: _started(directory))
-        said = (await in_thread(lambda: _next_line(process))).decode(errors="replace").strip()
-        return said.removeprefix(ANSWER) if said.startswith(ANSWER) else f"none: {said or 'it did not start'}"
+        return await in_thread_until(process.kill, _address, process)
 
     async def side_task(self, engine: Engine) -> None:
         """Let the page steer this run, until cancelled."""
@@ -120,6 +122,32 @@ def _started(directory: Path) -> subprocess.Popen[bytes]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def _address(process: subprocess.Popen[bytes]) -> str:
+    """The address that the process tells or, in words, why there is none: the last that it says before it ends.
+
+    The limit is one of real time, on every clock: the process is killed, and so its output ends.
+    """
+    late, why = threading.Event(), ""
+
+    def give_up() -> None:
+        late.set()
+        process.kill()
+
+    limit = threading.Timer(STARTING_SECONDS, give_up)
+    limit.start()
+    try:
+        while line := _next_line(process):
+            said = shown(line.decode(errors="replace").strip())
+            if said.startswith(ANSWER):
+                return said.removeprefix(ANSWER)
+            why = said[:LONGEST_SAID] or why
+    finally:
+        limit.cancel()
+    if late.is_set():
+        return f"none: it told no address within {STARTING_SECONDS:.0f} s"
+    return f"none: {why or 'it did not start'}"
 
 
 def _next_line(process: subprocess.Popen[bytes]) -> bytes:

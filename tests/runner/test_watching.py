@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
@@ -22,6 +24,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import STOPPED
+from flowevolve.runner import watching
 from flowevolve.runner.run import Watchers, open_run, run
 from tests.support.watched import run_while
 
@@ -136,16 +139,73 @@ sys.stdin.close()
 """
 
 
+def page_is(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this program be the page of the runs of a test."""
+    program = folder / "python"
+    program.write_text(f"#!{sys.executable}\n{page}", "utf-8")
+    program.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ("print('a warning'); print('the live page: http://127.0.0.1:9/')", "http://127.0.0.1:9/"),
+        ("print('a warning'); print('error: the port is taken'); print()", "none: error: the port is taken"),
+    ],
+)
+def test_the_address_is_found_among_what_else_the_page_s_process_says(
+    tmp_path: Path, page: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page_is(page, tmp_path, monkeypatch)
+    said: list[str] = []
+    watchers = Watchers(pages=(said.append,))
+    clock.run(lambda: run(parse_config(TABLE, "test"), out=tmp_path / "out", watchers=watchers), clock="virtual")
+    assert said == [told]
+
+
+@pytest.mark.parametrize("kind", ["real", "virtual"])
+def test_a_run_does_not_wait_for_ever_for_a_page_that_tells_no_address(
+    tmp_path: Path, kind: clock.Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page_is("input()", tmp_path, monkeypatch)
+    monkeypatch.setattr(watching, "STARTING_SECONDS", 0.1)
+    said: list[str] = []
+
+    async def note(address: str) -> None:
+        said.append(address)
+
+    result = clock.run(partial(run_while, {**SLOW, "clock": kind}, tmp_path / "out", note), clock=kind)
+    assert said == ["none: it told no address within 0 s"]
+    assert result.stop_reason == STOPPED
+
+
+def test_a_run_may_be_cancelled_while_it_waits_for_the_address_of_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    page_is(f"open({str(begun)!r}, 'w').close(); input()", tmp_path, monkeypatch)
+    said: list[str] = []
+
+    async def go() -> None:
+        async with anyio.create_task_group() as tasks:
+            watchers = Watchers(pages=(said.append,))
+            tasks.start_soon(partial(run, parse_config(SLOW, "test"), out=tmp_path / "out", watchers=watchers))
+            await clock.in_thread(begun.read_bytes)
+            tasks.cancel_scope.cancel()
+
+    clock.run(go)
+    assert said == []
+
+
 @pytest.mark.parametrize("page", [PAGE_THAT_DIES, PAGE_OF_NONSENSE])
 def test_nothing_that_the_page_s_process_does_harms_the_run(
     tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "python"
-    program.write_text(f"#!{sys.executable}\n{page}", "utf-8")
-    program.chmod(0o700)
+    page_is(page, tmp_path, monkeypatch)
     said = tmp_path / "answers"
     monkeypatch.setenv("ANSWERS", str(said))
-    monkeypatch.setattr("sys.executable", str(program))
 
     async def until_it_is_gone(address: str) -> None:
         while page == PAGE_OF_NONSENSE and not (said.exists() and said.read_text().count("\n") == 2):  # noqa: ASYNC110
