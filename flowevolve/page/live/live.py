@@ -29,18 +29,24 @@ class LiveRun:
         """Where a row stands among all: in the order in which their keys first came."""
         self._changed: dict[_Place, int] = {}
         """When a row last changed, the latest last."""
+        self._own: RunRow | None = None
+        """The row of the run as it was last read."""
         self._trouble: str | None = None
+        """Why nothing can be read."""
 
     async def read(self) -> Sequence[Row]:
-        """The rows that have changed since the last time. Why nothing can be read is told in the row of the run."""
+        """The rows that have changed since the last time. While nothing can be read, the row of the run says why."""
+        before = self._trouble
         try:
             rows = await self.follower.read()
         except InputError as error:
-            rows = [replace(row, error=str(error)) for row in self.tables.of(RunRow) if self._trouble != str(error)]
-            self._trouble = str(error)
+            rows, self._trouble = [], str(error)
         else:
+            self._own = next((row for row in reversed(rows) if isinstance(row, RunRow)), self._own)
             self._trouble = None
-        return rows
+        if self._own is None or self._trouble == before:
+            return rows
+        return [*rows, self._own if self._trouble is None else replace(self._own, error=self._trouble)]
 
     def take(self, rows: Sequence[Row], version: int) -> None:
         """Take in rows that have changed."""
