@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+
+import anyio
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve._util.tasks import Pulse
+from flowevolve._util.tasks import Pulse, run_all
 from flowevolve.page.live.following import Follower
 from flowevolve.page.tables.columns import in_columns, in_rows
 from flowevolve.page.tables.memory import Tables
@@ -86,12 +89,25 @@ class Live:
 
     async def read(self) -> None:
         """Read what the runs have new, and wake those who wait for changes if there is anything."""
-        for run in self.runs.values():
-            rows = await run.read()
-            if rows:
-                self.version += 1
-                run.take(rows, self.version)
-                self.changed.fire()
+        await run_all([partial(self._read, run) for run in self.runs.values()])
+
+    async def keep_reading(self, pause: float) -> None:
+        """Read each run again and again, with pauses of so many seconds. None waits for another one, which may hang."""
+        async with anyio.create_task_group() as tasks:
+            for run in self.runs.values():
+                tasks.start_soon(self._keep_reading, run, pause)
+
+    async def _keep_reading(self, run: LiveRun, pause: float) -> None:
+        while True:
+            await anyio.sleep(pause)
+            await self._read(run)
+
+    async def _read(self, run: LiveRun) -> None:
+        rows = await run.read()
+        if rows:
+            self.version += 1
+            run.take(rows, self.version)
+            self.changed.fire()
 
     def since(self, version: int) -> list[JSON]:
         """For each run in which rows changed after a version: its name, and these rows by table."""

@@ -78,16 +78,10 @@ async def serve_page(
         app.router.add_post("/api/runs/{run}/acts", handlers.act)
         app.on_response_prepare.append(add_headers)
         async with beside() as tasks, listening(app, host, port) as address:
-            tasks.start_soon(_keep_reading, live)
+            tasks.start_soon(live.keep_reading, LOOK_SECONDS)
             yield f"{address}/{'' if token is None else f'?token={token}'}"
             await live.read()  # for the last time: browsers get what the run did at its end
             handlers.end()
-
-
-async def _keep_reading(live: Live) -> None:
-    while True:
-        await anyio.sleep(LOOK_SECONDS)
-        await live.read()
 
 
 class _Handlers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -13,8 +14,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.web_server import listening
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.page.blame.blame import blame
@@ -226,6 +229,34 @@ async def test_a_page_can_show_the_runs_of_another_page(run: Path, directory: Pa
         async with client.get(f"{address}api/events", params={"after": runs["version"]}) as events:
             while changed != {"run", "run (2)"}:
                 changed |= {each["run"] for each in json.loads((await next_message(events))["data"])}
+
+
+async def test_a_page_that_gives_no_answer_holds_up_no_other_run(run: Path) -> None:
+    asked, let_go = asyncio.Event(), asyncio.Event()
+
+    async def names(request: web.Request) -> web.Response:
+        return web.json_response({"runs": ["remote"], "only_shown": {}})
+
+    async def changes(request: web.Request) -> web.Response:
+        if request.query["after"]:
+            asked.set()
+            await let_go.wait()
+        return web.json_response({"version": "1", "tables": {}})
+
+    app = web.Application()
+    app.add_routes([web.get("/api/runs", names), web.get("/api/runs/remote/changes", changes)])
+    async with (
+        listening(app, "127.0.0.1", 0) as remote,
+        serve_page([remote, str(run)]) as address,
+        aiohttp.ClientSession() as client,
+    ):
+        version = (await fetched(client, f"{address}api/runs"))["version"]
+        async with client.get(f"{address}api/events", params={"after": version}) as events:
+            await asked.wait()
+            go_on(run, CUT + 20)
+            ((changed),) = json.loads((await next_message(events))["data"])
+        assert changed["run"] == "run"
+        let_go.set()
 
 
 @pytest.mark.parametrize(
