@@ -117,6 +117,13 @@ class Lifecycle:
         dispatcher.stopping.check()
 
     async def _evolve(self) -> None:
+        """All that comes before finish. Where it is cut off, too, the run is past what more budget could change."""
+        try:
+            await self._work()
+        finally:
+            self._dispatcher.stopping.finishing = True
+
+    async def _work(self) -> None:
         dispatcher, before = self._dispatcher, self._interrupted
         if before is not None:
             for stage, items in before.under_way:
@@ -138,7 +145,6 @@ class Lifecycle:
                 await self._open_flows()
             else:
                 await self._executor.advance()
-        dispatcher.stopping.finishing = True
 
     async def _begin(self, before: Phase | None) -> None:
         """init and fit."""

@@ -342,6 +342,24 @@ def test_the_only_candidate_can_not_be_vetoed() -> None:
     ]
 
 
+class Selecting(Climbing):
+    """Selects at its end, which takes less than half a second."""
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(0.4)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_run_that_was_cut_off_takes_no_veto_while_it_is_finished(mode: str) -> None:
+    plan: Plan = [(5.5, fe.Stop()), (6.2, fe.Veto("c1"))]
+    report, facts = climb(*plan, algorithm=Selecting(), max_in_flight=1, mode=mode, drain_seconds=0.5)
+    past = "veto: the run is past its last change; resume it, or branch from another candidate"
+    assert [refused for _, _, refused in steered(facts)] == [None, past]
+    assert not report.pool.vetoed("c1")
+
+
 def test_a_run_that_has_ended_takes_no_acts() -> None:
     async def late() -> None:
         client = LLMClient({}, Scheduler(8), RetryPolicy(), 0, lambda fact: None)
