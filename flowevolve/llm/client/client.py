@@ -19,6 +19,7 @@ from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import Pulse
+from flowevolve.core.budget import OverBudgetError
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
@@ -127,7 +128,7 @@ class LLMClient:
         or failed for good.
 
         Raises:
-            OverBudgetError: if the payer has nothing left.
+            OverBudgetError: if the payer has nothing left; what failed attempts were billed for is told before.
             InputError: if there is no such role.
             BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
@@ -214,6 +215,10 @@ class LLMClient:
         while True:
             try:
                 reply = await self._attempt(call)
+            except OverBudgetError:
+                if call.last_failure is not None:
+                    self._report(call, now(), None, call.last_failure)
+                raise
             except LLMError as error:
                 wait = await self._wait_or_raise(call, error)
             else:
@@ -339,12 +344,7 @@ class LLMClient:
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         totals = self._totals(call, finished, reply, error)
-        self.account.add(
-            role=call.role,
-            model=call.request.model,
-            stage=call.scope.stage,
-            call=totals,
-        )
+        self.account.add(role=call.role, model=call.request.model, stage=call.scope.stage, call=totals)
         call.payer.pay(totals.usage, totals.dollars)
         failure = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(

@@ -86,6 +86,7 @@ class PendingCall(Generic[R]):
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
+    last_failure: LLMError | None = None
     failed_usage: Usage = NO_USAGE
     """Tokens billed for failed attempts, as far as the server reported them."""
     call_kind: CallKind = field(init=False)
@@ -114,6 +115,7 @@ class PendingCall(Generic[R]):
         """Count a failure; returns the backend's `silence` at that time."""
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
+        self.last_failure = error
         self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time

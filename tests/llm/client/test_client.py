@@ -300,13 +300,14 @@ async def test_kinds_of_trouble_are_counted_apart() -> None:
     assert (await Rig(Scripted(*errors, "fine")).ask()).text == "fine"
 
 
-def payer(*, empty: bool = False) -> tuple[list[tuple[Usage, float | None]], Payer]:
-    """Who pays for a call, and a list of what it was told to pay."""
+def payer(*, attempts: int = 9) -> tuple[list[tuple[Usage, float | None]], Payer]:
+    """Who pays for a call with so many attempts at most, and a list of what it was told to pay."""
     paid: list[tuple[Usage, float | None]] = []
+    left = iter(range(attempts))
 
     class Purse(Payer):
         def check(self) -> None:
-            if empty or paid:
+            if paid or next(left, None) is None:
                 raise OverBudgetError("tokens", 1)
 
         def pay(self, usage: Usage, dollars: float | None) -> None:
@@ -316,11 +317,25 @@ def payer(*, empty: bool = False) -> tuple[list[tuple[Usage, float | None]], Pay
 
 
 async def test_nothing_is_sent_for_who_has_nothing_left_to_pay_with() -> None:
-    paid, purse = payer(empty=True)
+    paid, purse = payer(attempts=0)
     server = Scripted("fine")
     with pytest.raises(OverBudgetError):
         await Rig(server).ask(payer=purse)
     assert (paid, server.requests) == ([], [])
+
+
+async def test_what_a_failed_attempt_is_paid_for_counts_where_no_other_can_be_paid_for() -> None:
+    paid, purse = payer(attempts=1)
+    empty = ServerError("the answer has no text", usage=Usage(90, 20))
+    rig = Rig(Scripted(empty, "fine"), prices={"m": Price(1, 0.5, 10)})
+    with pytest.raises(OverBudgetError):
+        await rig.ask(payer=purse)
+    totals = rig.client.account.totals()
+    assert (totals.requests, totals.failed, totals.retries, totals.usage) == (1, 1, 0, Usage(90, 20))
+    assert paid == [(Usage(90, 20), totals.dollars)]
+    (record,) = rig.records
+    assert (record.reply, record.error) == (None, "ServerError: the answer has no text")
+    assert (record.attempts, record.failed_usage) == (1, Usage(90, 20))
 
 
 async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None:
