@@ -8,6 +8,7 @@ case.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from flowevolve._util.clock import in_thread
+from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
@@ -156,8 +157,10 @@ async def _begin(request: _ResumeRequest) -> Result:
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
-        recorded.check()
-        before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
+        if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+            before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
+        else:
+            before = await in_thread(_read_earlier_run, recorded)
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
         _check_given(directory, before.start.given or (), request.given)
@@ -227,6 +230,8 @@ class _EarlierRun:
 
 
 def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
+    """How the run was left, once its journal has turned out to be whole. This takes seconds for a large one."""
+    recorded.check()
     directory, start, last = recorded.path, recorded.start, recorded.last_event()
     if start is None or last is None:
         raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")

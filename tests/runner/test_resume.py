@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import sqlite3
+import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +22,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError, StorageError
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.policies import Resize, Workload
+from flowevolve.journal.examination import Findings, examine
 from flowevolve.journal.export import export
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
@@ -481,6 +484,31 @@ def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Pa
     assert clock.run(go, clock="virtual").report.stop_reason == "proposals"
     assert refused
     RunDirectory(tmp_path, {}, resume=True).close()
+
+
+def test_in_real_time_the_journal_is_looked_at_beside_what_else_the_loop_has_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path)
+    looking, went_on = threading.Event(), threading.Event()
+
+    def look(database: sqlite3.Connection, schema: int) -> Findings:
+        looking.set()
+        assert went_on.wait(2)
+        return examine(database, schema)
+
+    async def something_else() -> None:
+        await clock.in_thread(looking.wait)
+        went_on.set()
+
+    async def go() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(something_else)
+            with pytest.raises(InputError, match="the run has ended"):
+                await fe.resume(tmp_path)
+
+    monkeypatch.setattr("flowevolve.journal.reading.examine", look)
+    clock.run(go)
 
 
 def test_a_run_whose_budget_was_too_small_to_begin_with_goes_on_when_it_is_raised(tmp_path: Path) -> None:
