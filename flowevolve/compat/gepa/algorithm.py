@@ -122,7 +122,7 @@ class AdapterGEPA(GEPA):
         if parts.validation != "each":
             self.staleness = "full"  # edits are rebased before they are validated, so none is too old
         self._iterations = AdapterSelect(
-            parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures
+            parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures, parts.adapter
         )
         self.flow_bound = None if parts.validation == "each" else FLOWS
         ways = {way: rate for way, rate in WAYS.items() if parts.asks or way != "model"}

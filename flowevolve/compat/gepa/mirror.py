@@ -13,7 +13,7 @@ from gepa.core.state import FrontierType, GEPAState, ValsetEvaluation
 from flowevolve._util.errors import EngineError
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.records import Validated
-from flowevolve.compat.gepa.threads import Batch
+from flowevolve.compat.gepa.threads import AdapterThreads, Batch
 from flowevolve.core.event_kinds import CandidateRejected, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
@@ -198,6 +198,10 @@ class Mirror:
     def listens(self, method: str) -> bool:
         """Whether some callback has this method: then what it is told is worth working out."""
         return any(hasattr(callback, method) for callback in self._callbacks)
+
+    async def inputs(self, names: Sequence[str], examples: Examples, adapter: AdapterThreads) -> list[object]:
+        """What ``on_evaluation_start`` is told of these examples; nothing is fetched if no callback has that method."""
+        return await adapter.run(examples.fetch, names) if self.listens("on_evaluation_start") else []
 
     def begin(self, flow: int, iteration: int) -> None:
         """This flow is this iteration."""

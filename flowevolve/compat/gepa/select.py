@@ -21,6 +21,7 @@ from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.records import Iteration, Merge, Rewrite
+from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
@@ -108,7 +109,7 @@ class AdapterSelect:
 
     def __init__(
         self, strategies: Strategies, merger: Merger | None, train: Examples, val: Examples, mirror: Mirror,
-        failures: Failures,
+        failures: Failures, adapter: AdapterThreads,
     ) -> None:  # fmt: skip
         self._strategies = strategies
         self._merger = merger
@@ -116,6 +117,7 @@ class AdapterSelect:
         self._val = val
         self._mirror = mirror
         self._failures = failures
+        self._adapter = adapter
         self._stopped = False
         self._ids = IdsOnly(train.loader)
 
@@ -127,11 +129,13 @@ class AdapterSelect:
         if chosen.undrawable is not None:
             context.log("gepa.merge_skipped", reason=chosen.undrawable)
         if chosen.merge is not None:
-            yield self._merge(chosen.merge, chosen.iteration, chosen.version, context)
+            inputs = await self._mirror.inputs(chosen.merge.batch, self._val, self._adapter)
+            yield self._merge(chosen.merge, inputs, chosen.iteration, chosen.version, context)
         for task in chosen.tasks:
             parent = context.pool[task.parent]
             selected = Selected(parent, (), task.batch)
-            self._announce(selected, chosen.iteration)
+            inputs = await self._mirror.inputs(task.batch, self._train, self._adapter)
+            self._announce(selected, inputs, chosen.iteration)
             yield Emit(selected, to="generate", version=chosen.version, derives=(parent.id,))
 
     def replay_event(self, event: Event) -> None:
@@ -196,7 +200,7 @@ class AdapterSelect:
             for task, batch in zip(tasks, batches, strict=True)
         )
 
-    def _merge(self, merge: Merge, iteration: int, version: int, context: StageContext) -> Emit:
+    def _merge(self, merge: Merge, inputs: list[object], iteration: int, version: int, context: StageContext) -> Emit:
         parents = [context.pool[name] for name in merge.parents]
         batch = merge.batch
         artifact = parents[0].artifact.replace(**merge.texts)
@@ -210,13 +214,13 @@ class AdapterSelect:
             batch_size=len(batch),
             capture_traces=False,
             parent_ids=[self._mirror.number(parent.id) for parent in parents],
-            inputs=self._val.fetch(batch) if self._mirror.listens("on_evaluation_start") else [],
+            inputs=inputs,
             is_seed_candidate=False,
         )
         proposed = Proposed(candidate, batch, tuple(better.scores[name] for name in batch), split="val")
         return Emit(proposed, to="screen", version=version, derives=candidate.parents)
 
-    def _announce(self, selected: Selected, iteration: int) -> None:
+    def _announce(self, selected: Selected, inputs: list[object], iteration: int) -> None:
         mirror, parent = self._mirror, selected.parent
         number, state = mirror.number(parent.id), mirror.state
         mirror.tell(
@@ -235,6 +239,6 @@ class AdapterSelect:
             batch_size=len(ids),
             capture_traces=True,
             parent_ids=[each for each in state.parent_program_for_candidate[number] if each is not None],
-            inputs=self._train.fetch(selected.batch) if mirror.listens("on_evaluation_start") else [],
+            inputs=inputs,
             is_seed_candidate=number == 0,
         )

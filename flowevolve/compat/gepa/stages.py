@@ -71,12 +71,13 @@ class AdapterPropose:
         if not texts:
             context.log("gepa.reflection_failed", reason=f"no new texts came for {', '.join(components)}")
             raise Discard("no new texts")
+        inputs = await self._mirror.inputs(rolled.selected.batch, self._train, self._adapter)
         context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
         candidate = context.propose(artifact, parents=[parent], operator="reflect", born=item.version)
         if self._drops_overtaken and entered_since(artifact, item.version, context.pool):
             raise Discard(OVERTAKEN)
-        self._tell_proposed(texts, rolled, item)
+        self._tell_proposed(texts, rolled, inputs, item)
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
         yield Emit(Reflected(candidate, rolled.selected.batch, baseline, before=batch), derives=(parent.id,))
 
@@ -176,8 +177,10 @@ class AdapterPropose:
             reflective_dataset=dataset,
         )
 
-    def _tell_proposed(self, texts: Mapping[str, str], rolled: Rolled, item: Item[object]) -> None:
-        iteration, batch = self._mirror.iteration_of(item.id), rolled.selected.batch
+    def _tell_proposed(
+        self, texts: Mapping[str, str], rolled: Rolled, inputs: list[object], item: Item[object]
+    ) -> None:
+        iteration = self._mirror.iteration_of(item.id)
         self._mirror.tell(
             "on_proposal_end", iteration=iteration, new_instructions=dict(texts), prompts={}, raw_lm_outputs={}
         )
@@ -185,10 +188,10 @@ class AdapterPropose:
             "on_evaluation_start",
             iteration=iteration,
             candidate_idx=None,
-            batch_size=len(batch),
+            batch_size=len(rolled.selected.batch),
             capture_traces=True,
             parent_ids=[self._mirror.number(rolled.selected.parent.id)],
-            inputs=self._train.fetch(batch) if self._mirror.listens("on_evaluation_start") else [],
+            inputs=inputs,
             is_seed_candidate=False,
         )
 

@@ -25,6 +25,7 @@ from gepa.core.result import GEPAResult
 from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
+from flowevolve._util.clock import is_running
 from flowevolve._util.errors import InputError, TaskFailedError
 from tests.support.gepa_dummies import (
     SEED,
@@ -474,6 +475,24 @@ def test_loaders_may_have_ids_of_any_kind() -> None:
 
     result = optimize(HashAdapter(), valset=Named(VAL), trainset=ListDataLoader(TRAIN))
     assert set(result.val_subscores[0]) == {f"row {number}" for number in range(len(VAL))}
+
+
+def test_examples_are_fetched_in_threads_for_callbacks_too() -> None:
+    """At every turn: of each batch that is chosen, of what is proposed on it, and of each merge."""
+    fetched: set[bool] = set()
+
+    class Noting(ListDataLoader[str]):
+        def fetch(self, ids: Any) -> list[str]:
+            fetched.add(is_running())
+            return super().fetch(ids)
+
+    recorder = Recorder()
+    given: dict[str, Any] = {"use_merge": True, "max_merge_invocations": 5, "max_metric_calls": 400}
+    optimize(HashAdapter(), valset=Noting(VAL), trainset=Noting(TRAIN), callbacks=[recorder], **given)
+    told = [event for name, event in recorder.told if name == "on_evaluation_start"]
+    assert all(len(event["inputs"]) == event["batch_size"] > 0 for event in told)
+    assert {len(event["parent_ids"]) for event in told} >= {0, 1, 2}
+    assert fetched == {False}
 
 
 def test_one_line_says_how_to_go_faster() -> None:
