@@ -126,7 +126,7 @@ class Veto(_Act):
 
 @dataclass(frozen=True)
 class Approve(_Act):
-    """Take back the veto of a candidate, or let one that a gate has rejected go on to its validation."""
+    """Take back the veto of a candidate, or let one that a stage has turned down go on to its validation."""
 
     candidate: str
     act: Literal["approve"] = "approve"

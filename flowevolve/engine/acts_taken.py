@@ -35,7 +35,7 @@ class Order:
 
 
 def takes_back(pool: Pool, candidate: str) -> bool:
-    """Whether approving a candidate takes back its veto. One that a gate has rejected since is sent into the run."""
+    """Whether approving a candidate takes back its veto. One that a stage turned down since is sent into the run."""
     return pool.vetoed(candidate) and pool.keeps(candidate)
 
 

@@ -172,7 +172,7 @@ class Steering:
             raise InputError(f"approve: there is no candidate {name!r}")
         if pool.status(name) != "rejected" or pool.keeps(name):
             raise InputError(
-                f"approve: {name} is {pool.status(name)}: no veto of it stands, and no gate has stopped it"
+                f"approve: {name} is {pool.status(name)}: no veto of it stands, and no stage has turned it down"
             )
 
     def _set_veto(self, name: str, *, stands: bool) -> None:

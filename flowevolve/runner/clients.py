@@ -1,4 +1,4 @@
-"""What a run talks to: the LLM client, its gate and traffic, and a server of its own where it starts one."""
+"""What a run talks to: the LLM client, its scheduler and traffic, and a server of its own where it starts one."""
 
 from __future__ import annotations
 

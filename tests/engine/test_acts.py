@@ -46,7 +46,7 @@ class Standing:
 
 
 class Climbing(fe.Algorithm):
-    """Each ticket makes a child of the best candidate in 2 s; it is a point better. Every third is stopped by a gate.
+    """Each ticket makes a child of the best candidate in 2 s; it is a point better. Every third is turned down by a stage.
 
     What stages knew of comments when they worked on a ticket is in ``known``.
     """
@@ -148,7 +148,7 @@ def test_what_is_done_is_journaled_with_who_and_when(mode: str) -> None:
     assert report.stop_reason == "stopped"
 
 
-def test_what_was_vetoed_and_then_stopped_by_a_gate_goes_on_when_it_is_approved() -> None:
+def test_what_was_vetoed_and_then_turned_down_by_a_stage_goes_on_when_it_is_approved() -> None:
     plan: Plan = [(5.5, fe.Veto("c3")), (6.5, fe.Approve("c3"))]
     report, facts = climb(*plan, max_in_flight=1)
     assert [refused for _, _, refused in steered(facts)] == [None, None]
@@ -181,7 +181,7 @@ def test_a_candidate_that_is_vetoed_on_its_way_is_out_when_it_comes() -> None:
     assert report.pool["c2"].parents == ("c0",)
 
 
-def test_what_a_gate_has_stopped_is_judged_once_it_is_approved() -> None:
+def test_what_a_stage_has_turned_down_is_judged_once_it_is_approved() -> None:
     report, facts = climb((8.5, fe.Approve("c3")), max_in_flight=1)
     assert report.pool.status("c3") == "rejected"
     (event,) = [e for e in events_of(facts, "candidate.proposed") if e.data["operator"] == "injected"]
@@ -305,7 +305,7 @@ def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_b
         (fe.Comment("Hm.", example="9"), "comment: the task has no training or validation example '9'"),
         (fe.Veto("c99"), "veto: there is no candidate 'c99'"),
         (fe.Veto("c3"), "veto: c3 was rejected, so nothing is made of it"),
-        (fe.Approve("c1"), "approve: c1 is confirmed: no veto of it stands, and no gate has stopped it"),
+        (fe.Approve("c1"), "approve: c1 is confirmed: no veto of it stands, and no stage has turned it down"),
         (fe.Approve("c99"), "approve: there is no candidate 'c99'"),
         (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are those of c1"),
         (fe.Inject({"a": "x"}, "c3"), "inject: the pool has no candidate 'c3' that this was edited from"),

@@ -169,8 +169,8 @@ class SendPermit:
 
 @asynccontextmanager
 async def _both(own: Scheduler, scheduler: Scheduler, ask: QueuedRequest) -> AsyncGenerator[int]:
-    async with own.permit(ask) as remaining, scheduler.permit(ask) as remaining_in_gate:
-        yield max(remaining, remaining_in_gate)
+    async with own.permit(ask) as remaining, scheduler.permit(ask) as remaining_of_all:
+        yield max(remaining, remaining_of_all)
 
 
 class _Model:

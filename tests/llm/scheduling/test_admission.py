@@ -119,7 +119,7 @@ async def test_the_limit_stays_between_one_and_the_most_allowed(asked, given) ->
     assert scheduler.limit == given
 
 
-async def test_the_policy_is_told_gate_server_and_pace() -> None:
+async def test_the_policy_is_told_of_scheduler_server_and_pace() -> None:
     scheduler, response_times, policy = Scheduler(2), ResponseTimes(), Scripted(2)
     response_times.answered(8.0, 100)
     response_times.answered(4.0, 50)

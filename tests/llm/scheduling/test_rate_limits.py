@@ -1,4 +1,4 @@
-"""Waiting for rate limits, in front of the gate: through the client, on the virtual clock."""
+"""Waiting for rate limits, in front of the scheduler: through the client, on the virtual clock."""
 
 from dataclasses import replace
 from functools import partial
@@ -159,7 +159,7 @@ async def test_who_waits_for_a_limit_holds_no_slot_of_the_bound_of_its_role_eith
     assert server.times() == [0, 10, 20]
 
 
-async def test_the_gates_order_holds_for_those_who_wait_for_a_limit() -> None:
+async def test_the_schedulers_order_holds_for_those_who_wait_for_a_limit() -> None:
     rig = Rig(Server(takes=0.0), requests_per_minute=60)
     async with anyio.create_task_group() as tasks:
         for index, priority in enumerate([5, 5, 5, 1, 3]):
@@ -167,7 +167,7 @@ async def test_the_gates_order_holds_for_those_who_wait_for_a_limit() -> None:
     assert rig.answered == [0, 1, 3, 4, 2]  # 0 finds nobody, 1 is next already when the others come
 
 
-async def test_a_pause_holds_back_those_who_wait_at_the_gate_too() -> None:
+async def test_a_pause_holds_back_those_who_wait_at_the_scheduler_too() -> None:
     server = Server(lambda number, model: OverloadedError("429", retry_after=10.0) if number == 1 else {})
     rig = Rig(server, limit=1)
     await rig.ask_all(2)
@@ -175,7 +175,7 @@ async def test_a_pause_holds_back_those_who_wait_at_the_gate_too() -> None:
     assert min(server.times()[1:]) == 10.01
 
 
-async def test_who_is_held_back_at_the_gate_has_taken_nothing_of_a_limit() -> None:
+async def test_who_is_held_back_at_the_scheduler_has_taken_nothing_of_a_limit() -> None:
     refused = OverloadedError("429", retry_after=5.0)
     server = Server(lambda number, model: refused if number == 1 else {}, refuses_after=12)
     await Rig(server, limit=1, requests_per_minute=6).ask_all(2)
@@ -285,7 +285,7 @@ async def test_who_is_cancelled_while_waiting_leaves_no_trace(after) -> None:
     assert len(server.sent) == done + 1
 
 
-async def test_who_is_cancelled_while_waiting_at_the_gate_takes_nothing_of_a_limit() -> None:
+async def test_who_is_cancelled_while_waiting_at_the_scheduler_takes_nothing_of_a_limit() -> None:
     server = Server(takes=12.0)
     rig = Rig(server, limit=1, requests_per_minute=6)
     async with anyio.create_task_group() as tasks:
