@@ -24,6 +24,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve._util import garbage
 from flowevolve._util.errors import EngineError
+from flowevolve._util.tasks import beside
 from flowevolve._util.threads import noted
 
 if TYPE_CHECKING:
@@ -158,11 +159,10 @@ async def in_thread_until(
             if not done:
                 give_up()
 
-    async with anyio.create_task_group() as tasks:
+    async with beside() as tasks:
         tasks.start_soon(watch)
         result = await _in_thread(partial(function, *args), limiter)
         done = True
-        tasks.cancel_scope.cancel()
     await checkpoint_if_cancelled()
     return result
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
-from flowevolve._util.errors import EngineError
+from flowevolve._util.errors import EngineError, InputError
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=20))
@@ -135,6 +135,17 @@ def test_sleepers_of_one_moment_wake_in_the_same_order_whenever_the_thread_ends(
         return woken
 
     assert order(at) == order(0)
+
+
+def fail() -> None:
+    raise InputError("so it is")
+
+
+@pytest.mark.parametrize("kind", ["real", "virtual"])
+def test_what_a_thread_raises_comes_as_it_is(kind: clock.Clock) -> None:
+    for function in (clock.in_thread, partial(clock.in_thread_until, lambda: None)):
+        with pytest.raises(InputError, match="so it is"):
+            clock.run(function, fail, clock=kind)
 
 
 def test_a_deadlock_is_an_error_not_a_hang() -> None:
