@@ -64,10 +64,12 @@ class ProgramTask:
         """
         if self._sandbox is not None:
             raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
-        evaluators = await open_evaluators(self.settings, self._tell).__aenter__()
-        self._evaluators, self._sandbox = evaluators, Sandbox(self.settings, evaluators)
+        evaluators = open_evaluators(self.settings, self._tell)
+        sandbox, apart = Sandbox(self.settings, evaluators), None
         if isinstance(self.problem, EvaluatorProblem) and (self.trust is None or self.trust.kind == "isolated"):
-            self._apart = Sandbox(without_evaluator(self.settings, self.problem), evaluators)
+            apart = Sandbox(without_evaluator(self.settings, self.problem), evaluators)
+        await evaluators.__aenter__()
+        self._evaluators, self._sandbox, self._apart = evaluators, sandbox, apart
         return self
 
     async def __aexit__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import anyio.lowlevel
 import pytest
@@ -153,6 +154,17 @@ async def test_a_task_whose_programs_run_on_a_cluster_says_which_case_each_is_of
     sent = [message for node in cluster.nodes.values() for message in node.sent]
     keys = [json.loads(message)["jobs"][0]["key"] for message in sent]
     assert [(case, epoch) for _, _, _, case, _, epoch in keys] == [("case0", 1), ("case1", 1), ("case1", 2)]
+
+
+async def test_a_folder_that_is_missing_is_told_before_any_node_is_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cluster = MemoryCluster(lambda: LocalEvaluators(SETTINGS))
+    monkeypatch.setattr("flowevolve.programs.task.open_evaluators", lambda settings, tell: LeasedEvaluators(cluster))
+    task = ProgramTask(Nearest(), SETTINGS.model_copy(update={"readable": (tmp_path / "gone",)}))
+    with pytest.raises(InputError, match=r"sandbox\.readable: .*gone: there is no such folder"):
+        await task.__aenter__()
+    assert cluster.nodes == {}
 
 
 def test_a_run_that_waits_for_a_node_says_so_at_once_and_in_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
