@@ -32,6 +32,7 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
     "candidates": {
         "id": "text",
         "status": "text",
+        "vetoed": "yes or no",
         "pool": "text",
         "parents": "texts",
         "operator": "text",

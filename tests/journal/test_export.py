@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -20,8 +20,8 @@ from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.logged_changes import logged_change
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
-from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Pool
-from flowevolve.journal.export import export
+from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Pool, Vetoed
+from flowevolve.journal.export import Format, export
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.run import run
 
@@ -36,6 +36,7 @@ RECORD = CallRecord(
     10.5,
     12.0,
 )
+FORMATS: Sequence[Format] = ("jsonl", "parquet")
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -148,6 +149,25 @@ def test_calls_are_exported_with_their_texts(tmp_path: Path) -> None:
     assert (failed["reply"], failed["prompt_tokens"], failed["error"]) == (None, None, "x")
 
 
+def test_all_tables_have_the_same_columns_as_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    made = Recording(tmp_path)
+    for candidate in (Candidate("c0", Artifact({"p": "q"})), Candidate("c1", Artifact({"p": "r"}), ("c0",))):
+        made.propose(candidate)
+        made.commit(Add(candidate.scored({"e1": 0.5})))
+    made.commit(Vetoed("c0"))
+    made.directory.journal.call(RECORD)
+    made.directory.close()
+    for file_format in FORMATS:
+        export(tmp_path, file_format=file_format)
+    for name in ("candidates", "scores", "lineage", "calls"):
+        plain = rows(tmp_path / "export" / f"{name}.jsonl")
+        table = parquet.read_table(tmp_path / "export" / f"{name}.parquet")
+        assert [list(row) for row in plain] == [table.column_names] * table.num_rows, name
+    table = parquet.read_table(tmp_path / "export" / "candidates.parquet")
+    assert table.column("vetoed").to_pylist() == [True, False]
+
+
 def test_a_running_run_is_exported_as_it_was_at_one_event(tmp_path: Path) -> None:
     made = Recording(tmp_path)
     made.propose(Candidate("c0", Artifact({"p": "q"})))
@@ -190,10 +210,8 @@ def test_places_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         export(tmp_path / "run", tmp_path / "file")
 
 
-@pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
-def test_links_that_somebody_planted_are_replaced_and_not_followed(
-    tmp_path: Path, file_format: Literal["jsonl", "parquet"]
-) -> None:
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_links_that_somebody_planted_are_replaced_and_not_followed(tmp_path: Path, file_format: Format) -> None:
     """A run directory may come from somebody else: nothing outside it is written when it is exported."""
     if file_format == "parquet":
         pytest.importorskip("pyarrow")
