@@ -24,7 +24,6 @@ EXEMPLARS_TITLE = "# Choose examples"
 
 PARENT_HEADING = "## What it was made from"
 PROGRAMS_HEADING = "## The programs"
-DIRECTION_HEADING = "## The direction"
 ABSTRACT = "abstract"
 """The file name of a program that is described in words."""
 

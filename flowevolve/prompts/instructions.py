@@ -21,7 +21,6 @@ REWRITING_TITLES: Mapping[Rewriting, str] = {
     "mutation": f"{REFLECT_TITLE}: one change",
     "shift": f"{REFLECT_TITLE}: a new kind",
 }
-OTHER_INSTRUCTIONS = "## Other instructions"
 
 
 @dataclass(frozen=True, slots=True)

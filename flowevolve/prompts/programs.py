@@ -30,7 +30,6 @@ OTHERS_HEADING = "## Other programs"
 FAILED_HEADING = "## Tries that failed"
 EARLIER_HEADING = "## Shifts before this one"
 ADVICE_HEADING = "## Advice"
-FAILURE_HEADING = "## How it failed"
 REPLY_HEADING = "## What to write"
 
 Change = Literal[

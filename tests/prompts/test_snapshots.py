@@ -70,7 +70,6 @@ def test_every_heading_stands_in_a_template() -> None:
         headings = [value for name, value in vars(module).items() if name.endswith("_HEADING")]
         assert set(headings) <= lines
     assert set(abstracts.KIND_HEADINGS.values()) <= lines
-    assert instructions.OTHER_INSTRUCTIONS in lines
 
 
 def test_the_examples_of_json_in_prompts_can_be_read() -> None:

@@ -34,7 +34,6 @@ CODE, META = "code", "meta"
 """The LLM roles."""
 INSTRUCTIONS = "instructions"
 """The component of a prompt."""
-INSTRUCTIONS_HEADING = "## The instructions"
 _CHANGES: Mapping[Operator, Change] = {"start": "start", "exploit": "depth", "explore": "explore"}
 FIRST_INSTRUCTIONS = """\
 - Find out what limits the score of the program, and work on that first.

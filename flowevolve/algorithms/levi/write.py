@@ -47,7 +47,6 @@ _SPENT = "init has had its share of the budget"
 INSTRUCTIONS_STATEMENT = """\
 A language model works from instructions that are being evolved. Its answers are checked, and the score of an
 instruction is the mean over many examples."""
-FAILURES_HEADING = "## What went wrong"
 
 
 class Afforded(Record, kind="levi.afforded"):

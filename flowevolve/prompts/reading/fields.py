@@ -10,7 +10,6 @@ _DECORATION = r"[ \t>*_#`~•+–-]*(?:\d{1,3}[.)][ \t*_]*)?"
 _MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
 _NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")
-_WRAPPERS = "*_`\"' \t"
 
 
 @cache

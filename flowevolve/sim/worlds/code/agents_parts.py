@@ -15,8 +15,6 @@ from flowevolve.sim.worlds.code.replies import hint, in_json, in_words, wanted_c
 from flowevolve.sim.worlds.code.source import parse
 from flowevolve.sim.worlds.code.traits import definitions, loops_in, traits
 
-_PLANNED = 2
-"""The number of kinds of changes that a plan is made of."""
 _DOUBTED = 0.25
 """How often a part is to be improved although nothing speaks against it."""
 _QUICK = frozenset({"cache", "lru_cache", "array", "zeros", "heappush", "heappop", "bisect", "deque"})
