@@ -94,12 +94,6 @@ class MapElites:
         """Whether this is an elite."""
         return any(each.id == candidate_id for each in self.elites)
 
-    def cell_of(self, candidate: Candidate) -> int | None:
-        """The number of the cell it falls into; None before there are cells."""
-        if self._cells is None or self.space is None:
-            return None
-        return int(self._cells.index_of_single(self.space.point(Described.of(candidate).descriptor)))
-
     def admits(self, candidate: Candidate) -> bool:
         """Whether it would be the elite of its cell: nobody is there, or nobody as good."""
         if self._cells is None or self.space is None:

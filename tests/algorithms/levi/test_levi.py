@@ -29,6 +29,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
+from tests.support.cells import cells_of
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, Memory, as_kept, asked
 
@@ -113,7 +114,7 @@ def test_a_run_makes_prompts_better() -> None:
     assert result.seed_score is not None
     assert result.best.score > result.seed_score + 0.1
     archive = archive_of(result)
-    cells = [archive.cell_of(each) for each in archive.elites]
+    cells = cells_of(archive.elites, archive.space)
     assert len(set(cells)) == len(cells)
 
 

@@ -11,6 +11,7 @@ from flowevolve.algorithms.levi.map_elites import MapElites, representatives
 from flowevolve.archives.descriptors import Scale, Space, fit_space
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Annotate, Candidate, Change, Update
+from tests.support.cells import cells_of
 
 Row = tuple[float, float, float]
 ROWS = st.lists(
@@ -42,10 +43,10 @@ def test_every_elite_is_the_best_of_its_own_cell(rows: list[Row], cut: int) -> N
     descriptors = [{"a": a, "b": b} for a, b, _ in rows[: len(first)]]
     space = fit_space(descriptors, ["a", "b"], cells=8, placement="data", seed=0)
     archive = archive_of([Add(each) for each in first], [space.note()], *([Add(each)] for each in later))
-    cells = [archive.cell_of(each) for each in archive.elites]
-    assert len(set(cells)) == len(cells)
-    for each in candidates:
-        mine = next(elite for elite in archive.elites if archive.cell_of(elite) == archive.cell_of(each))
+    elites = dict(zip(cells_of(archive.elites, space), archive.elites, strict=True))
+    assert len(elites) == len(archive.elites)
+    for each, cell in zip(candidates, cells_of(candidates, space), strict=True):
+        mine = elites[cell]
         assert mine.mean_score >= each.mean_score
         assert mine.mean_score > each.mean_score or candidates.index(mine) <= candidates.index(each)
         assert not archive.admits(each)
@@ -55,7 +56,6 @@ def test_before_there_is_a_space_everybody_is_an_elite() -> None:
     archive = archive_of([Add(candidate(1, 0, 1)), Add(candidate(2, 0, 3)), Add(candidate(3, 9, 9), "rejected")])
     assert ids(archive.elites) == ["1", "2"]
     assert archive.admits(candidate(4, 0, -1))
-    assert archive.cell_of(candidate(4, 0, -1)) is None
     best = archive.best()
     assert best is not None
     assert best.id == "2"
@@ -80,8 +80,10 @@ def test_other_scores_make_other_elites() -> None:
 
 
 def test_a_feature_nobody_measured_is_in_the_middle() -> None:
-    archive = archive_of([LINE.note()])
-    assert archive.cell_of(Candidate("1", Artifact({"x": ""}))) == 1
+    unmeasured = Candidate("2", Artifact({"x": ""})).scored({"one": 1.0})
+    for place, admitted in ((-9.0, True), (0.0, False), (9.0, True)):
+        archive = archive_of([LINE.note(), Add(candidate(1, place, 5.0))])
+        assert archive.admits(unmeasured) == admitted
 
 
 def test_representatives_are_good_and_far_from_each_other() -> None:

@@ -17,6 +17,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
+from tests.support.cells import cells_of
 from tests.support.problems import SEED
 
 LITTLE: Mapping[str, object] = {"name": "levi", "max_in_flight": 4, "seeds": 2, "variants": 4, "advice_every": 10}
@@ -68,7 +69,7 @@ def test_programs_are_told_apart_by_their_syntax_and_their_scores() -> None:
     names = [*SYNTAX, "score case0", "score case1", "seconds"]
     assert list(archive.space.scales) == names
     assert list(Described.of(archive.candidates[0]).descriptor) == names
-    cells = [archive.cell_of(each) for each in archive.elites]
+    cells = cells_of(archive.elites, archive.space)
     assert len(set(cells)) == len(cells) > 1
 
 
