@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -199,7 +198,7 @@ class Launch:
     def _run_to_the_end(self) -> None:
         """Raises: KeyboardInterrupt, SystemExit: at Ctrl-C, or as the adapter did."""
         try:
-            if _in_event_loop():
+            if clocks.is_running():
                 self._run_beside()
             else:
                 self._run_here()
@@ -293,14 +292,6 @@ class Launch:
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
             case _:
                 pass
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _in_main_thread() -> bool:
