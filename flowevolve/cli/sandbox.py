@@ -45,6 +45,7 @@ def sandbox_run_command(
     """Run FILE in a sandbox and print one line of JSON: status, times, memory, output and result."""
     from flowevolve._util.registry import validated
     from flowevolve.core.sandbox_settings import SandboxSettings
+    from flowevolve.programs.evaluator import read_text
     from flowevolve.sandbox import Outcome, Sandbox
 
     given: dict[str, object] = {
@@ -56,20 +57,13 @@ def sandbox_run_command(
     if command is not None:
         given["preload"] = ()
     settings = validated(SandboxSettings, given, "sandbox")
-    source, values, words = _text(file), _arguments(arguments), None if command is None else _words(command)
+    source, values, words = read_text(file), _arguments(arguments), None if command is None else _words(command)
 
     async def go() -> Outcome:
         async with Sandbox(settings) as sandbox:
             return await sandbox.run(source, call=call, arguments=values, command=words, name=file.name)
 
     typer.echo(json.dumps(clock.run(go).to_json()))
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: can't be read: {error}") from None
 
 
 def _words(command: str) -> list[str]:
