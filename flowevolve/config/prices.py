@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -37,6 +38,15 @@ def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
         name: Price(price.input, price.input if price.cached_input is None else price.cached_input, price.output)
         for name, price in sections.items()
     }
+
+
+def known_prices(config: Config) -> dict[str, Price]:
+    """What a run's prices are known to be afterwards, for what only reports them: none if the file of prices has gone
+    meanwhile.
+    """
+    with suppress(InputError):
+        return price_table(config, ())
+    return {}
 
 
 def _read(path: Path) -> dict[str, PriceSettings]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from flowevolve._util.errors import InputError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve.config.backends import SIMULATED_BACKENDS
-from flowevolve.config.prices import price_table
+from flowevolve.config.prices import known_prices
 from flowevolve.config.run import Config, parse_recorded
 from flowevolve.core.acts import RaiseBudget
 from flowevolve.core.budget import Cost
@@ -27,7 +26,7 @@ from flowevolve.journal.lock import is_held
 from flowevolve.journal.opening import JOURNAL, WAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
-from flowevolve.llm.client.accounting import Account, Price, Totals
+from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.progress import ProgressFigures, used
 
@@ -191,7 +190,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
     for event in recorded.events():
         if not isinstance(event.body, RunResumed):  # what came before it was counted, too
             figures.take(event)
-    account = Account(_prices(config))
+    account = Account(known_prices(config))
     account.restore(recorded.totals())
     return Overview(
         path,
@@ -220,12 +219,6 @@ def _silent_seconds(path: Path, config: Config) -> float:
         return 0.0
     written = [file.stat().st_mtime for file in (path / JOURNAL, path / WAL) if file.is_file()]
     return max(0.0, time.time() - max(written))  # noqa: TID251 - compared with times of files
-
-
-def _prices(config: Config) -> Mapping[str, Price]:
-    with suppress(InputError):  # a file of prices may have gone meanwhile
-        return price_table(config, ())
-    return {}
 
 
 def _task(recorded: RecordedRun, config: Config) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
-from flowevolve.config.prices import price_table
+from flowevolve.config.prices import known_prices, price_table
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.events import Event
 from flowevolve.llm.client.accounting import Price
@@ -51,6 +51,13 @@ def test_every_model_without_a_price_is_named(file: Path) -> None:
 
 def test_without_a_budget_in_dollars_prices_may_be_unknown() -> None:
     assert price_table(parse_config({"budget": {"proposals": 1}}, "test"), ["a"]) == {}
+
+
+def test_what_only_reports_prices_does_without_a_file_that_has_gone(file: Path) -> None:
+    priced = config(file)
+    assert known_prices(priced) == price_table(priced, ())
+    file.unlink()
+    assert known_prices(priced) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -11,16 +10,14 @@ from typing import Self
 
 import tomli_w
 
-from flowevolve._util.errors import InputError
 from flowevolve.config.backends import SIMULATED_BACKENDS
-from flowevolve.config.prices import price_table
-from flowevolve.config.run import BranchSettings, Config, parse_recorded
+from flowevolve.config.prices import known_prices
+from flowevolve.config.run import BranchSettings, parse_recorded
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.journal.run_directory import RESULT, find_state, read_result
-from flowevolve.llm.client.accounting import Price
 from flowevolve.page.projection.projection import Projection
 from flowevolve.page.reading.ended import Ended
 from flowevolve.page.tables.row import Row
@@ -46,7 +43,7 @@ class RunSource:
         except BaseException:
             self.recorded.close()
             raise
-        self.projection = Projection(_prices(self.config))
+        self.projection = Projection(known_prices(self.config))
         self._figures = ProgressFigures()
         self._seq, self._call = -1, 0
         self._row: RunRow | None = None
@@ -155,12 +152,6 @@ class RunSource:
 def _branch_said(point: BranchSettings) -> str:
     version = "" if point.version is None else f", version {point.version}"
     return f"{point.candidate} of {point.run}{version}"
-
-
-def _prices(config: Config) -> Mapping[str, Price]:
-    with suppress(InputError):  # a file of prices may have gone meanwhile
-        return price_table(config, ())
-    return {}
 
 
 def run_name(directory: Path) -> str:
