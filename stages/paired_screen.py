@@ -19,7 +19,7 @@ from flowevolve.core.record import Record
 from flowevolve.core.task import Rollout
 from flowevolve.policies.acceptance import Paired
 from flowevolve.stages.payloads import Proposed
-from flowevolve.stages.screen import Screen
+from flowevolve.stages.screen import Screen, scores_of
 
 KNOWN = 12
 """Repeats after which it is known how much scores vary between them."""
@@ -80,7 +80,7 @@ class PairedScreen(Screen):
     ) -> bool:
         if proposed.split != "train":
             return await super().decide(proposed, rollouts, baseline, context)
-        mine: Runs = (_scores(rollouts),)
+        mine: Runs = (scores_of(rollouts),)
         its: Runs = (tuple(baseline),)
         while context.decide(Compared, partial(self._look, proposed, mine, its, context)).open:
             if not context.pool.keeps(proposed.candidate.parents[0]):
@@ -113,8 +113,4 @@ class PairedScreen(Screen):
             for each in both
             for name in proposed.batch
         ]
-        return _scores(await run_all(jobs))
-
-
-def _scores(rollouts: Sequence[Rollout]) -> tuple[float, ...]:
-    return tuple(rollout.score.value for rollout in rollouts)
+        return scores_of(await run_all(jobs))

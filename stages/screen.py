@@ -33,12 +33,12 @@ class Screen:
             "candidate.screened",
             candidate=proposed.candidate.id,
             accepted=accepted,
-            scores=list(_scores(rollouts)),
+            scores=list(scores_of(rollouts)),
             baseline=list(baseline),
         )
         if not accepted:
             raise Discard("not better on its minibatch")
-        yield Emit(replace(proposed, baseline=baseline, scores=_scores(rollouts)))
+        yield Emit(replace(proposed, baseline=baseline, scores=scores_of(rollouts)))
 
     async def decide(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
@@ -51,7 +51,7 @@ class Screen:
     ) -> bool:
         """Whether it passes, by its rollouts and the scores it has to beat on the same examples."""
         acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
-        return acceptance.accepts(_scores(rollouts), baseline)
+        return acceptance.accepts(scores_of(rollouts), baseline)
 
     async def _run(self, proposed: Proposed, context: StageContext) -> tuple[Sequence[Rollout], tuple[float, ...]]:
         """The candidate's rollouts, and the scores of what it has to beat, on the same examples."""
@@ -60,8 +60,8 @@ class Screen:
             wanted.append(context.pool[proposed.candidate.parents[0]])
         jobs = [partial(self.rollouts.run, each, proposed.batch, proposed.split, context) for each in wanted]
         rollouts = await run_all(jobs)
-        return rollouts[0], _scores(rollouts[-1]) if proposed.baseline is None else proposed.baseline
+        return rollouts[0], scores_of(rollouts[-1]) if proposed.baseline is None else proposed.baseline
 
 
-def _scores(rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+def scores_of(rollouts: Sequence[Rollout]) -> tuple[float, ...]:
     return tuple(rollout.score.value for rollout in rollouts)
