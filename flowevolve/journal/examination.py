@@ -22,6 +22,7 @@ from flowevolve.core.event_kinds import FlowClosed, FlowOpened, ItemSent
 from flowevolve.core.item_ids import flow_of
 from flowevolve.journal.checksums import checksum, payload_checksum, seed_of
 from flowevolve.journal.opening import in_words
+from flowevolve.journal.tables import NO_ROWS_UNCHECKED
 from flowevolve.journal.texts import text_key, unpack
 
 PAGE = 500
@@ -160,7 +161,7 @@ class _Examination:
             return str(meta["run"]), (int(event), int(call))
         except (*_UNREADABLE, sqlite3.Error):
             self._damage.append("its table meta is not whole")
-            return known_run, (_NO_EVENT, 0)
+            return known_run, NO_ROWS_UNCHECKED
 
     def _snapshot(self) -> tuple[tuple[int, int] | None, Mapping[str, int] | None]:
         """The numbers of the last event and call, and the checksums of the payloads that there were then; each None if

@@ -17,7 +17,15 @@ from flowevolve.journal.checksums import checksum, seed_of
 from flowevolve.journal.end_mark import EndMark
 from flowevolve.journal.examination import CALLS, EVENTS, Findings, examine, rows_between
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, open_for_recovery
-from flowevolve.journal.tables import INSERT_CALL, INSERT_EVENT, INSERT_PAYLOAD, SCHEMA_VERSION, make_tables, new_run
+from flowevolve.journal.tables import (
+    INSERT_CALL,
+    INSERT_EVENT,
+    INSERT_PAYLOAD,
+    NO_ROWS_UNCHECKED,
+    SCHEMA_VERSION,
+    make_tables,
+    new_run,
+)
 from flowevolve.journal.texts import unpack
 from flowevolve.journal.views import VIEWS
 
@@ -149,7 +157,7 @@ class _Copying:
         return (*columns, None if row[_CHECKSUM] is None else checksum(self._seed, columns))
 
     def _payloads(self) -> Iterator[tuple[Any, ...]]:
-        if self._found.unchecked != (-1, 0):
+        if self._found.unchecked != NO_ROWS_UNCHECKED:
             yield from self._older_payloads()
         for name in self._found.payloads.keys() - self._found.lost_payloads:
             yield self._old.execute(_KEPT_PAYLOAD, (name,)).fetchone()
