@@ -29,7 +29,7 @@ class EmbeddingContext(Protocol):
 
 
 class Embedder(Protocol):
-    """TicketQueue texts into vectors, which are close to each other if the texts have a similar meaning.
+    """Turns texts into vectors, which are close to each other if the texts have a similar meaning.
 
     ``name`` identifies the source of the vectors: those of embedders with different names can't be compared.
     """
