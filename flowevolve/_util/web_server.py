@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -29,14 +28,6 @@ async def listening(app: web.Application, host: str, port: int) -> AsyncGenerato
         yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
     finally:
         await runner.cleanup()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def is_asked_locally(request: web.Request, host: str) -> bool:

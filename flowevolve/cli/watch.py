@@ -43,7 +43,7 @@ def watch_command(
     ] = False,
 ) -> None:
     """Show runs in the browser as they go on, or as they ended, until Ctrl-C. Nothing is written."""
-    from flowevolve._util.web_server import is_loopback
+    from flowevolve._util.addresses import is_loopback
     from flowevolve.page.live.run_pipe import RunPipe
     from flowevolve.page.live.server import serve_page
     from flowevolve.runner.watching import ANSWER

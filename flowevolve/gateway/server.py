@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from flowevolve._util.addresses import is_loopback
 from flowevolve._util.errors import InputError
-from flowevolve._util.web_server import is_asked_locally, is_loopback
+from flowevolve._util.web_server import is_asked_locally
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from urllib.parse import urlsplit
 
 from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncClient, HTTPError, Limits, Request, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
+from flowevolve._util.addresses import is_loopback
 from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import hide_headers_of_environment, is_openais
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
@@ -21,7 +23,6 @@ from flowevolve.llm.transports import failures, sse, wire
 from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, Address
 from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, ReplyBound, bounded, start_of_body
 from flowevolve.llm.transports.listing import list_models
-from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
 
 _CLIENT: type[AsyncClient] = DefaultAioHttpClient if issubclass(DefaultAioHttpClient, AsyncClient) else AsyncClient
@@ -80,7 +81,7 @@ class OpenAITransport(ServerTransport):
             http_client=_CLIENT(
                 limits=limits,
                 timeout=None,
-                mounts=_NO_PROXIES if is_loopback(base_url) else None,
+                mounts=_NO_PROXIES if is_loopback(urlsplit(base_url).hostname or "") else None,
                 event_hooks={"request": [self._check], "response": [partial(_bounded, self._bound)]},
                 follow_redirects=True,
             ),

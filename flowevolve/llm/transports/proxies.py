@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from flowevolve._util.addresses import is_loopback
 from flowevolve._util.secrets import hide
 
 
@@ -13,18 +13,9 @@ def proxy_for(url: str) -> str | None:
     """The proxy for a URL; None if there is none, or the URL is on this machine. `redacted` hides its password."""
     address, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all")
-    if proxy is None or is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+    if proxy is None or is_loopback(address.hostname or "") or proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     password = proxy.rpartition("@")[0].rpartition("://")[2].partition(":")[2]
     hide(password)
     hide(unquote(password))
     return proxy
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the URL's host is a loopback address, which no proxy can reach."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

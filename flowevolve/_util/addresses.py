@@ -1,0 +1,13 @@
+"""What an address is, whoever listens or calls there."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine's own loopback: it is reached from here alone, and by no proxy."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
