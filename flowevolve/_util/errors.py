@@ -65,6 +65,11 @@ class EngineError(FlowevolveError):
     """The engine was used in a way that its contract forbids: an algorithm or a plug-in has a bug."""
 
 
+def one_line(error: Exception) -> str:
+    """The message of an error on one line, or the error's name where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def for_a_script(error: FlowevolveError) -> FlowevolveError:
     """The error as Python is to print it where a script does not catch it.
 

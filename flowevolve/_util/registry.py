@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 from typing_extensions import get_protocol_members, is_protocol
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, one_line
 from flowevolve._util.plugins import LoadError, Plugin, imported, installed
 
 T_co = TypeVar("T_co", covariant=True)
@@ -113,7 +113,7 @@ class Registry(Generic[T_co]):
         try:
             made = factory(**arguments)
         except ValueError as error:
-            raise InputError(f"{where}: {self.kind} {name!r} refuses its settings: {_one_line(error)}") from error
+            raise InputError(f"{where}: {self.kind} {name!r} refuses its settings: {one_line(error)}") from error
         missing = _missing(made, self.contract)
         if missing:
             raise InputError(f"{where}: {name!r} makes no {self.kind}: what it makes has no {', '.join(missing)}")
@@ -131,7 +131,7 @@ class Registry(Generic[T_co]):
             model = _settings_model(factory)
         except (NameError, TypeError) as error:
             raise InputError(
-                f"{where}: the settings of {self.kind} {name!r} can't be checked: {_one_line(error)}; the types of its "
+                f"{where}: the settings of {self.kind} {name!r} can't be checked: {one_line(error)}; the types of its "
                 "parameters must be known at run time"
             ) from error
         known = list(model.model_fields)
@@ -195,10 +195,6 @@ def _settings_model(factory: Callable[..., object]) -> type[BaseModel]:
     config = ConfigDict(arbitrary_types_allowed=True)
     model: type[BaseModel] = create_model("Settings", __config__=config, **fields)  # type: ignore[call-overload]
     return model
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

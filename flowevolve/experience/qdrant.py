@@ -18,7 +18,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException
 from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoint, VectorParams
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, one_line
 from flowevolve.experience.embedders import Vector
 from flowevolve.experience.store import Entry, FoundEntry, MemoryUnavailableError
 
@@ -170,8 +170,3 @@ def _store_errors() -> Iterator[None]:
         raise MemoryUnavailableError(one_line(error)) from error
     except (ValueError, AssertionError) as error:  # raised by the client for an answer of another form
         raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {one_line(error)}") from error
-
-
-def one_line(error: Exception) -> str:
-    """The message of an error on one line."""
-    return " ".join(str(error).split()) or type(error).__name__

@@ -157,6 +157,14 @@ def test_every_kind_of_plugin_is_found_listed_and_checked(registry: Registry[obj
             registry.make("mine", settings, "here")
 
 
+def test_a_plugin_that_refuses_its_settings_without_a_word_is_named_with_its_error(site: Site) -> None:
+    code = POLICY.replace('ValueError("size must be less than ten")', "ValueError")
+    assert code != POLICY
+    site.put("silent", code, {STALENESS.group: {"mine": "silent:Mine"}})
+    with pytest.raises(InputError, match=r"here: .* 'mine' refuses its settings: ValueError$"):
+        STALENESS.make("mine", {"size": 10}, "here")
+
+
 BROKEN: dict[str, tuple[str, str, str]] = {
     "missing module": ("import no_such_thing", "broken:Mine", r"ModuleNotFoundError: No module named 'no_such_thing'"),
     "error on import": ("raise RuntimeError('two\\nlines')", "broken:Mine", r"RuntimeError: two lines"),
