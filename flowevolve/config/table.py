@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
@@ -52,3 +52,8 @@ def override(table: dict[str, object], said: str) -> None:
         inner.pop(path[-1], None)
     else:
         inner[path[-1]] = value
+
+
+def is_among(key: str, settings: Collection[str]) -> bool:
+    """Whether a key, such as ``llm.concurrency``, is one of these settings, or in a section that is one of them."""
+    return any(key == each or key.startswith(f"{each}.") for each in settings)

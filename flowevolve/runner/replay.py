@@ -17,6 +17,7 @@ from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_recorded, with_overrides
+from flowevolve.config.table import is_among
 from flowevolve.core.calls import HELD_OUT
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import StalenessPolicy
@@ -198,7 +199,7 @@ def _changed(config: Config, changes: Sequence[str]) -> Config:
     """The replay's configuration: changed as asked, on the virtual clock, and with nothing that reaches outside."""
     for change in changes:
         key = change.partition("=")[0].strip()
-        if not any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE):
+        if not is_among(key, MAY_CHANGE):
             raise InputError(f"--set {change}: a replay can't change {key}, only {', '.join(MAY_CHANGE)}")
     config = with_overrides(config, changes)
     llm = config.llm.model_copy(update={"backend": "replay", "settings": {}, "cache": CacheSettings(), "hedge": 0.0})

@@ -20,6 +20,7 @@ from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
+from flowevolve.config.table import is_among
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import (
@@ -320,7 +321,7 @@ def _may_change(key: str) -> bool:
     names = key.split(".")
     if names[0] == "llm" and any(name in MODELS for name in names[1:]):
         return False
-    return any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE)
+    return is_among(key, MAY_CHANGE)
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
