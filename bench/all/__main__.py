@@ -31,11 +31,17 @@ def main() -> int:
             command = arguments(each, out / f"{each.name}.json", is_quick=is_quick)
             print(f"{each.name}: python {shlex.join(command)}", flush=True)
             began = time.monotonic()
-            code = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
+            code = subprocess.run([python_of(each), *command], cwd=ROOT, check=False).returncode
             print(f"{each.name}: {time.monotonic() - began:.0f} s, exit code {code}", flush=True)
             failed += [each.name] if code else []
     print(f"results in {out}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def python_of(each: Bench) -> str:
+    """The Python that runs a bench: ours, which says what is missing, where its environment has not been made."""
+    own = None if each.environment is None else ROOT / each.environment
+    return sys.executable if own is None or not (own / ".installed").is_file() else str(own / "bin" / "python")
 
 
 def arguments(each: Bench, result: Path, *, is_quick: bool) -> Sequence[str]:

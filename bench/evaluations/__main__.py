@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import bench.evaluations
@@ -14,15 +15,13 @@ from bench.evaluations.rates import GOAL, IN_FLIGHT, PROFILE, WARM_UP, compare
 
 def main() -> None:
     parser = argument_parser(bench.evaluations)
-    parser.add_argument("--seconds", type=float, default=24.0, help="that each run takes")
+    parser.add_argument("--seconds", type=_seconds, default=24.0, help="that each run takes")
     parser.add_argument(
         "--milliseconds", type=float, nargs="+", default=[50.0, 200.0, 1000.0], help="of a core, that programs burn"
     )
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
     seconds = float(arguments.seconds)
-    if seconds <= WARM_UP:
-        parser.error(f"--seconds: the first {WARM_UP:g} do not count; give more")
     load = os.getloadavg()[0]
     rows = [compare(seconds, milliseconds) for milliseconds in arguments.milliseconds]
     for row in rows:
@@ -31,6 +30,13 @@ def main() -> None:
         settings = {"seconds": seconds, "profile": PROFILE, "in_flight": IN_FLIGHT}
         written = {"rows": rows, "load_before": load, "goal": GOAL, "settings": settings, **environment()}
         arguments.json.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def _seconds(given: str) -> float:
+    seconds = float(given)
+    if seconds <= WARM_UP:
+        raise ArgumentTypeError(f"the first {WARM_UP:g} do not count; give more")
+    return seconds
 
 
 if __name__ == "__main__":

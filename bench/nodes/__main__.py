@@ -25,7 +25,10 @@ def main() -> int:
     try:
         from bench.nodes.rates import GOAL, SLOTS, WAITING, compare  # noqa: PLC0415 - needs Ray
     except ImportError:
-        print("bench.nodes needs Ray and submitit: pip install 'flowevolve[ray,slurm]'", file=sys.stderr)
+        print(
+            "bench.nodes needs Ray and submitit: make .venv-ray/.installed; .venv-ray/bin/python -m bench.nodes",
+            file=sys.stderr,
+        )
         return 2
     load = os.getloadavg()[0]
     code, versions = environment(), {name: version(name) for name in ("ray", "submitit")}

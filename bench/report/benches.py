@@ -45,8 +45,8 @@ class Bench:
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
     what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
     decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
-    form, if there is one; None where a server of the reader's is needed. ``goals`` says which goals it has and whether
-    they are met.
+    form, if there is one; None where a server of the reader's is needed. ``environment`` is the folder of the one that
+    it runs in, where it needs more than ours. ``goals`` says which goals it has and whether they are met.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Bench:
     command: str | None = None
     measures: Sequence[str] = ()
     quick: str | None = "--quick"
+    environment: str | None = None
     goals: Callable[[Content], Verdicts] = lambda content: {}
 
     def missed(self, content: Content) -> Sequence[str]:
@@ -324,7 +325,7 @@ BENCHES: Sequence[Bench] = (
         evaluations.answer,
         evaluations.section,
         measures=("flowevolve/sandbox", "flowevolve/engine", "bench/evaluations/rates.py"),
-        quick="--seconds 4",
+        quick="--seconds 8",
         goals=evaluations.goals,
     ),
     Bench(
@@ -335,6 +336,7 @@ BENCHES: Sequence[Bench] = (
         NONE,
         measures=("flowevolve/sandbox", "bench/nodes/rates.py"),
         quick="--seconds 4 --rounds 1",
+        environment=".venv-ray",
         goals=nodes.goals,
     ),
     Bench(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.all.__main__ import arguments, main
+from bench.all import __main__ as command
+from bench.all.__main__ import arguments, main, python_of
 from bench.report.benches import BENCHES, Bench
 from bench.report.results import read
 
@@ -46,6 +47,19 @@ def test_the_full_tier_calls_what_the_page_says_that_was_called(each: Bench) -> 
     if content is not None:
         called = [line for line in each.section(content).splitlines() if line.startswith("    python -m bench.")]
         assert any(line.startswith(f"    python -m bench.{each.command or each.name}") for line in called)
+
+
+def test_a_bench_that_needs_more_than_ours_runs_in_its_own_environment_once_that_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(f"{command.__name__}.ROOT", tmp_path)
+    nodes, page = (next(each for each in BENCHES if each.name == name) for name in ("nodes", "page"))
+    assert python_of(page) == python_of(nodes) == sys.executable
+    own = tmp_path / ".venv-ray"
+    own.mkdir()
+    assert python_of(nodes) == sys.executable, "it is not installed yet"
+    (own / ".installed").touch()
+    assert (python_of(page), python_of(nodes)) == (sys.executable, f"{own}/bin/python")
 
 
 def test_a_bench_that_fails_stops_none_of_the_others(
