@@ -1,4 +1,4 @@
-"""The command ``python -m bench.plan [--tuning] [--work FOLDER] [--json FILE]``."""
+"""The command ``python -m bench.plan [--tuning] [--quick] [--work FOLDER] [--json FILE]``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from bench.plan.comparing import amounts, compare
 def main() -> None:
     parser = argument_parser(bench.plan)
     parser.add_argument("--tuning", action="store_true", help="the runs that the intervals were chosen on, instead")
+    parser.add_argument("--quick", action="store_true", help="not the runs in real time, which take an hour")
     parser.add_argument("--work", type=Path, help="keep what was recorded here, and use what is here already")
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
+    cases = [case for case in (TUNING if arguments.tuning else TWELVE) if not (arguments.quick and case.http)]
     with TemporaryDirectory() as folder:
-        content = compare(TUNING if arguments.tuning else TWELVE, arguments.work or Path(folder))
+        content = compare(cases, arguments.work or Path(folder))
     rows = content["cases"]
     assert isinstance(rows, list)
     for row in rows:

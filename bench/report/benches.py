@@ -368,7 +368,6 @@ BENCHES: Sequence[Bench] = (
         plan.answer,
         plan.section,
         measures=("flowevolve/runner/forecast", "bench/plan", ":(exclude)bench/plan/section.py"),
-        quick="",
         goals=plan.goals,
     ),
     Bench(

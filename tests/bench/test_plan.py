@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
+from bench.plan import __main__ as command
 from bench.plan.cases import TUNING, TWELVE, Case
 from bench.plan.comparing import AMOUNTS, amounts, summary
 from bench.plan.recording import config_of, server_of, task_of
@@ -31,6 +33,20 @@ def test_runs_are_counted_before_their_amounts() -> None:
     rows = [row({"minutes": 5}, 10.0), row({"tokens": 5}, 30.0), partly]
     content = {"cases": rows, **summary(rows)}
     assert answer(content).startswith("in 1 of 3 recorded runs all amounts (7 of 10) lay in their intervals")
+
+
+def test_the_short_form_leaves_out_what_takes_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Case] = []
+
+    def compare(cases: Sequence[Case], work: Path) -> dict[str, object]:
+        given.extend(cases)
+        return {"cases": [], "covered": 0, "amounts": 0, "median_factor": 1.0}
+
+    monkeypatch.setattr(command, "compare", compare)
+    monkeypatch.setattr("sys.argv", ["plan", "--quick"])
+    command.main()
+    assert given == [case for case in TWELVE if not case.http]
+    assert 0 < len(given) < len(TWELVE)
 
 
 def test_there_are_twelve_and_no_tuning_run_among_them() -> None:
