@@ -13,8 +13,8 @@ replies were paid for and not charged to the budget, and a run that was killed b
 `result.json` could not be resumed. This one began with two faults of the bench itself: it counted evolved prompts as
 accepted candidates, which results don't, and its server refused requests for embeddings. To check the bench, the use of
 recorded replies was once switched off, and it then reported the replies that were asked for again (420 in 4 kills).
-Runs with programs have no
-jumping clock: libfaketime 0.9.10 also shifts the deadlines of Python's sleeps, which go by another clock.
+Runs with programs have no jumping clock: libfaketime 0.9.10 also shifts the deadlines of Python's sleeps, which go by
+another clock.
 
 Damage to a journal's files is told, and repaired as far as can be: 350 damages drawn at random are tried by
 `tests/journal/test_damage.py` in its long form.

@@ -121,7 +121,8 @@ def _batches() -> str:
     """
     found = list(_on_real_servers())
     ahead = [each for each in found if each.theirs > each.ours]
-    once, others = sum(each.once for each in ahead), sum(each.once for each in found) - sum(each.once for each in ahead)
+    once = sum(each.once for each in ahead)
+    others = sum(each.once for each in found) - once
     short = f" ({once} of these saw one round of gepa's, and {others} of the others)" if once + others else ""
     return f"{len(ahead)} of {len(found)} comparisons on real servers{short}"
 

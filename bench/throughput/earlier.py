@@ -39,12 +39,8 @@ def read(file: Path, plan: Plan) -> Content:
     }
     if other := [f"{name}: {had[name]} there, {asked[name]} here" for name in asked if had[name] != asked[name]]:
         raise InputError(f"--add: {file} was made otherwise: {'; '.join(other)}")
-    limits = {
-        "repeats": plan.repeats,
-        "base_repeats": max(plan.repeats, plan.base_repeats),
-        "virtual_repeats": plan.virtual_repeats,
-    }
-    if more := [f"{name} {found['settings'][name]}" for name, most in limits.items() if found["settings"][name] > most]:
+    counts = found["settings"]
+    if more := [f"{name} {counts[name]}" for name, most in plan.counts.items() if counts[name] > most]:
         raise InputError(f"--add: {file} has more repeats than were asked for: {', '.join(more)}")
     return found
 

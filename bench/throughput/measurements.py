@@ -82,6 +82,15 @@ class Plan:
     made: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """How many repeats an earlier result has, by server, workload and method. They are not made again."""
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many repeats are asked for, by the names that results have for them."""
+        return {
+            "repeats": self.repeats,
+            "base_repeats": max(self.repeats, self.base_repeats),
+            "virtual_repeats": self.virtual_repeats,
+        }
+
     def real(self, place: Place) -> list[str]:
         """The methods that take real time."""
         if place.url is not None:
@@ -165,7 +174,7 @@ def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured
 def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
     """Each method once on a workload, in random order."""
     order = random.Random(f"{plan.seed}/{place.name}")
-    for repeat in range(max(plan.repeats, plan.base_repeats)):
+    for repeat in range(plan.counts["base_repeats"]):
         for workload in order.sample(list(plan.workloads), len(plan.workloads)):
             methods = [each for each in plan.real(place) if repeat < plan.repeats or each == BASE]
             yield [

@@ -81,9 +81,8 @@ def _lockstep(found: Mapping[str, Rows]) -> str:
     return f"""\
 Our lockstep differs from gepa's loop in one thing. A prompt that a reflection gave back unchanged ends there; gepa runs
 it on the minibatch again, and validates it where it does better by chance. So our lockstep validates {ours} of its
-proposals, gepa {theirs}; with that difference taken out of our code, two runs validated 0.51 and 0.47. A loop does one
-thing after another, and what it does doesn't depend on how long that takes. So a run of our lockstep goes the same way
-on both servers, as far as it gets: the servers are no two samples of it."""
+proposals, gepa {theirs}. A loop does one thing after another, and what it does doesn't depend on how long that takes.
+So a run of our lockstep goes the same way on both servers, as far as it gets: the servers are no two samples of it."""
 
 
 def _validated(found: Mapping[str, Rows], method: str) -> str:

@@ -43,9 +43,7 @@ def content(
         "settings": {
             "concurrency": plan.concurrency,
             "seed": plan.seed,
-            "repeats": plan.repeats,
-            "base_repeats": max(plan.repeats, plan.base_repeats),
-            "virtual_repeats": plan.virtual_repeats,
+            **plan.counts,
             "minutes": plan.seconds / 60,
             "real_minutes": then["real_minutes"]
             + sum(real_seconds(plan, place, found) for place, found in places.items()) / 60,
