@@ -114,6 +114,11 @@ def now() -> float:
     return (_thread.loop or asyncio.get_running_loop()).time()  # not by `running_loop`: this is called all the time
 
 
+def is_virtual() -> bool:
+    """Whether the running loop has a virtual clock."""
+    return isinstance(running_loop(), VirtualClockLoop)
+
+
 def is_running() -> bool:
     """Whether an event loop runs in this thread, as in a notebook."""
     try:

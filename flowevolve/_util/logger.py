@@ -5,6 +5,7 @@ Records are made with structlog, which is loaded when there is something to say.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -28,3 +29,8 @@ def logger() -> FilteringBoundLogger:
 
     found: FilteringBoundLogger = structlog.get_logger("flowevolve")
     return found
+
+
+def logging_notes(event: str) -> Callable[[str], None]:
+    """What logs each note that it is given as a warning, by the name of this event."""
+    return lambda note: logger().warning(event, note=note)

@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Literal
 
-from flowevolve._util.clock import VirtualClockLoop, running_loop
+from flowevolve._util.clock import is_virtual
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
@@ -151,7 +151,7 @@ class Journal:
         Raises:
             StorageError: if something could not be written; what was written before that stays.
         """
-        if isinstance(running_loop(), VirtualClockLoop):
+        if is_virtual():
             self._writer.hand_over()
         else:
             await self._writer.settled()

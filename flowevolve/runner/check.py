@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from flowevolve._util.logger import logger
+from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.task import OnMachines, Task
 from flowevolve.engine.engine import check_gathering
@@ -41,7 +41,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
             await check_vllm(config.vllm)
             return plan.task
         async with (
-            _checked(plan.task, note or _log_note),
+            _checked(plan.task, note or logging_notes("check.note")),
             in_use(plan.algorithm),
             open_response_cache(config) as cache,
             open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
@@ -62,7 +62,3 @@ async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[Non
         task.watch_machines(note)
     async with in_use(task):
         yield
-
-
-def _log_note(said: str) -> None:
-    logger().warning("check.note", note=said)

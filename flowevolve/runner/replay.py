@@ -6,14 +6,13 @@ The task, its prompts and the seed stay the run's own, so that as many requests 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from flowevolve._util.clock import VirtualClockLoop, in_thread
+from flowevolve._util.clock import in_thread, is_virtual
 from flowevolve._util.errors import InputError
 from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_recorded, with_overrides
@@ -111,7 +110,7 @@ async def replay(
     Raises:
         InputError: if there is no run that can be replayed, or the changes can't be made.
     """
-    if not isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+    if not is_virtual():
         raise InputError("replay: runs on the virtual clock; call it with flowevolve.clock.run(…, clock='virtual')")
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: the server needs at least 1 slot")

@@ -8,7 +8,6 @@ case.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -16,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from flowevolve._util.clock import VirtualClockLoop, in_thread
+from flowevolve._util.clock import in_thread, is_virtual
 from flowevolve._util.errors import InputError
-from flowevolve._util.logger import logger
+from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
 from flowevolve.config.table import is_among
 from flowevolve.core.budget import Budget
@@ -114,7 +113,7 @@ async def resume(
         ProvidedObjects(task, staleness),
         watchers or Watchers(),
         side_task,
-        note or _log_note,
+        note or logging_notes("resume.note"),
         plan,
     )
     try:
@@ -138,10 +137,6 @@ class _ResumeRequest:
     plan: Callable[[Config, ProvidedObjects], Plan]
 
 
-def _log_note(said: str) -> None:
-    logger().warning("resume.note", note=said)
-
-
 async def _begin(request: _ResumeRequest) -> Result:
     """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
     directory, config, given = request.directory, request.config, request.given
@@ -158,7 +153,7 @@ async def _begin(request: _ResumeRequest) -> Result:
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
-        if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+        if is_virtual():
             before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
         else:
             before = await in_thread(_read_earlier_run, recorded)

@@ -6,7 +6,6 @@ Whatever that process does or writes, the run goes on.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from flowevolve._util.clock import VirtualClockLoop, in_thread, in_thread_until
+from flowevolve._util.clock import in_thread, in_thread_until, is_virtual
 from flowevolve._util.console import shown
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
@@ -92,7 +91,7 @@ class PageProcess:
         """Do an act; returns why not, or None if it was done."""
         try:
             wanted = read_act(act)
-            if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+            if is_virtual():
                 return "A run on the virtual clock can't be steered, as hours of it pass in a moment."
             if self._engine is None:
                 return "The run has not begun yet, or is at its end; it can't be steered now."

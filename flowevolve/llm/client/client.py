@@ -17,7 +17,7 @@ import anyio
 
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
-from flowevolve._util.logger import logger
+from flowevolve._util.logger import logging_notes
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.budget import OverBudgetError
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
@@ -191,7 +191,7 @@ class LLMClient:
         members = [(name, member) for name, role in self._roles.items() for member in role.members]
         for backend in self._backends.values():
             asked = [(name, member) for name, member in members if member.transport is backend.transport]
-            await check_models(backend.transport, backend.where, asked, note or _log_note)
+            await check_models(backend.transport, backend.where, asked, note or logging_notes("models.unknown"))
 
     def retries(self, role: str) -> int:
         """How often this role is asked once more for a reply that can't be read."""
@@ -377,10 +377,6 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
-
-
-def _log_note(said: str) -> None:
-    logger().warning("models.unknown", note=said)
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
