@@ -257,7 +257,7 @@ def _interval(candidate: Candidate) -> Interval | None:
 async def _opened(
     plan: Plan, keep: Callable[[], RunRecord] | None, watchers: Watchers, history: History | None
 ) -> AsyncIterator[_Opened]:
-    config, algorithm = plan.config, plan.algorithm
+    config = plan.config
     async with AsyncExitStack() as stack:
         if history is not None:
             stack.callback(history.close)
@@ -268,7 +268,7 @@ async def _opened(
         if isinstance(plan.task, OnMachines):
             plan.task.watch_machines(partial(_tell_all, watchers.machines))
         await stack.enter_async_context(in_use(plan.task))
-        await stack.enter_async_context(in_use(algorithm))
+        await stack.enter_async_context(in_use(plan.algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
         page = PageProcess()
         stack.push_async_callback(page.end)  # after the directory is closed, so that the page says that the run ended
@@ -287,40 +287,14 @@ async def _opened(
         if isinstance(plan.task, OnMachines):
             plan.task.log_machines(events.emit)
         clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
-        client = clients.llm
-        await client.check()
+        await clients.llm.check()
         start = await start_of(plan) if history is None or not history.begun else None
         trust = await find_trust(plan.task, plan.trust)
-        engine = Engine(
-            algorithm,
-            llm=client,
-            budget=config.budget,
-            mode=config.algorithm.mode,
-            max_in_flight=flows_of(config, plan.algorithm),
-            staleness=plan.staleness,
-            allocation=make_allocation(config),
-            stopping=make_stopping(config),
-            most_in_vain=config.stopping.fruitless,
-            templates=plan.templates,
-            seed=config.seed,
-            drain_seconds=config.drain_seconds,
-            events=events,
-            sinks=[clients.attribution.event],
-            settled=nothing_to_settle if keeping is None else keeping.settled,
-            history=history,
-            start=start,
-            about=replace(
-                identity(plan.task),
-                given=tuple(plan.given.names()),
-                score_trust=None if trust is None else trust.kind,
-                shared_because=None if trust is None else trust.why or None,
-                measured_on=plan.task.measured_on if isinstance(plan.task, OnMachines) else None,
-            ),
-        )
+        engine = _make_engine(plan, clients, events, keeping, history, start, trust)
         if history is not None:
             spent = await in_thread(lambda: list(history.spent()))
-            client.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
-            await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
+            clients.llm.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
+            await in_thread(lambda: clients.attribution.restore(history.facts(), clients.llm.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
@@ -329,6 +303,44 @@ async def _opened(
         if watchers.ticks:
             side_tasks.append(partial(watchers.tick, clients.scheduler))
         yield _Opened(plan, engine, clients, keeping, history, trust, side_tasks)
+
+
+def _make_engine(
+    plan: Plan,
+    clients: Clients,
+    events: EventLog,
+    keeping: RunRecord | None,
+    history: History | None,
+    start: Start | None,
+    trust: ScoreTrust | None,
+) -> Engine:
+    config = plan.config
+    return Engine(
+        plan.algorithm,
+        llm=clients.llm,
+        budget=config.budget,
+        mode=config.algorithm.mode,
+        max_in_flight=flows_of(config, plan.algorithm),
+        staleness=plan.staleness,
+        allocation=make_allocation(config),
+        stopping=make_stopping(config),
+        most_in_vain=config.stopping.fruitless,
+        templates=plan.templates,
+        seed=config.seed,
+        drain_seconds=config.drain_seconds,
+        events=events,
+        sinks=[clients.attribution.event],
+        settled=nothing_to_settle if keeping is None else keeping.settled,
+        history=history,
+        start=start,
+        about=replace(
+            identity(plan.task),
+            given=tuple(plan.given.names()),
+            score_trust=None if trust is None else trust.kind,
+            shared_because=None if trust is None else trust.why or None,
+            measured_on=plan.task.measured_on if isinstance(plan.task, OnMachines) else None,
+        ),
+    )
 
 
 def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:

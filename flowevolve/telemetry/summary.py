@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -18,77 +19,16 @@ from flowevolve.telemetry.cut_replies import cut_said, read_cut
 from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
 
 _EXAMPLE_CHARACTERS = 160
+Rows = Iterator[tuple[str, RenderableType]]
+"""The rows of the first table: a name, and what is said of it."""
 
 
 def summarize(result: Mapping[str, object]) -> RenderableType:
     """Tables of what a run did, and the text of its best artifact."""
     head = Table(show_header=False, box=None, pad_edge=False)
-    simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["backend"] == "sim" else ""
-    llm, staleness, best, held_out = (_table(result[key]) for key in ("llm", "staleness", "best", "held_out"))
-    minutes = _number(result["wall_seconds"]) / 60
-    rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
-    head.add_row("run", f"{result['algorithm']} ({result['mode']}) on {result['task']}")
-    head.add_row("backend", f"{result['backend']}{simulated}")
-    if replayed := _table(result.get("replay")):
-        head.add_row("replay", _replies(replayed))
-    head.add_row(
-        "stopped by",
-        stopped_by(
-            str(result["stop_reason"]),
-            perfect_minibatches(result),
-            f" after {_number(result['wall_seconds']):.1f} s",
-        ),
-    )
-    best_said = f"{score_said(best.get('score'))}{_interval(best.get('interval'))}"
-    scores = f"seed {score_said(result['seed_score'])}, best {best_said}"
-    length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
-    which = f" ({best['id']}{length})" if best.get("id") else ""
-    head.add_row("score", f"{scores}{which}{_no_better(result['seed_score'], best.get('score'))}")
-    if fresh := best.get("fresh"):
-        head.add_row("fresh score", str(FreshScore.model_validate(fresh)))
-    if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
-        head.add_row("best's change", Text(": ".join(said)))
-    if metrics := _table(best.get("metrics")):
-        head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
-    if held_out:
-        best_score = f"{score_said(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
-        scores = f"seed {score_said(held_out['seed_score'])}, best {best_score}"
-        head.add_row("held out", f"{scores} on {held_out['examples']} test examples")
-    unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
-    head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}")
-    if reasons := _in_vain(_table(result["stages"])):
-        head.add_row("in vain", Text(reasons))
-    tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
-    if llm.get("usage_estimated"):
-        tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
-    head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
-    if silent := unanswered(result):
-        head.add_row("answers", silent)
-    if llm.get("cut_while_thinking"):
-        head.add_row("cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens")
-    for role, count in read_cut(_table(llm.get("cut_replies"))).items():
-        head.add_row("cut", f"{cut_said(role, count)}: raise llm.roles.{role}.max_tokens")
-    if llm.get("cached_calls"):
-        saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
-        head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
-    if llm.get("cost_usd"):
-        unknown = "; what failed attempts cost is rarely known" if llm["failed"] or llm["retries"] else ""
-        head.add_row("cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}")
-    for row in _traffic(llm):
-        head.add_row(*row)
-    head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
-    if limit := _table(result.get("flow_limit")):
-        head.add_row("flows", f"at most {limit['flows']} open at last: {limit['reason']}")
-    server = _table(result.get("server"))
-    if server:
-        head.add_row("server", _server(server))
-    head.add_row("staleness", _counts(staleness))
-    for name in ("speculation", "racing"):
-        counts = _table(result.get(name))
-        if any(counts.values()):
-            head.add_row(name, _counts(counts))
-    for row in _unread(_table(result.get("replies"))):
-        head.add_row(*row)
+    llm, best = _table(result["llm"]), _table(result["best"])
+    for name, said in chain(_run(result), _scores(result, best), _work(result), _calls(result, llm), _engine(result)):
+        head.add_row(name, said)
     by_model = _table(llm.get("by_model"))
     models = [_models(by_model)] if len(by_model) > 1 else []
     parts: list[RenderableType] = [head, *models, _stages(_table(result["stages"]))]
@@ -99,7 +39,83 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     return Group(*parts)
 
 
-def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _run(result: Mapping[str, object]) -> Rows:
+    """What was run, and why it ended."""
+    simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["backend"] == "sim" else ""
+    yield "run", f"{result['algorithm']} ({result['mode']}) on {result['task']}"
+    yield "backend", f"{result['backend']}{simulated}"
+    if replayed := _table(result.get("replay")):
+        yield "replay", _replies(replayed)
+    after = f" after {_number(result['wall_seconds']):.1f} s"
+    yield "stopped by", stopped_by(str(result["stop_reason"]), perfect_minibatches(result), after)
+
+
+def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:
+    """How good the best candidate is, and what it is."""
+    best_said = f"{score_said(best.get('score'))}{_interval(best.get('interval'))}"
+    scores = f"seed {score_said(result['seed_score'])}, best {best_said}"
+    length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
+    which = f" ({best['id']}{length})" if best.get("id") else ""
+    yield "score", f"{scores}{which}{_no_better(result['seed_score'], best.get('score'))}"
+    if fresh := best.get("fresh"):
+        yield "fresh score", str(FreshScore.model_validate(fresh))
+    if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
+        yield "best's change", Text(": ".join(said))
+    if metrics := _table(best.get("metrics")):
+        yield "best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items())
+    if held_out := _table(result["held_out"]):
+        best_score = f"{score_said(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
+        scores = f"seed {score_said(held_out['seed_score'])}, best {best_score}"
+        yield "held out", f"{scores} on {held_out['examples']} test examples"
+
+
+def _work(result: Mapping[str, object]) -> Rows:
+    """How much was proposed and accepted, and what came to nothing."""
+    minutes = _number(result["wall_seconds"]) / 60
+    rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
+    unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
+    yield "proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}"
+    if reasons := _in_vain(_table(result["stages"])):
+        yield "in vain", Text(reasons)
+
+
+def _calls(result: Mapping[str, object], llm: Mapping[str, object]) -> Rows:
+    """What was asked of the models, what it cost, and what came back."""
+    tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
+    if llm.get("usage_estimated"):
+        tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
+    yield "LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}"
+    if silent := unanswered(result):
+        yield "answers", silent
+    if llm.get("cut_while_thinking"):
+        yield "cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens"
+    for role, count in read_cut(_table(llm.get("cut_replies"))).items():
+        yield "cut", f"{cut_said(role, count)}: raise llm.roles.{role}.max_tokens"
+    if llm.get("cached_calls"):
+        saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
+        yield "cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}"
+    if llm.get("cost_usd"):
+        unknown = "; what failed attempts cost is rarely known" if llm["failed"] or llm["retries"] else ""
+        yield "cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}"
+    yield from _traffic(llm)
+    yield "in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average"
+
+
+def _engine(result: Mapping[str, object]) -> Rows:
+    """How the engine and the server fared, and which replies could not be read."""
+    if limit := _table(result.get("flow_limit")):
+        yield "flows", f"at most {limit['flows']} open at last: {limit['reason']}"
+    if server := _table(result.get("server")):
+        yield "server", _server(server)
+    yield "staleness", _counts(_table(result["staleness"]))
+    for name in ("speculation", "racing"):
+        counts = _table(result.get(name))
+        if any(counts.values()):
+            yield name, _counts(counts)
+    yield from _unread(_table(result.get("replies")))
+
+
+def _traffic(llm: Mapping[str, object]) -> Rows:
     """Rows on endpoints, rate limits and hedging, if there were any."""
     for endpoint in map(_table, _list(llm.get("endpoints"))):
         refused = f", {endpoint['refusals']} refused" if endpoint.get("refusals") else ""
@@ -114,7 +130,7 @@ def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield "hedged", _counts(hedged)
 
 
-def _unread(replies: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _unread(replies: Mapping[str, object]) -> Rows:
     """Rows on replies that could not be read, or only in part, with an example of each reason."""
     for name, title in (("unreadable", "not read"), ("partly_read", "left out")):
         for role, counts in _table(replies.get(name)).items():
