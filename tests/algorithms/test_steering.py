@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 import flowevolve as fe
+from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.event_kinds import CandidateProposed, FlowOpened, PoolCommitted, RunSteered
 from flowevolve.core.item_ids import flow_of
 from tests.support.depth import LONG
-from tests.support.odd_runs import SETTINGS, Ran, evolve, instructions
+from tests.support.odd_runs import SETTINGS, SOURCE, Ran, evolve, instructions
 
 REMARK = "Mind the polar bears."
 ALGORITHMS = list(SETTINGS) if LONG else ["gepa", "ace", "cse"]
+PROGRAM_ALGORITHMS = ["levi", "best_of_n", "one_plus_lambda", "code_evolve", "context_evolve", "cse"]
 
 
 def steered(name: str, folder: Path) -> Ran:
@@ -61,3 +63,19 @@ def test_comments_are_read_and_a_vetoed_candidate_is_neither_best_nor_parent(nam
     assert banned not in [each.id for each in ran.result.frontier]
     proposed = [body for body in later if isinstance(body, CandidateProposed) and flow_of(body.item) >= opened]
     assert not [body.candidate for body in proposed if banned in body.parents]
+
+
+@pytest.mark.parametrize("name", PROGRAM_ALGORITHMS)
+def test_what_is_injected_takes_no_proposal_that_open_work_needs(name: str, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def inject(engine: fe.Engine) -> None:
+        while not said:
+            try:
+                await engine.inject(fe.Artifact({"program.py": SOURCE}, kind="program"))
+            except InputError as error:
+                said.append(str(error))
+
+    ran = evolve(name, None, pytest.MonkeyPatch(), tmp_path, {"proposals": 6}, side_task=inject)
+    assert ran.result.proposals == 6
+    assert "budget.proposals is spent" in said[0]

@@ -101,7 +101,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
 
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
-        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)
+        return Cost(proposals=1, evaluations=1, rollouts=cases)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many updates of its island an item has missed; 0 for one from outside, which has no island yet."""

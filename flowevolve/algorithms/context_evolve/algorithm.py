@@ -84,7 +84,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
 
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
-        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)
+        return Cost(proposals=1, evaluations=1, rollouts=cases)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many programs better than its parent have come since: its guidance and examples know none of them."""

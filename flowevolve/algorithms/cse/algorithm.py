@@ -130,7 +130,7 @@ class CSE(Algorithm[CSEConfig]):
         """Any can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=len(self._task.problem.cases))
+        return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many entries of the memory a child that is to be written does not know. A program that is written has
