@@ -47,8 +47,8 @@ def python_of(each: Bench) -> str:
 def arguments(each: Bench, result: Path, *, is_quick: bool) -> Sequence[str]:
     """What Python is called with to measure this bench."""
     name, *rest = shlex.split(each.command or each.name)
-    short = shlex.split(each.quick or "") if is_quick else []
-    return ["-m", f"bench.{name}", *rest, *short, "--json", str(result)]
+    more = shlex.split((each.quick if is_quick else each.full) or "")
+    return ["-m", f"bench.{name}", *rest, *more, "--json", str(result)]
 
 
 if __name__ == "__main__":

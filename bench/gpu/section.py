@@ -8,7 +8,7 @@ from statistics import fmean
 
 from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.text import Content, table
-from bench.gpu.deviations import before_file, is_before, simulator
+from bench.gpu.deviations import before_file, is_before, run_before, simulator
 from bench.gpu.rows import COLUMNS, by_workload, gpu_name, minutes, runs, spanned, workloads
 from bench.gpu.scores import scores
 
@@ -41,21 +41,22 @@ def rates(results: Mapping[str, Content]) -> str:
     model = "" if first["settings"]["model"] is not None else " (random weights, simulated words)"
     title = f"Proposals a minute on one {gpu_name(first)}{model}, and how many were counted"
     rows = [
-        (f"`{workload}`, {runs(content)}{more}", *_rates(of))
+        (f"`{workload}`, {runs(content)}{more}", *_rates(of, run_before(content)))
         for more, content in results.items()
         for workload, of in by_workload(content).items()
     ]
     return table((title, *NAMES.values()), rows)
 
 
-def _rates(of: Mapping[str, Content]) -> Iterator[str]:
+def _rates(of: Mapping[str, Content], before: Mapping[str, float]) -> Iterator[str]:
     for name in NAMES:
         if name not in of:
             yield "–"
             continue
         each = of[name]["values"]["proposals_per_min"]
         apart = f"{spanned(each, 1)}; " if len(each) > 1 else ""
-        yield f"{fmean(each):.1f} ({apart}{_counted(of[name])})"
+        again = f"; {before[name]:.1f} in a run before" if name in before else ""
+        yield f"{fmean(each):.1f} ({apart}{_counted(of[name])}{again})"
 
 
 def _counted(row: Content) -> str:

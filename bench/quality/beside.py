@@ -13,32 +13,48 @@ OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
 AT_THE_END = "winner by validation alone"
 """The part that does its work when a run ends, so that without it nothing differs before."""
-KINDS = {"lockstep": "lockstep", "combee": "Combee", "preset": "other presets"}
+PUBLISHED = ("combee 10", "combee 40")
+"""The methods that are Combee as its paper has it."""
+KINDS = {"lockstep": "our lockstep", "combee": "our forms of Combee", "preset": "other presets"}
 """How the methods are called together whose names begin alike."""
 
 
 def others_answer(content: Content) -> str:
-    """How often the default is sooner than each kind of method, how often clearly, and how often it takes less."""
-    key = "time_to_sync_held_out"
+    """How often the default is sooner than each kind of method, and how often it takes less."""
     said = ", ".join(
-        f"than {kind} in {_count(pairs, _time)} ({sum(_apart(default[key], other[key]) for other, default in pairs)}; "
-        f"{_count(pairs, _tokens)}) of {len(pairs)}"
+        f"than {kind} in {_count(pairs, _time)} and {_count(pairs, _tokens)} of {len(pairs)}"
         for kind, pairs in _by_kind(content).items()
     )
-    return f"sooner in the median (clearly; for fewer tokens) {said} comparisons"
+    return f"sooner in the median, and for fewer tokens, {said}"
 
 
 def beside_presets(content: Content) -> str:
-    """What is said of the default where users choose a preset."""
+    """What is said of the default where users choose a preset: a paragraph, a table, and another paragraph."""
     sooner = [method for method, pairs in _by_method(content).items() if any(_time(a) < _time(b) for a, b in pairs)]
-    spent = f"at {tokens_a_minute(content)} times its tokens a minute"
-    return (
-        "Beside lockstep, Combee and other presets in [simulated worlds](../benchmarks/quality_others.md) the default "
-        f"reaches the score of synchronous GEPA {others_answer(content)}, {spent}. "
-        "These reach it sooner than the default in at least one world: "
-        f"{', '.join(f'*{method}*' for method in sooner) or 'none'}; and these for fewer tokens: "
+    before = (
+        f"In {len(content['settings']['worlds'])} [simulated worlds](../benchmarks/quality_others.md) it was measured "
+        "how soon each reaches the last score of our loop with one proposal at a time. In how many comparisons the "
+        "default was ahead:"
+    )
+    after = (
+        f"It spends {tokens_a_minute(content)} times the tokens a minute of the loop with one proposal at a time. "
+        "These reach the score sooner than the default in at least one world: "
+        f"{', '.join(f'*{method}*' for method in sooner) or 'none'}. These reach it for fewer tokens: "
         f"{_cheaper(content) or 'none'}{_ahead_everywhere(content)}."
     )
+    return f"{before}\n\n{_kinds(content)}\n\n{after}"
+
+
+def _kinds(content: Content) -> str:
+    """A table of how often the default is ahead of each kind of method."""
+    header = (
+        "the default beside", "comparisons", "sooner in the median", "clearly sooner", "clearly later", "fewer tokens"
+    )  # fmt: skip
+    rows = [
+        (kind, len(pairs), _count(pairs, _time), *_how_often_apart(pairs), _count(pairs, _tokens))
+        for kind, pairs in _by_kind(content).items()
+    ]
+    return table(header, [tuple(map(str, row)) for row in rows])
 
 
 def without_answer(content: Content) -> str:
@@ -69,7 +85,9 @@ def without_section(content: Content) -> str:
 OTHERS = """\
 - *Lockstep, 4 or 16 side by side* is our own loop, and not gepa itself, with what gepa calls PxN (2x2 and 4x4), as
   published: so many proposals begin at once, and the next ones when all have ended.
-- *Combee* makes one proposal of many reflections; *combee 10* and *combee 40* are its published form in lockstep.
+- *Combee* makes one proposal of many reflections; *combee 10* and *combee 40* are its published form, in
+  lockstep; *combee dynamic* and *combee 10, stream* are forms of ours. Where merging loses nothing, as in all of these
+  worlds but `harsh`, that suits it.
 - A *preset* is [a set of defaults under a name](../how-to/presets.md), and `default` is what a configuration gets
   that names none."""
 WITHOUT = """\
@@ -160,7 +178,8 @@ def _by_kind(content: Content) -> Mapping[str, Sequence[tuple[Content, Content]]
     kinds: dict[str, list[tuple[Content, Content]]] = {}
     for method, pairs in _by_method(content).items():
         kind = method.split()[0].rstrip(",")
-        kinds.setdefault(KINDS.get(kind, kind), []).extend(pairs)
+        name = "Combee as published" if method in PUBLISHED else KINDS.get(kind, kind)
+        kinds.setdefault(name, []).extend(pairs)
     return kinds
 
 
@@ -174,14 +193,20 @@ def _apart(lower: Content, higher: Content) -> bool:
     return bounds(lower)[1] < bounds(higher)[0]
 
 
-def _clearly_sooner(content: Content) -> Mapping[str, Sequence[str]]:
-    """For each method that the default is clearly sooner than somewhere: the worlds where the intervals are apart."""
+def _how_often_apart(pairs: Sequence[tuple[Content, Content]]) -> tuple[int, int]:
+    """In how many pairs the interval of the default's time lies below the other's, and in how many above."""
+    times = [(default["time_to_sync_held_out"], other["time_to_sync_held_out"]) for other, default in pairs]
+    return sum(_apart(*each) for each in times), sum(_apart(other, default) for default, other in times)
+
+
+def _where(content: Content, kind: Callable[[Content, Content], bool]) -> str:
+    """For each method, the worlds where the default's time and its own are to each other as ``kind`` says."""
     key = "time_to_sync_held_out"
     worlds = {
-        method: [other["world"] for other, default in pairs if _apart(default[key], other[key])]
+        method: [other["world"] for other, default in pairs if kind(default[key], other[key])]
         for method, pairs in _by_method(content).items()
     }
-    return {method: found for method, found in worlds.items() if found}
+    return "; ".join(f"*{method}* ({', '.join(found)})" for method, found in worlds.items() if found) or "none"
 
 
 def _ahead_everywhere(content: Content) -> str:
@@ -219,15 +244,15 @@ def _clearly_lost(pairs: Sequence[tuple[Content, Content]], moment: str) -> list
 
 
 def _not_sooner(content: Content) -> str:
-    return f"{_medians(content)}\n\n{_how_clearly(content)}"
+    return f"{_kinds(content)}\n\n{_medians(content)}\n\n{_how_clearly(content)}"
 
 
 def _how_clearly(content: Content) -> str:
     """What so few seeds can tell, and who takes fewer tokens."""
-    clearly = "; ".join(f"*{method}* ({', '.join(worlds)})" for method, worlds in _clearly_sooner(content).items())
+    sooner, later = _where(content, _apart), _where(content, lambda default, other: _apart(other, default))
     return (
         f"With {len(content['settings']['seeds'])} seeds most of these times can't be told apart. The interval of the "
-        f"default's time lies below that of {clearly or 'none'}; with all others the intervals overlap.\n\n"
+        f"default's time lies below that of {sooner}. It lies above that of {later}. All other intervals overlap.\n\n"
         "A time is not a cost. By that time and by the tokens a minute, these come to lockstep's score for fewer "
         f"tokens than the default: {_cheaper(content) or 'none'}{_ahead_everywhere(content)}."
     )

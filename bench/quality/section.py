@@ -33,7 +33,10 @@ def answer(content: Content) -> str:
 
 def by_world(content: Content) -> str:
     """The range of the worlds' medians, and how many runs do not get there."""
-    return f"{_worlds(content)} of its time, and {_never(content)} runs do not in twice as long"
+    return (
+        f"{_worlds(content)} of its time (medians of worlds); {_within(content)}{_never(content)} runs do not in twice "
+        "as long"
+    )
 
 
 def _worlds(content: Content) -> str:

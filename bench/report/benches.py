@@ -20,6 +20,7 @@ from bench.families import section as families
 from bench.gepa_adapter import section as gepa_adapter
 from bench.gepa_modes import section as gepa_modes
 from bench.gpu import section as gpu
+from bench.gpu.deviations import goals as gpu_goals
 from bench.levi_proxy import section as levi_proxy
 from bench.meta_harness import section as meta_harness
 from bench.nodes import section as nodes
@@ -45,7 +46,8 @@ class Bench:
     one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
     what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
     decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
-    form, if there is one; None where a server of the reader's is needed. ``environment`` is the folder of the one that
+    form, if there is one; None where a server of the reader's is needed. ``full`` are those that the published result
+    was made with. ``environment`` is the folder of the one that
     it runs in, where it needs more than ours. ``goals`` says which goals it has and whether they are met.
     """
 
@@ -57,6 +59,7 @@ class Bench:
     command: str | None = None
     measures: Sequence[str] = ()
     quick: str | None = "--quick"
+    full: str = ""
     environment: str | None = None
     goals: Callable[[Content], Verdicts] = lambda content: {}
 
@@ -73,6 +76,9 @@ BENCHES: Sequence[Bench] = (
         throughput.section,
         measures=METHODS,
         goals=throughput_goals.met,
+        full="--methods gepa_sync gepa_pxn_2x2 gepa_pxn_4x4 gepa_pxn_8x8 gepa_pxn_1x8 gepa_pxn_8x1 gepa_pxn_2x8 "
+        "gepa_pxn_8x2 dspy_gepa_4x4 agentdescent turbogepa stream plain flashevolve lockstep stream_real lockstep_real "
+        "--repeats 1 --virtual-repeats 3 --base-repeats 5",
     ),
     Bench(
         "throughput_vllm_cpu",
@@ -83,6 +89,7 @@ BENCHES: Sequence[Bench] = (
         "throughput --server vllm-cpu",
         measures=METHODS,
         goals=throughput_goals.met,
+        full="--concurrency 32 --methods gepa_sync stream plain --workloads ifbench aime --minutes 2.5 --repeats 1",
     ),
     Bench(
         "prediction",
@@ -110,6 +117,7 @@ BENCHES: Sequence[Bench] = (
         "gpu --workloads hover --minutes 2.5 --concurrency 64",
         measures=GPU,
         quick=None,
+        goals=gpu_goals,
     ),
     Bench(
         "gpu_hotpotqa",
@@ -120,6 +128,7 @@ BENCHES: Sequence[Bench] = (
         "gpu --workloads hotpotqa --minutes 1 --repeats 3 --concurrency 64",
         measures=GPU,
         quick=None,
+        goals=gpu_goals,
     ),
     Bench(
         "gpu_aime",
@@ -130,6 +139,7 @@ BENCHES: Sequence[Bench] = (
         "gpu --workloads aime --minutes 1 --concurrency 64",
         measures=GPU,
         quick=None,
+        goals=gpu_goals,
     ),
     Bench(
         "confirm",
@@ -149,6 +159,7 @@ BENCHES: Sequence[Bench] = (
         "--max-tokens 8192",
         measures=CONFIRM,
         quick="--repeats 1 --calls 80 --validation 20 --held-out 30",
+        full="--train 100 --concurrency 16",
     ),
     Bench(
         "confirm_smollm2",
@@ -175,6 +186,7 @@ BENCHES: Sequence[Bench] = (
         beside.others_section,
         command=beside.OTHERS_COMMAND,
         measures=(*GEPA, "flowevolve/algorithms/combee", "bench/quality/runs.py", "bench/quality/methods.py"),
+        full="--worlds normal narrow adversarial harsh --seeds 4",
     ),
     Bench(
         "quality_without",
@@ -183,6 +195,7 @@ BENCHES: Sequence[Bench] = (
         beside.without_section,
         command=beside.WITHOUT_COMMAND,
         measures=(*GEPA, "bench/quality/runs.py", "bench/quality/methods.py"),
+        full="--worlds normal narrow adversarial harsh --seeds 4",
     ),
     Bench(
         "equal_calls",
@@ -256,6 +269,7 @@ BENCHES: Sequence[Bench] = (
         programs.answer,
         programs.section,
         measures=PROGRAMS,
+        full="--ablations",
     ),
     Bench(
         "program_peers",
@@ -302,6 +316,7 @@ BENCHES: Sequence[Bench] = (
         task_sequence.answer,
         task_sequence.section,
         measures=(*PROGRAMS, "flowevolve/experience"),
+        full="--seeds 5",
     ),
     Bench(
         "context_tokens",
@@ -398,6 +413,7 @@ BENCHES: Sequence[Bench] = (
             "flowevolve/runner/resume.py",
             "bench/durability/kills.py",
         ),
+        full="--soak 30",
     ),
 )
 """In the order of the page."""

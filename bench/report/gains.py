@@ -10,10 +10,12 @@ from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
+    Spent,
     TimeToScore,
     afterwards,
-    median_and_range,
+    curves,
     median_share,
+    reached,
     time_to_score,
     workloads,
 )
@@ -29,20 +31,23 @@ GPU, API = "vllm", "api"
 HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
 LEAD = """\
 **On simulated servers the defaults reach synchronous gepa's last score of an hour after {time} of the time that gepa
-takes to it, by workload{real}, and for {tokens} of its tokens on a GPU and an API (medians).** Synchronous: one
-proposal at a time. {missed} of our runs miss one of these scores. {equal}{parallel}"""
-REAL = " ({time} where ours run in real time, too)"
-EQUAL = "At equal tokens scores don't clearly differ. "
+takes to it, and for {tokens} of its tokens{real}.** These are medians by workload. Synchronous: one proposal at a time.
+{missed} of our runs miss one of these scores. {equal}{parallel}"""
+REAL = "; where ours run in real time, too, {time} and {tokens}"
+EQUAL = """\
+At gepa's tokens of the hour scores don't clearly differ, as most are near {most}, the highest of any run. """
 PARALLEL = """\
 With parallel proposals gepa makes {proposals} times the defaults' proposals (at most {most}, by workload); the best
-score of any of its widths the defaults reach after {times} of the soonest width's time."""
+score of any of its widths the defaults reach after {times} of the soonest width's time, on a GPU and an API."""
+EARLY = 0.1
+"""The part of the tokens that synchronous gepa spends in the hour at which scores are compared, too."""
 SET_UP = """\
-Times and tokens are medians over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real
-time over HTTP, and {ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
+Medians are over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real time over HTTP, and
+{ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
 A time ends when a prompt *first* has the score: in {later} of the pairs that get there it is lower later on."""
 BY_ITSELF = (
-    "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, and score at equal "
-    "tokens less gepa's"
+    "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, by workload, and "
+    "score at equal tokens less gepa's"
 )
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
@@ -51,16 +56,17 @@ WITHOUT = """\
 Without merging edits and validating them together, the defaults take {single} of lockstep's time, by world, instead of
 {default} ([page]({folder}quality_without.md))."""
 PLAIN = """\
-The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, and {tokens} times
-its tokens, on a simulated GPU and API."""
+The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, by workload, and
+{tokens} times its tokens, on a simulated GPU and API."""
 MERGED = """\
-Combee, which merges ten reflections at a time in lockstep, takes {theirs} by world, and the defaults {ours}; it spends
-{tokens} times their tokens a minute ([page]({folder}quality_others.md))."""
+Combee, which merges ten reflections at a time in lockstep, takes {theirs}, for {tokens} times the defaults' tokens a
+minute ([page]({folder}quality_others.md))."""
 FILLED = """\
 `flashevolve` fills a server; at equal tokens its simulated score, less gepa's, is {score}."""
 FILLING = """\
-On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, where the
-defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is {score}."""
+On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
+where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
+{score}."""
 
 
 def lead(content: Content) -> str:
@@ -69,20 +75,42 @@ def lead(content: Content) -> str:
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
     in_real_time = throughput.means(content, IN_REAL_TIME)
+    unclear = all(_is_unclear(score_at_equal(rows, "stream", "tokens")) for rows in found)
     return LEAD.format(
-        time=_range_of_medians(found, "stream"),
-        real=REAL.format(time=_range_of_medians(found, "stream_real")) if in_real_time else "",
-        tokens=_both(_median(_tokens(rows, "stream")) for rows in found),
+        time=_medians(found, "stream"),
+        tokens=_medians(found, "stream", spent="tokens"),
+        real=_real(found) if in_real_time else "",
         missed=f"{count - sum(each.sure for each in timed)} of {count}",
-        equal=EQUAL if all(_is_unclear(score_at_equal(rows, "stream", "tokens")) for rows in found) else "",
+        equal=EQUAL.format(most=f"{_highest(found):.2f}") if unclear else "",
         parallel=_parallel(found),
     ).strip()
 
 
-def _range_of_medians(found: Sequence[Rows], method: str) -> str:
-    """Of the times on each workload and server."""
-    times = [each.median for rows in found for each in by_workload(rows, method).values() if each.median is not None]
-    return between(quotient(min(times)), quotient(max(times)))
+def _real(found: Sequence[Rows]) -> str:
+    return REAL.format(time=_medians(found, "stream_real"), tokens=_medians(found, "stream_real", spent="tokens"))
+
+
+def _medians(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> str:
+    """The range of what a method takes to the last score of others, over workloads and servers: each the median pair's
+    time or tokens over their own.
+    """
+    medians = [
+        each.median
+        for rows in found
+        for each in by_workload(rows, method, others, spent=spent).values()
+        if each.median is not None
+    ]
+    return between(quotient(min(medians)), quotient(max(medians)))
+
+
+def _on_each(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> str:
+    """The same of each server by itself."""
+    return _both(_medians([rows], method, others, spent=spent) for rows in found)
+
+
+def _highest(found: Sequence[Rows]) -> float:
+    """The highest held-out score that any run of any method had."""
+    return max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
 
 
 def _parallel(found: Sequence[Rows]) -> str:
@@ -94,7 +122,7 @@ def _parallel(found: Sequence[Rows]) -> str:
     return PARALLEL.format(
         proposals=_both(f"{1 / each.mean:.1f}" for each in known),
         most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
-        times=_both(_median(time_to_score(rows, "stream", widths)) for rows in found),
+        times=_on_each(found, "stream", widths),
     )
 
 
@@ -113,10 +141,13 @@ def beside_gepa(content: Content, folder: str) -> str:
     lines = [
         (
             f"time to its last {score_name(found[0])}, over its own: {each}; rows for validation in brackets",
-            _medians,
+            _in_order("stream"),
         ),
-        ("tokens to that score, over its own", lambda rows: median_and_range(_tokens(rows, "stream"))),
-        ("held-out score at equal tokens, less its own", _score("stream")),
+        ("tokens to that score, over its own", _in_order("stream", spent="tokens")),
+        (
+            "held-out score at its tokens of the hour, less its own, and at a tenth of them",
+            lambda rows: f"{_score('stream')(rows)}; {signed(score_at_equal(rows, 'stream', 'tokens', EARLY))}",
+        ),
         ("output tokens a second, and proposals", _rates),
         *_beside_pxn(found),
     ]
@@ -136,8 +167,9 @@ def _simulated(content: Content) -> Sequence[Rows]:
     return [found[server] for server in (GPU, API)]
 
 
-def _medians(rows: Rows) -> str:
-    return ", ".join(_median(timed) for timed in by_workload(rows, "stream").values())
+def _in_order(method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> Told:
+    """The medians of the workloads, in the order in which the table's first line names them."""
+    return lambda rows: ", ".join(map(_median, by_workload(rows, method, others, spent=spent).values()))
 
 
 def _score(method: str) -> Told:
@@ -172,7 +204,7 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
     return (
         (
             "time to the best score that a parallel width of gepa (PxN) ends with, over the soonest width's",
-            lambda rows: median_share(time_to_score(rows, "stream", widths)),
+            lambda rows: f"{_in_order('stream', widths)(rows)}; {reached(time_to_score(rows, 'stream', widths))}",
         ),
         (
             "gepa's soonest parallel width: its time to synchronous gepa's last score, over the latter's own",
@@ -191,8 +223,7 @@ def _soonest(rows: Rows, widths: Sequence[str]) -> str:
 
 def _taken(method: str) -> Told:
     def told(rows: Rows) -> str:
-        timed = time_to_score(rows, method, [BASE])
-        return f"{_median(timed)}, {_median(_tokens(rows, method))}, {_score(method)(rows)}"
+        return f"{_medians([rows], method)}, {_medians([rows], method, spent='tokens')}, {_score(method)(rows)}"
 
     return told
 
@@ -232,9 +263,8 @@ def _lockstep(others: Content, folder: str) -> str:
     found = _by_method(others, COMBEE)
     if found is None:
         return ""
-    theirs, ours = map(_by_world, found)
     spent = [fmean(row["tokens_per_minute_ratio"]["mean"] for row in each) for each in found]
-    return MERGED.format(theirs=theirs, ours=ours, tokens=f"{spent[0] / spent[1]:.1f}", folder=folder)
+    return MERGED.format(theirs=_by_world(found[0]), tokens=f"{spent[0] / spent[1]:.1f}", folder=folder)
 
 
 def _by_method(content: Content, method: str) -> tuple[Sequence[Content], Sequence[Content]] | None:
@@ -252,8 +282,8 @@ def stream_alone(content: Content) -> str:
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
     return PLAIN.format(
-        times=_both(_median(time_to_score(rows, "plain", [BASE])) for rows in found),
-        tokens=_both(_median(_tokens(rows, "plain")) for rows in found),
+        times=_on_each(found, "plain"),
+        tokens=_on_each(found, "plain", spent="tokens"),
     )
 
 
@@ -263,9 +293,9 @@ def filling(content: Content) -> str:
     if not all(workloads(rows, "flashevolve", "stream", BASE) for rows in found):
         return ""
     return FILLING.format(
-        times=_both(_median(time_to_score(rows, "flashevolve", [BASE])) for rows in found),
-        ours=_both(_median(time_to_score(rows, "stream", [BASE])) for rows in found),
-        tokens=_both(_median(_tokens(rows, "flashevolve")) for rows in found),
+        times=_on_each(found, "flashevolve"),
+        ours=_on_each(found, "stream"),
+        tokens=_on_each(found, "flashevolve", spent="tokens"),
         score=_scores_when_filled(found),
     )
 
@@ -280,10 +310,6 @@ def filled(content: Content) -> str:
 
 def _scores_when_filled(found: Sequence[Rows]) -> str:
     return _both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found)
-
-
-def _tokens(rows: Rows, method: str) -> TimeToScore:
-    return time_to_score(rows, method, [BASE], spent="tokens")
 
 
 def _median(timed: TimeToScore) -> str:

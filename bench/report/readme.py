@@ -36,8 +36,9 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are *simulated*, in worlds in which settings were also chosen; only the speed of the H200 below is real.
-A *workload* has the calls and lengths of the data set it is named after, and none of its rows."""
+All words here are [*simulated*](docs/concepts/simulator.md), in worlds in which settings were also chosen; only the
+speed of the H200 below is real.
+A *workload* has the calls and lengths of the data set it is named after, not its rows."""
 LOCKSTEP = """\
 - In {worlds} worlds, harsh ones included, with {rows} rows for validation, the defaults reach the last score of three
 hours of our own loop with one proposal at a time after {answer}; for {tokens} times the tokens a minute
@@ -48,8 +49,6 @@ DROP_IN = """\
 BATCHES = """\
 gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
 MISSED = "**{missed} of our own {goals} goals are missed:** [the benchmarks]({page}) begin with them."
-WORSE = """\
-[The simulator](docs/concepts/simulator.md) says what these figures can't show."""
 ROOM = """\
 By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
 {api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
@@ -67,9 +66,9 @@ def figures() -> str:
         gains.set_up(timed),
         f"{_wrapped(_lockstep(), '  ')}\n{_wrapped(_drop_in(), '  ')}",
         gpu_table(on_gpus, FOLDER.rstrip("/")),
-        f"{BATCHES.format(batches=_batches(), filling=gains.filled(timed))} {_missed()} {WORSE}",
+        f"{BATCHES.format(batches=_batches(), filling=gains.filled(timed))} {_missed()}",
     )
-    return "\n\n".join(part if part.startswith(("|", "-")) else _wrapped(part) for part in parts)
+    return _all_wrapped(parts)
 
 
 def _lockstep() -> str:
@@ -80,7 +79,7 @@ def _lockstep() -> str:
         answer=quality.by_world(content),
         tokens=quality.tokens_a_minute(content),
         origin=_origin("quality", content),
-        merging=gains.without_merging(_result("quality_without"), FOLDER),
+        merging=gains.merging(_result("quality_without"), _result("quality_others"), FOLDER),
     ).strip()
 
 
@@ -117,13 +116,12 @@ def _origin(name: str, content: Content) -> str:
 
 def _batches() -> str:
     """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many; and
-    how many of those and of the others saw but one round.
+    how many saw but one round of them.
     """
     found = list(_on_real_servers())
     ahead = [each for each in found if each.theirs > each.ours]
-    once = sum(each.once for each in ahead)
-    others = sum(each.once for each in found) - once
-    short = f" ({once} of these saw one round of gepa's, and {others} of the others)" if once + others else ""
+    once = sum(each.once for each in found)
+    short = f"; {once} of the {len(found)} had time for only one round of gepa's" if once else ""
     return f"{len(ahead)} of {len(found)} comparisons on real servers{short}"
 
 
@@ -206,13 +204,18 @@ def _wrapped(text: str, indent: str = "") -> str:
     return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
 
 
+def _all_wrapped(parts: Iterable[str]) -> str:
+    """Paragraphs, of which tables and lists are left as they are."""
+    return "\n\n".join(part if part.startswith(("|", "-")) else _wrapped(part) for part in parts)
+
+
 README, STREAM = ROOT / "README.md", ROOT / "docs" / "concepts" / "stream.md"
 PRESETS = ROOT / "docs" / "how-to" / "presets.md"
 BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture("", "docs/reference/glossary.md"), "figures": figures},
     STREAM: {"picture": lambda: picture("../../", "../reference/glossary.md"), "room": room},
     **algorithm_pages.BLOCKS,
-    PRESETS: {"beside": lambda: _wrapped(beside.beside_presets(_result("quality_others")))},
+    PRESETS: {"beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n"))},
 }
 """For each page, what makes the text between its marks."""
 

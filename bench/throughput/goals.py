@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table, verdict
-from bench._lib.time_to_score import Rows, TimeToScore, curves, median_share, time_to_score, workloads
+from bench._lib.time_to_score import Rows, Spent, TimeToScore, curves, median_share, time_to_score, workloads
 from bench.throughput.comparisons import COMPARISONS, as_interval
 from bench.throughput.rows import BASE, by_server, methods, over_estimated_pxn
 
@@ -135,11 +135,15 @@ def runs(places: Iterable[Rows], *methods: str) -> str:
     return between(min(counts), max(counts)) if counts else ""
 
 
-def by_workload(rows: Rows, method: str, gain: float = 1.0) -> Mapping[str, TimeToScore]:
-    """A method's time to synchronous gepa's last score, or to that part of its gain, on each workload by itself."""
+def by_workload(
+    rows: Rows, method: str, others: Sequence[str] = (BASE,), *, gain: float = 1.0, spent: Spent = "seconds"
+) -> Mapping[str, TimeToScore]:
+    """A method's time to the last score of synchronous gepa or of the best of ``others``, as `time_to_score` has it, on
+    each workload by itself.
+    """
     return {
-        name: time_to_score({key: row for key, row in rows.items() if key[0] == name}, method, [BASE], gain)
-        for name in workloads(rows, method, BASE)
+        name: time_to_score({key: row for key, row in rows.items() if key[0] == name}, method, others, gain, spent)
+        for name in workloads(rows, method, *others)
     }
 
 

@@ -9,7 +9,7 @@ LABELS: Mapping[str, str] = {
     "gepa_sync": "gepa 0.1.4, synchronous",
     **{f"gepa_pxn_{width}": f"gepa, PxN {width}" for width in _WIDTHS},
     "dspy_gepa_4x4": "dspy.GEPA 3.4.1, PxN 4x4",
-    "agentdescent": "agentdescent 0.7.0, asynchronous",
+    "agentdescent": "agentdescent 0.7.0, asynchronous, set for speed",
     "turbogepa": "TurboGEPA 0.1.6, on validation rows alone",
     "lockstep": "ours, lockstep",
     "lockstep_real": "ours, lockstep, in real time",
@@ -39,8 +39,10 @@ for each proposal. Its program calls the task's own code and client""",
     "agentdescent": (
         "agentdescent",
         """\
-`n_workers` and `async_ratio` are a third of the calls in flight, as each worker has a minibatch of 3; \
-`FullStaleness`, so that no work is thrown away; `eval_concurrency` is the limit of calls in flight""",
+all for speed and nothing for its score: `n_workers` and `async_ratio` are a third of the calls in flight, as each \
+worker has a minibatch of 3 (its defaults are 4 and 3); `FullStaleness`, so that no work is thrown away, in place of \
+its guarded default; `eval_concurrency` is the limit of calls in flight. gepa has seven widths here, \
+and it has this one""",
     ),
     "turbogepa": (
         "TurboGEPA",

@@ -20,6 +20,7 @@ def notes(content: Content) -> str:
     parts = (
         _ACCEPTED,
         _FEWER if "stream" in present else "",
+        _MERGES if "stream" in present and content["simulated"] else "",
         _agentdescent(found) if "agentdescent" in present else "",
         _turbogepa(content, found) if "turbogepa" in present else "",
         _windows(content, found),
@@ -47,6 +48,12 @@ The goals for proposals and output tokens were set for a stream that keeps its s
 they open as many flows as a validation costs, because more of them get less for the same tokens
 ([what each part is worth](quality_without.md) has a row with 16 flows). The preset `flashevolve` is for a full
 server."""
+
+
+_MERGES = """\
+The defaults work several edits into one candidate. The simulated world of this page suits that: of up to ten versions
+everything is merged, without a loss. On [the page on quality](quality.md) there are worlds in which merges lose and
+garble what they merge (`lossy`, `harsh`). How well a real model merges is not measured here."""
 
 
 def _agentdescent(found: Mapping[str, Rows]) -> str:
@@ -82,7 +89,23 @@ def _lockstep(found: Mapping[str, Rows]) -> str:
 Our lockstep differs from gepa's loop in one thing. A prompt that a reflection gave back unchanged ends there; gepa runs
 it on the minibatch again, and validates it where it does better by chance. So our lockstep validates {ours} of its
 proposals, gepa {theirs}. A loop does one thing after another, and what it does doesn't depend on how long that takes.
-So a run of our lockstep goes the same way on both servers, as far as it gets: the servers are no two samples of it."""
+So a run of our lockstep goes the same way on both servers, as far as it gets: the servers are no two samples of
+it.{same_way(found)}"""
+
+
+def same_way(found: Mapping[str, Rows]) -> str:
+    """How many of synchronous gepa's runs have the same scores one after another on all servers, as far as they get."""
+    if len(found) < 2:
+        return ""
+    told = []
+    for name in workloads(next(iter(found.values())), BASE):
+        runs = zip(
+            *([[worth for _, worth in run] for run in curves(rows[name, BASE])] for rows in found.values()),
+            strict=False,
+        )
+        same = [all(worth[: min(map(len, each))] == min(each, key=len) for worth in each) for each in runs]
+        told.append(f"{sum(same)} of {len(same)} on `{name}`")
+    return f" Of synchronous gepa's own runs {', '.join(told)} go the same way on both."
 
 
 def _validated(found: Mapping[str, Rows], method: str) -> str:
@@ -197,6 +220,7 @@ def _interval(content: Content, present: set[str]) -> str:
     if runs != repeats:
         drawn += f" of what ran in real time and {runs} of ours"
     return (
-        f"An interval is that of a mean over {several} workloads like these, as Student's t has it. Each workload is "
-        f"one value, of the means of {drawn}{more}.{left_out}"
+        f"An interval is that of a mean over {several} workloads like these, by a bootstrap that is widened for so few "
+        "values as Student's t asks (`bench/_lib/intervals.py`); it is a rough guide, and Student's own intervals "
+        f"may be wider. Each workload is one value, of the means of {drawn}{more}.{left_out}"
     )

@@ -50,9 +50,9 @@ def beside(rows: Rows, method: str, others: Sequence[str], figure: str) -> Ratio
     )
 
 
-def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"]) -> Ratio | None:
+def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"], part: float = 1.0) -> Ratio | None:
     """A method's held-out score less synchronous gepa's, when all runs of both have spent as much as the one of them
-    that spent least. None where held-out scores are not known.
+    that spent least, or that ``part`` of it. None where held-out scores are not known.
     """
     names = workloads(rows, method, BASE)
     if not names or not all(rows[name, each].get("held_out") for name in names for each in (method, BASE)):
@@ -61,7 +61,7 @@ def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"]) -
     for name in names:
         pair = [rows[name, each] for each in (method, BASE)]
         least = min(min(values(row, spent)) for row in pair)
-        scores[name] = [[worth_at(run, spent, least) for run in row["held_out"]] for row in pair]
+        scores[name] = [[worth_at(run, spent, part * least) for run in row["held_out"]] for row in pair]
     return difference(scores)
 
 

@@ -33,7 +33,7 @@ def single_workloads(content: Content) -> str:
     lines = [
         (suffix, name, _rows(content, name), median_share(timed), median_share(most[name]))
         for suffix, rows in places(content).items()
-        for most in [by_workload(rows, "stream", GAIN)]
+        for most in [by_workload(rows, "stream", gain=GAIN)]
         for name, timed in by_workload(rows, "stream").items()
     ]
     if not lines:

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from bench._lib.text import Content
-from bench.gpu.deviations import deviations, gain, gains, leads
+from bench.gpu.deviations import deviations, gain, gains, goals, leads
 from bench.gpu.scores import ends
 from bench.gpu.section import answer, filled, rates, section
 
@@ -92,6 +92,8 @@ def test_rates_have_their_range_and_how_many_proposals_they_are_of() -> None:
         "| `hover`, 2 runs of 2.5 minutes | – | 15.0 (10.0 to 20.0; 24, one round each) | – | – | – |",
         "| `aime`, 2 runs of 2.5 minutes | – | 10.0 (0.0 to 20.0; 16) | – | – | – |",
     ]
+    again = {**results[" (page)"], "run_before": {"stream": 17.5}}
+    assert rates({"": again}).endswith("| – | 20.0 (16, one round) | 20.0 (16; 17.5 in a run before) | – | – |")
     assert rates({"": results[""]}).startswith("| Proposals a minute on one H100, and how many were counted |")
 
 
@@ -153,6 +155,10 @@ def test_what_was_predicted_stands_beside_what_was_measured() -> None:
         "The defaults make 6.0 times synchronous gepa's proposals as predicted, and 5.0 times as measured."
     )
     assert gain(content, "measured") == "6.0 (measured 5.0, 100 to 8)"
+    assert goals(content)["prediction of proposals a minute"], "10 % in the median and 20 % at worst"
+    assert "The goal is\n15 % in the median and 30 % at worst, and is met." in made
+    again = {**content, "run_before": {"gepa_sync": 2.0, "stream": 9.0}}
+    assert gain(again, "measured") == "6.0 (measured 5.0, 100 to 8; in a run before 4.5)"
     assert gain(content, "shipped") == "2.5 (measured 5.0, 100 to 8)"
     assert leads(content) == (
         " In the best validation score on one H100 with `hover` the defaults were to be 0.25 ahead of synchronous gepa "

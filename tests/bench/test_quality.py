@@ -298,14 +298,16 @@ def beside(
 
 def test_the_page_on_what_else_could_be_taken_says_where_that_is_sooner() -> None:
     sooner, later = beside(first=400.0, second=100.0), beside(first=100.0, second=400.0)
-    assert "than first in 1 (1; 1) of 1 comparisons" in others_answer(sooner)
-    assert "of 1 comparisons, at 3.0 (3.0 to 3.0) times its tokens a minute." in beside_presets(sooner)
-    assert "at least one world: none; and these for fewer tokens: none." in beside_presets(sooner)
-    assert "at least one world: *first*; and these for fewer tokens: *first*" in beside_presets(later)
+    assert "than first in 1 and 1 of 1" in others_answer(sooner)
+    assert "| first | 1 | 1 | 1 | 0 | 1 |" in beside_presets(sooner)
+    assert "It spends 3.0 (3.0 to 3.0) times the tokens a minute of the loop" in beside_presets(sooner)
+    assert "at least one world: none. These reach it for fewer tokens: none." in beside_presets(sooner)
+    assert "at least one world: *first*. These reach it for fewer tokens: *first*" in beside_presets(later)
     assert "lies below that of *first* (normal)" in others_section(sooner).replace("\n", " ")
     assert "in every world" in others_section(sooner)
-    assert "than first in 0 (0; 0) of 1 comparisons" in others_answer(later)
-    assert "lies below that of none" in others_section(later).replace("\n", " ")
+    assert "than first in 0 and 0 of 1" in others_answer(later)
+    assert "| first | 1 | 0 | 0 | 1 | 0 |" in beside_presets(later)
+    assert "lies below that of none. It lies above that of *first* (normal)." in others_section(later)
     assert "- `normal`: 0.10 for *first*, 0.40 for the default." in others_section(later)
 
 
@@ -328,7 +330,7 @@ def test_who_is_ahead_at_the_tokens_of_the_first_minutes_is_named() -> None:
 
 def test_what_is_sooner_may_be_dearer_and_each_kind_is_counted_by_itself() -> None:
     slow_and_cheap = beside(first=300.0, second=200.0, rate=1500.0, name="combee 10")
-    assert "than Combee in 1 (1; 0) of 1 comparisons" in others_answer(slow_and_cheap)
+    assert "than Combee as published in 1 and 0 of 1" in others_answer(slow_and_cheap)
     assert "for fewer tokens than the default: *combee 10* (in 1 of 1 worlds)" in others_section(slow_and_cheap)
     assert "| normal | combee 10 | 0.30 (0.30–0.30) | 1.5 |" in others_section(slow_and_cheap)
     never = beside(first=None, second=200.0, rate=1.0, name="preset careful")
@@ -336,4 +338,4 @@ def test_what_is_sooner_may_be_dearer_and_each_kind_is_counted_by_itself() -> No
     rows = never["rows"]
     assert isinstance(rows, list)
     both = {**never, "rows": [{**rows[0], "method": "combee 10"}, *rows]}
-    assert "than Combee in 1 (1; 1) of 1, than other presets in 1 (1; 1) of 1 comparisons" in others_answer(both)
+    assert "than Combee as published in 1 and 1 of 1, than other presets in 1 and 1 of 1" in others_answer(both)

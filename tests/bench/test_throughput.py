@@ -13,6 +13,7 @@ from bench._lib.methods.runs import Run
 from bench._lib.time_to_score import Row, Rows, time_to_score
 from bench.throughput.comparisons import as_interval
 from bench.throughput.measurements import Place, Plan
+from bench.throughput.notes import same_way
 from bench.throughput.results import content, described, served
 from bench.throughput.rows import beside, over_estimated_pxn, score_at_equal, values
 from bench.throughput.section import answer, on_other_clocks, section
@@ -188,6 +189,17 @@ def test_the_page_says_what_our_lockstep_does_otherwise_than_gepa() -> None:
         row["validations_per_min"] = row["proposals_per_min"] * (0.5 if row["method"] == "gepa_sync" else 0.25)
     page = " ".join(section(made).split())
     assert "validates 0.25 (0.25 to 0.25, by workload and server) of its proposals, gepa 0.50 (" in page
+    assert "go the same way on both" not in page, "there is but one server"
+
+
+def test_the_page_says_how_many_of_gepas_runs_are_alike_on_both_servers() -> None:
+    servers = {
+        "vllm": rows_of(
+            gepa_sync=curves([(0, 0.1), (5, 0.4)], [(0, 0.1), (5, 0.4)]),
+        ),
+        "api": rows_of(gepa_sync=curves([(0, 0.1), (9, 0.4), (20, 0.5)], [(0, 0.1), (9, 0.3)])),
+    }
+    assert same_way(servers) == " Of synchronous gepa's own runs 1 of 2 on `aime` go the same way on both."
 
 
 def test_the_page_says_which_score_times_are_to(made: dict[str, object]) -> None:

@@ -34,7 +34,7 @@ class Combee(GEPA):
     name = "combee"
     description = (
         "Prompts, where much is to be learnt from many rows and single edits bring little.\n"
-        "For budgets of thousands of calls, with a model that can merge long lists of findings."
+        "With a model that can merge long lists of findings; where merging loses much, GEPA is better."
     )
     config_type = CombeeConfig
     default_workers: ClassVar[Mapping[str, Workers]] = {

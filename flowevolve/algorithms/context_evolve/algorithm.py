@@ -55,7 +55,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
     name = "context_evolve"
     description = (
         "Long programs, of which a prompt can show few: agents keep the history short.\n"
-        "For some hundred evaluations; it saves tokens where programs have 1,000 tokens or more."
+        "For some hundred evaluations; it saves tokens where programs have 2,000 tokens or more."
     )
     config_type = ContextEvolveConfig
     roles: ClassVar = (CODE, AGENT)
