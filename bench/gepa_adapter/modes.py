@@ -38,7 +38,7 @@ MODES: dict[str, tuple[Run, Mapping[str, object]]] = {
     "gepa 0.1.4, PxN 8x8": (gepas_optimize, {"sampling_strategy": PxNSampling(8, 8)}),
     "ours, adapter_concurrency=1": (optimize, {}),
     "ours, adapter_concurrency=4": (optimize, {"adapter_concurrency": 4}),
-    "ours, adapter_concurrency=16": (optimize, {"adapter_concurrency": 16, "max_in_flight": 16}),
+    "ours, adapter_concurrency=16, max_in_flight=16": (optimize, {"adapter_concurrency": 16, "max_in_flight": 16}),
 }
 
 

@@ -7,10 +7,11 @@ from bench.gepa_adapter.section import answer, section
 
 def test_the_answer_is_ours_and_gepas_rate() -> None:
     figures = {"proposals": 9.0, "requests_per_second": 3.0, "best_score": 0.5}
-    rates = {"gepa 0.1.4, synchronous": 45.0, "gepa 0.1.4, PxN 8x8": 344.0, "ours, adapter_concurrency=16": 599.0}
+    rates = {"gepa 0.1.4, synchronous": 45.0, "gepa 0.1.4, PxN 8x8": 344.0}
+    rates |= {"ours, adapter_concurrency=1": 44.0, "ours, adapter_concurrency=16": 599.0}
     runs = {name: [{**figures, "proposals_per_minute": rate}] for name, rate in rates.items()}
     content = {"runs": runs, "settings": {"seconds": 25.0, "repeats": 1, "threads": 32, "validation": 20}}
     assert answer(content) == (
-        "599 with `adapter_concurrency=16`, where gepa made 45 one at a time and at most 344 in batches"
+        "599 with `adapter_concurrency=16` and 44 by default, where gepa made 45 one at a time and at most 344 in batches"
     )
     assert "| ours, adapter_concurrency=16 | 9 | 599 | 3 | 0.50 |" in section(content)
