@@ -50,9 +50,10 @@ BATCHES = """\
 gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
 MISSED = "**{missed} of our own {goals} goals are missed:** [the benchmarks]({page}) begin with them."
 ROOM = """\
-By default a large server is not full: of the tokens that it could write, the defaults have {gpu} on a simulated GPU and
-{api} on a simulated API, and on one {name} they had {in_flight} requests in flight. The
-[preset](../how-to/presets.md) `flashevolve` is made to fill one: {filled_gpu}, {filled_api}, and {filled}. The figures
+By default a large server is not full. With the defaults a simulated GPU writes {gpu} of the tokens that it could write,
+and a simulated API {api}; on one {name} they had {in_flight} requests in flight. The
+[preset](../how-to/presets.md) `flashevolve` is made to fill a server: with it these write {filled_gpu} and {filled_api}
+of what they could, and on the {name} it had {filled} requests in flight. The figures
 are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU with [hover](../benchmarks/gpu.md), with
 [hotpotqa](../benchmarks/gpu_hotpotqa.md) and with [aime](../benchmarks/gpu_aime.md)."""
 

@@ -108,8 +108,8 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     assert "over the latter's own | 4x4: 0.50, reached in 8 of 8 pairs |" in said
     assert "don't clearly differ" not in said
     said = " ".join(readme.room().split())
-    assert "the defaults have 0.10 on a simulated GPU and 0.10 on a simulated API" in said
-    assert "is made to fill one: 0.90, 0.90, and" in said
+    assert "a simulated GPU writes 0.10 of the tokens that it could write, and a simulated API 0.10" in said
+    assert "with it these write 0.90 and 0.90 of what they could" in said
 
 
 def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
