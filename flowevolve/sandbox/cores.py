@@ -93,15 +93,19 @@ def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
 class Cores:
     """Lends out processor cores, each to one holder at a time among all processes that use ``folder``.
 
-    Within a process, those who keep to its ``turns`` have them first come, first served. Between processes, one that
-    waits comes before one that takes a core again.
+    Within an event loop, those who keep to its `turns` have them first come, first served. Between loops, and between
+    processes, one that waits comes before one that takes a core again.
     """
 
     def __init__(self, cores: Iterable[int], folder: Path) -> None:
         self._cores = sorted(cores)
         self._folder = folder
-        self.turns = anyio.Semaphore(len(self._cores))
-        """To be held around `lent`, so that there cores can only be missing because other processes hold them."""
+
+    def turns(self) -> anyio.Semaphore:
+        """A turn for each core. If one is held around each `lent` of an event loop, cores are only missing there
+        because other loops or processes hold them. Loops must not share these: what one gives back doesn't wake others.
+        """
+        return anyio.Semaphore(len(self._cores))
 
     @contextmanager
     def lent(self, give_up: Event) -> Generator[int | None]:

@@ -35,6 +35,7 @@ class LocalEvaluators:
         self._main = _Workers(settings)
         self._others: dict[SandboxSettings, _Workers] = {}
         self._functions = Warm(FunctionProcess, self._main.threads)
+        self._turns = CORES.turns()
 
     @property
     def capacity(self) -> int:
@@ -74,7 +75,7 @@ class LocalEvaluators:
             return [await workers.run(job.request)]
         self._check_measures()
         outcomes: list[Outcome] = []
-        async with CORES.turns:
+        async with self._turns:
             while len(outcomes) < job.runs and all(outcome.status == "ok" for outcome in outcomes):
                 outcomes.append(await workers.run(job.request, CORES))
         return outcomes

@@ -1,4 +1,4 @@
-"""Cores within a process: nobody has one that another has, and turns are kept."""
+"""Cores within an event loop: nobody has one that another has, and turns are kept."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[flo
 
     async def main(folder: str) -> None:
         lock = Cores(cores, Path(folder))
+        turns = lock.turns()
 
         async def measure(seconds: float) -> None:
-            async with lock.turns:
+            async with turns:
                 await anyio.sleep(seconds)
                 await clock.in_thread(work, lock)
 
@@ -40,7 +41,7 @@ def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[flo
                 for seconds in holds:
                     tasks.start_soon(measure, seconds)
         for _ in cores:  # all turns can be had at once again, and all cores
-            lock.turns.acquire_nowait()
+            turns.acquire_nowait()
         with ExitStack() as stack:
             assert {stack.enter_context(lock.lent(Event())) for _ in cores} == cores
 
@@ -52,11 +53,11 @@ def test_who_takes_one_again_and_again_waits_behind_others(tmp_path: Path) -> No
     order: list[str] = []
 
     async def main() -> None:
-        lock = Cores([3], tmp_path)
+        turns = Cores([3], tmp_path).turns()
 
         async def measure(name: str) -> None:
             for _ in range(3):
-                async with lock.turns:
+                async with turns:
                     order.append(name)
                     await anyio.sleep(1)
 
@@ -72,10 +73,10 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
     order: list[int] = []
 
     async def main() -> None:
-        lock = Cores([3], tmp_path)
+        turns = Cores([3], tmp_path).turns()
 
         async def measure(number: int) -> None:
-            async with lock.turns:
+            async with turns:
                 order.append(number)
                 await anyio.sleep(1)
 
@@ -90,19 +91,20 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
 def test_a_turn_that_comes_to_somebody_who_left_is_the_next_ones(tmp_path: Path) -> None:
     async def main() -> None:
         lock = Cores([0], tmp_path)
+        turns = lock.turns()
         async with anyio.create_task_group() as tasks:
             leaving = anyio.CancelScope()
 
             async def leaves() -> None:
                 with leaving:
-                    async with lock.turns:
+                    async with turns:
                         await anyio.sleep_forever()
 
-            async with lock.turns:
+            async with turns:
                 tasks.start_soon(leaves)
                 await anyio.wait_all_tasks_blocked()
             leaving.cancel()  # in the same breath in which its turn came
-        async with lock.turns:
+        async with turns:
             with lock.lent(Event()) as core:
                 assert core == 0
 

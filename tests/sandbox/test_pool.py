@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Timer
@@ -23,6 +24,7 @@ from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
 from flowevolve.sandbox.cores import CoreLock, Cores
 from flowevolve.sandbox.opening import open_evaluators
 from tests.sandbox.conftest import left_over
+from tests.sandbox.test_core_locks import until_queued
 from tests.support.evaluators_conformance import trusted_functions
 
 pytestmark = pytest.mark.anyio
@@ -388,3 +390,29 @@ def test_on_a_virtual_clock_one_process_does_not_wait_for_the_core_of_another(
     assert results == [1, 1, 1, 1]
     assert not gave_back.is_set()
     held.close()
+
+
+def test_a_run_gets_the_core_that_a_run_in_another_thread_gives_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    core = min(usable_cores())
+    monkeypatch.setattr("flowevolve.sandbox.local.CORES", Cores([core], tmp_path))
+    held = CoreLock(tmp_path, core)
+    assert held.try_acquire()
+
+    async def pinned() -> list[Outcome]:
+        async with Sandbox(ONE) as sandbox:
+            return await sandbox.run_pinned("result = 1")
+
+    async def pinned_and_free() -> list[Outcome]:
+        async with anyio.create_task_group() as tasks, Sandbox(ONE) as sandbox:
+            tasks.start_soon(clock.in_thread, held.close)
+            return await sandbox.run_pinned("result = 1")
+
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(clock.run, pinned)
+        until_queued(tmp_path, core)
+        try:
+            assert [outcome.result for outcome in clock.run(pinned_and_free, clock="virtual")] == [1]
+        finally:
+            assert [outcome.result for outcome in other.result()] == [1]
