@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from math import isfinite
+from math import isfinite, nan
 from statistics import fmean
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.intervals import mean_interval
+from flowevolve._util.logger import logger
 from flowevolve._util.tasks import run_all
 from flowevolve.core.calls import HELD_OUT, CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
@@ -49,10 +50,13 @@ async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClie
     if history is not None:
         works = [(HELD_OUT, candidate.id) for candidate in candidates]
         recorded_replies = RecordedReplies(await in_thread(lambda: list(history.calls(works))))
-    scores = await score_held_out(task, candidates, _plain_chat(client, recorded_replies))
+    found = await score_held_out(task, candidates, _plain_chat(client, recorded_replies))
+    worst = task.worst if isinstance(task, Measured) else 0.0
+    scores = [[worst if score is None else score for score in each] for each in found]
     of_seed, of_best = scores[0], scores[-1]
     gains = [after - before for before, after in zip(of_seed, of_best, strict=True)]
-    return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), mean_interval(of_best), mean_interval(gains))
+    failed = sum(score is None for each in found for score in each)
+    return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), mean_interval(of_best), mean_interval(gains), failed)
 
 
 def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFunction:
@@ -74,10 +78,13 @@ def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFun
     return chat
 
 
-async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[Sequence[float]]:
+async def score_held_out(
+    task: Task, candidates: Sequence[Candidate], chat: ChatFunction
+) -> list[Sequence[float | None]]:
     """Each candidate's scores on the test split, in its order.
 
-    An example that gets no answer, or on which the task fails, scores 0, or the worst there is where the task says so.
+    An example that gets no answer, on which the task fails, or whose score is no finite number has none, which is
+    logged.
     """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
@@ -85,14 +92,17 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
     return [scores[start : start + size] for start in range(0, len(scores), size)]
 
 
-async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:
-    worst = task.worst if isinstance(task, Measured) else 0.0
+async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float | None:
     scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
         made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
         value = check_rollout(made, example, task).score.value
+        reason = f"its score is {value}"
     except FlowevolveError:
         raise
-    except Exception:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run
-        return worst
-    return value if isfinite(value) else worst
+    except Exception as error:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run
+        value, reason = nan, f"{type(error).__name__}: {error}"
+    if isfinite(value):
+        return value
+    logger().warning("held_out.failed", candidate=candidate.id, example=example.id, reason=reason)
+    return None

@@ -44,7 +44,7 @@ from flowevolve.runner.result_parts import (
     trust_to_json,
 )
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
-from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
+from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, tested_on, unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -301,7 +301,7 @@ class Result:
             rows.append(("scores", str(self.score_trust)))
         if self.held_out is not None:
             held_out = view.scores(self.held_out.seed_score, self.held_out.best_score, self.held_out.best_interval)
-            rows.append(("held out", f"{held_out} on {self.held_out.examples} test examples"))
+            rows.append(("held out", f"{held_out} {tested_on(self.held_out.examples, self.held_out.failed)}"))
         tokens = self.llm.usage.total_tokens
         dollars = f", {self.llm.dollars:.4f} dollars" if self.llm.dollars else ""
         rows += [

@@ -101,6 +101,8 @@ class HeldOut:
     """95 %, by resampling examples; None in results of 0.1, as the next."""
     gain_interval: Interval | None
     """That of the best candidate's score less the seed's, example by example."""
+    failed: int = 0
+    """Rollouts of seed and best that got no score, as the log says, and count as 0, or as a measured task's worst."""
 
     def to_json(self) -> dict[str, object]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -108,7 +110,9 @@ class HeldOut:
     @classmethod
     def read(cls, table: Table) -> Self:
         best, gain = read_interval(table.get("best_interval")), read_interval(table.get("gain_interval"))
-        return cls(table["examples"], table["seed_score"], table["best_score"], best, gain)
+        return cls(
+            table["examples"], table["seed_score"], table["best_score"], best, gain, failed=table.get("failed", 0)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,12 @@ def perfect_minibatches(result: Mapping[str, Any]) -> int:
     return sum(stage.get("discard_reasons", {}).get(PERFECT, 0) for stage in result["stages"].values())
 
 
+def tested_on(examples: int, failed: int) -> str:
+    """On how many examples of the test split seed and best were scored, and how many of these rollouts failed."""
+    rollouts = "1 rollout failed and has" if failed == 1 else f"{failed} rollouts failed and have"
+    return f"on {examples} test examples" + (f"; {rollouts} the worst score" if failed else "")
+
+
 def unanswered(result: Mapping[str, Any]) -> str:
     """Words for a run that asked its models and never had an answer; empty for any other."""
     llm = result["llm"]

@@ -16,7 +16,7 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.cut_replies import cut_said, read_cut
-from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, unanswered
+from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, tested_on, unanswered
 
 _EXAMPLE_CHARACTERS = 160
 Rows = Iterator[tuple[str, RenderableType]]
@@ -66,7 +66,7 @@ def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:
     if held_out := _table(result["held_out"]):
         best_score = f"{score_said(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
         scores = f"seed {score_said(held_out['seed_score'])}, best {best_score}"
-        yield "held out", f"{scores} on {held_out['examples']} test examples"
+        yield "held out", f"{scores} {tested_on(held_out['examples'], held_out.get('failed', 0))}"
 
 
 def _work(result: Mapping[str, object]) -> Rows:
