@@ -69,13 +69,17 @@ def watch_command(
 
 def _runs_at(place: str) -> list[str]:
     """A run directory itself, the run directories in a folder, or an address."""
+    from flowevolve.journal.files import looking
     from flowevolve.journal.opening import JOURNAL
     from flowevolve.page.live.following import is_address
     from flowevolve.runner.overview import run_directories
 
-    directory = Path(place)
-    if is_address(place) or (directory / JOURNAL).is_file():
+    if is_address(place):
         return [place]
+    directory = Path(place)
+    with looking(directory):
+        if (directory / JOURNAL).is_file():
+            return [place]
     found = run_directories(directory)
     if not found:
         raise InputError(f"{place}: holds no run, and there is none in its folders; give the directory of a run")

@@ -1,4 +1,4 @@
-"""Writing text files of a run."""
+"""Writing text files of a run, and looking for what is there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,17 @@ def writing(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: can't be written: {error}") from error
 
 
+@contextmanager
+def looking(path: Path) -> Iterator[None]:
+    """Raise an `InputError` that names the path if what is there can't be looked at inside the ``with``."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: can't be looked at: {error}") from error
+
+
 def refuse_link(folder: Path) -> None:
     """Raises: InputError if the folder is a link: a run directory may come from somebody else."""
-    if folder.is_symlink():
-        raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")
+    with looking(folder):
+        if folder.is_symlink():
+            raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")

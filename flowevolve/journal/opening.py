@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from flowevolve._util.errors import InputError
 from flowevolve.journal.end_mark import END_MARK, EndMark, read_end_mark
+from flowevolve.journal.files import looking
 from flowevolve.journal.lock import is_held
 
 JOURNAL = "journal.sqlite"
@@ -76,9 +77,10 @@ class OpenedJournal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         mark = read_end_mark(folder)  # before the journal, which a running run makes longer meanwhile
-        _look_for_it(folder, mark)
-        self._wants_log = _wants_log(folder / JOURNAL)
-        self.database, self._unchanged = _open(folder)
+        with looking(folder):
+            _look_for_it(folder, mark)
+            self._wants_log = _wants_log(folder / JOURNAL)
+            self.database, self._unchanged = _open(folder)
         try:
             if mark is not None:
                 self._compare(mark)
@@ -95,7 +97,7 @@ class OpenedJournal:
         """
         with reading(self._folder):
             found = self.database.execute(statement, values).fetchall()
-        if self._unchanged is not None and self._unchanged != _state(self._folder):
+        if self._unchanged is not None and self._unchanged != self._state_now():
             raise InputError(
                 f"{self._folder / JOURNAL}: somebody began to write to it while it was read, and in a directory that "
                 "can't be written both don't go together: copy the run directory where you may write"
@@ -104,6 +106,10 @@ class OpenedJournal:
 
     def close(self) -> None:
         self.database.close()
+
+    def _state_now(self) -> object:
+        with looking(self._folder):
+            return _state(self._folder)
 
     def _compare(self, mark: EndMark) -> None:
         """See that the journal is of the run of its mark, and goes at least as far."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve.journal.end_mark import END_MARK, EndMark, EndMarkFile, read_end_mark
-from flowevolve.journal.files import PART, put_on_disk, writing
+from flowevolve.journal.files import PART, looking, put_on_disk, writing
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, SALVAGED, DamagedError
 from flowevolve.journal.reading import RecordedRun
@@ -55,10 +55,11 @@ def repair(path: Path) -> Repaired | None:
         InputError: if there is no run, a process is at work in it, nothing can be saved, or nothing can be written.
         StorageError: if the disk has no room for a second copy of the journal.
     """
-    if not path.is_dir():
-        raise InputError(f"{path}: no such run directory")
-    if not any((path / name).is_file() for name in (*JOURNAL_FILES, SALVAGED)):
-        raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
+    with looking(path):
+        if not path.is_dir():
+            raise InputError(f"{path}: no such run directory")
+        if not any((path / name).is_file() for name in (*JOURNAL_FILES, SALVAGED)):
+            raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
     lock = Lock(path)
     try:
         with writing(path):

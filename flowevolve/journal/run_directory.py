@@ -22,7 +22,7 @@ from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.end_mark import END_MARK
-from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
+from flowevolve.journal.files import PART, looking, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync
 from flowevolve.journal.lock import Lock, is_held
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
@@ -223,8 +223,9 @@ def read_result(path: Path) -> dict[str, object]:
         InputError: if there is none or it is not one.
     """
     file = path / RESULT
-    if not path.is_dir():
-        raise InputError(f"{path}: no such run directory")
+    with looking(path):
+        if not path.is_dir():
+            raise InputError(f"{path}: no such run directory")
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -22,6 +22,7 @@ from flowevolve.core.event_kinds import RunResumed, RunSteered
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.stop_reasons import StopReason
 from flowevolve.journal.export import candidate_rows
+from flowevolve.journal.files import looking
 from flowevolve.journal.lock import is_held
 from flowevolve.journal.opening import JOURNAL, WAL
 from flowevolve.journal.reading import RecordedRun
@@ -155,11 +156,12 @@ def run_directories(folder: Path) -> list[Path]:
     """The run directories in a folder, by name.
 
     Raises:
-        InputError: if there is no such folder.
+        InputError: if there is no such folder, or it can't be looked into.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; name the one that the run directories are in")
-    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
+    with looking(folder):
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder; name the one that the run directories are in")
+        return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
 
 
 def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:

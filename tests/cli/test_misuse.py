@@ -131,3 +131,10 @@ def test_a_misuse_is_told_in_a_line_with_the_remedy(misuse: str, folder: Path) -
     assert done.stderr.startswith("error: ")
     assert says in done.stderr
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("command", ["watch", "report", "compare", "status", "resume", "export", "repair", "compact"])
+def test_a_place_that_can_not_be_looked_at_is_one_line(command: str, tmp_path: Path) -> None:
+    done = flowevolve(command, "x" * 300, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "xxx" in done.stderr

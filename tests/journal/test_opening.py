@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -171,6 +172,17 @@ def test_a_read_only_directory_is_refused_where_only_writing_could_tell_what_is_
     with read_only(folder / "compacting"):
         as_ordinary_user(says(folder / "compacting", "has left a transaction open, and nothing can be written here"))
     assert events_and_replies(folder / "compacting") == before
+
+
+def test_a_directory_that_can_not_be_looked_into_is_refused_in_one_line(folder: Path) -> None:
+    closed = folder / "closed"
+    write(closed / "run")
+    closed.chmod(0)
+    try:
+        as_ordinary_user(says(closed / "run", re.escape(str(closed / "run"))))
+    finally:
+        closed.chmod(0o755)
+    says(folder / ("x" * 300), "xxx: ")()
 
 
 def test_a_planted_rollback_journal_deletes_no_file(tmp_path: Path) -> None:
