@@ -129,7 +129,10 @@ def is_running() -> bool:
 
 
 async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
-    """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
+    """Run blocking work in a worker thread; a virtual clock stands still until it returns.
+
+    Once the work has begun, a cancellation takes effect after it: what it returns is not lost.
+    """
     return await _in_thread(partial(noted, function, *args), limiter)
 
 
@@ -145,7 +148,8 @@ async def _in_thread(work: Callable[[], T], limiter: anyio.CapacityLimiter | Non
         return await anyio.to_thread.run_sync(work, limiter=limiter)
     finally:
         loop.holds -= 1
-        await came_in.wait()
+        with anyio.CancelScope(shield=True):  # else what the work has returned would be lost
+            await came_in.wait()
 
 
 async def in_thread_until(

@@ -137,6 +137,70 @@ def test_sleepers_of_one_moment_wake_in_the_same_order_whenever_the_thread_ends(
     assert order(at) == order(0)
 
 
+@pytest.mark.parametrize("kind", ["real", "virtual"])
+def test_what_a_thread_returns_is_not_lost_if_the_task_is_cancelled_meanwhile(kind: clock.Clock) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        release.wait()
+        return "opened"
+
+    async def go() -> list[str]:
+        opened: list[str] = []
+        scope = anyio.CancelScope()
+
+        async def open_it() -> None:
+            with scope:
+                opened.append(await clock.in_thread(work))
+                await anyio.sleep_forever()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(open_it)
+            while not begun.is_set():
+                await anyio.lowlevel.checkpoint()
+            scope.cancel()
+            release.set()
+        assert scope.cancelled_caught
+        return opened
+
+    assert clock.run(go, clock=kind) == ["opened"]
+
+
+def test_the_results_of_threads_whose_tasks_are_cancelled_come_in_in_order_too() -> None:
+    second_ran = threading.Event()
+
+    async def go() -> list[str]:
+        came_in: list[str] = []
+        begun, release = threading.Barrier(3), threading.Event()
+
+        def first() -> str:
+            begun.wait()
+            second_ran.wait()
+            return "first"
+
+        def second() -> str:
+            begun.wait()
+            release.wait()
+            second_ran.set()
+            return "second"
+
+        async def work(job: Callable[[], str]) -> None:
+            came_in.append(await clock.in_thread(job))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, first)
+            tasks.start_soon(work, second)
+            while begun.n_waiting < 2:
+                await anyio.lowlevel.checkpoint()
+            begun.wait()
+            tasks.cancel_scope.cancel()
+            release.set()
+        return came_in
+
+    assert clock.run(go, clock="virtual") == ["first", "second"]
+
+
 def fail() -> None:
     raise InputError("so it is")
 
