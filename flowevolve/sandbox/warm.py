@@ -55,14 +55,12 @@ class Warm(Generic[P]):
 
     async def _start(self) -> P:
         try:
-            with anyio.CancelScope(shield=True):  # else a started process would be lost
-                process = await clock.in_thread(self._start_one, limiter=self._threads)
+            return await clock.in_thread(self._start_one, limiter=self._threads)
         except OSError as error:
             raise InputError(
                 f"sandbox: a process that runs programs or functions can't be started here: {error}; end others, or "
                 "raise what this user may have (ulimit -u processes, ulimit -n open files)"
             ) from error
-        return process
 
     async def _close(self, process: P) -> None:
         with anyio.CancelScope(shield=True):
