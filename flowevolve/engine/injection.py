@@ -11,7 +11,7 @@ from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.budget import Cost
+from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
@@ -20,6 +20,8 @@ from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 
 OPERATOR = "injected"
+UNWELCOME = "not welcome"
+"""The reason for which a candidate that is refused is discarded."""
 
 
 async def inject(
@@ -41,6 +43,28 @@ async def inject(
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, attributes)
+    estimate = await _admitted(dispatcher, algorithm, parents)
+    if before is not None:
+        before()
+    flow = _Flow(dispatcher, algorithm, artifact, parents, attributes)
+
+    async def send(stage: str, item: Item[object]) -> None:
+        executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
+
+    with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
+        ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
+        await dispatcher.work(Stage(INJECTION, flow.run), [ticket], 0, send)
+    candidate = flow.outcome()
+    await dispatcher.services.settled()
+    return candidate
+
+
+async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, parents: Sequence[str]) -> Cost:
+    """Wait until init is over, and see that the run takes a candidate with these parents; returns what is set aside.
+
+    Raises:
+        InputError: if it doesn't.
+    """
     while not dispatcher.tickets.is_open and dispatcher.stopping.reason is None:
         await dispatcher.changed.wait()
     if not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
@@ -53,40 +77,59 @@ async def inject(
     estimate = algorithm.estimate(INJECTION)
     refusal = await dispatcher.refusal(estimate)
     if refusal is not None:
-        raise InputError(
-            f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
-        )
-    if before is not None:
-        before()
-    made: list[Candidate] = []
-    refused: list[Exception] = []
+        raise _no_room(refusal)
+    return estimate
 
-    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        origin = [dispatcher.pool[name] for name in parents]
-        candidate = context.propose(artifact, parents=origin, operator=OPERATOR, attributes=attributes)
+
+class _Flow:
+    """The flow of a candidate from outside, up to the stage that the algorithm names, and what came of it."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        algorithm: Algorithm,
+        artifact: Artifact,
+        parents: Sequence[str],
+        attributes: Mapping[str, JSON],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._algorithm = algorithm
+        self._artifact = artifact
+        self._parents = parents
+        self._attributes = attributes
+        self._outcome: Candidate | Exception | None = None
+
+    async def run(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        parents = [self._dispatcher.pool[name] for name in self._parents]
+        candidate = context.propose(self._artifact, parents=parents, operator=OPERATOR, attributes=self._attributes)
         try:
-            emission = algorithm.inject(candidate)
-            if emission.to not in dispatcher.graph.positions:
+            emission = self._algorithm.inject(candidate)
+            if emission.to not in self._dispatcher.graph.positions:
                 raise EngineError(
-                    f"algorithm {algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
+                    f"algorithm {self._algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
-        except Exception as error:  # raised again below, outside the flow, which would otherwise stay open for ever
-            refused.append(error)
-            raise Discard("not welcome") from error
-        made.append(candidate)
-        context.begin(Cost(proposals=1))
+            context.begin(Cost(proposals=1))
+        except OverBudgetError as error:  # such as where the algorithm's estimate is too low: open work goes on
+            self._outcome = _no_room(error.dimension)
+            raise Discard(UNWELCOME) from error
+        except Exception as error:  # raised by `outcome`, outside the flow, which would otherwise stay open for ever
+            self._outcome = error
+            raise Discard(UNWELCOME) from error
+        self._outcome = candidate
         yield emission
 
-    async def send(stage: str, item: Item[object]) -> None:
-        executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
+    def outcome(self) -> Candidate:
+        """The candidate, once the flow has been run; raises what it was refused with."""
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        assert self._outcome is not None
+        return self._outcome
 
-    with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
-        ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
-        await dispatcher.work(Stage(INJECTION, run), [ticket], 0, send)
-    if refused:
-        raise refused[0]
-    await dispatcher.services.settled()
-    return made[0]
+
+def _no_room(dimension: Dimension) -> InputError:
+    return InputError(
+        f"inject: budget.{dimension} is spent, or kept for open work and the end of the run; give the run more"
+    )
 
 
 def _check_given(artifact: object, attributes: Mapping[str, JSON]) -> None:

@@ -13,7 +13,7 @@ from flowevolve._util.errors import EngineError, InputError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
-from flowevolve.core.item import Item, Ticket
+from flowevolve.core.item import INJECTION, Item, Ticket
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import Engine
@@ -195,6 +195,30 @@ def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
     assert "\n" not in said[0]
     assert report.held == 0
     assert report.error is None
+
+
+class Careless(Growing):
+    """Says that what is injected costs nothing."""
+
+    def estimate(self, trigger: str | None = None) -> fe.Cost:
+        return fe.Cost() if trigger == INJECTION else super().estimate(trigger)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_candidate_for_which_the_budget_has_no_room_is_refused_whatever_it_was_said_to_cost(mode: str) -> None:
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        await anyio.sleep(5.5)
+        with pytest.raises(InputError, match=r"inject: budget\.proposals is spent, or kept for open work") as caught:
+            await engine.inject(fe.Artifact({"a": "x"}))
+        said.append(str(caught.value))
+
+    report, facts = evolve(Careless(), mode=mode, beside=try_it, budget=fe.Budget(proposals=2))
+    assert said
+    assert [event.data["reason"] for event in events_of(facts, "candidate.rejected")] == ["not welcome"]
+    assert not events_of(facts, "budget.refused")
+    assert (report.spent.proposals, report.pool.version, report.held) == (2, 3, 0)
 
 
 class Lost(Growing):
