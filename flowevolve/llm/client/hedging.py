@@ -110,7 +110,6 @@ class Hedging:
             with self._counted_as_overdue(call.ask.group):
                 while not self._may_hedge(call):
                     await self._changed.wait()
-                self._granted += 1
                 try:
                     return await self._send_second(call, sent)
                 except OverBudgetError:
@@ -141,11 +140,17 @@ class Hedging:
     async def _send_second(self, call: Hedgeable, sent: anyio.Event) -> ChatReply:
         # A group of its own, as the size of the item's group says how many calls the item still waits for.
         ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
-        async with self._limits.permit(ask, call.backend, call.request, call.own) as permit:
-            call.check()
-            self.stats.sent += 1
-            sent.set()
-            return permit.answered(await call.send())
+        self._granted += 1
+        try:
+            async with self._limits.permit(ask, call.backend, call.request, call.own) as permit:
+                call.check()
+                self.stats.sent += 1
+                sent.set()
+                return permit.answered(await call.send())
+        finally:
+            if not sent.is_set():  # another call may have its part of the share
+                self._granted -= 1
+                self._changed.fire()
 
     @contextmanager
     def _counted_as_overdue(self, group: str) -> Generator[None]:

@@ -261,6 +261,23 @@ async def test_a_second_request_that_nothing_is_left_for_is_not_sent() -> None:
     assert rig.scheduler.stats().in_flight == 0
 
 
+async def test_a_second_request_that_was_not_sent_takes_nothing_of_the_share() -> None:
+    rig = Rig(share=0.02, limit=2)  # of 40 to 50 calls one
+    await rig.learn()
+    rig.server.plan = [100.0]
+    scope = CallScope("evaluate", "1/x", None, 0, 0)
+    await rig.client.chat("r", [Message("user", "hello")], scope=scope, payer=Purse())  # which pays for the first alone
+    rig.server.plan = [3.0, 5.0]
+    async with anyio.create_task_group() as tasks:  # the first is answered while the second waits for a slot
+        tasks.start_soon(rig.ask, "2")
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(rig.ask, "3", "y", "other stage")
+    assert rig.figures == (0, 0)
+    rig.server.plan = [100.0, 1.0]
+    await rig.ask("4")
+    assert rig.figures == (1, 1)
+
+
 async def test_nothing_is_hedged_where_requests_wait_for_a_rate_limit() -> None:
     rig = Rig(share=0.5, requests_per_minute=60)
     await rig.learn()
