@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +26,8 @@ else:
 
 
 LOCK = "lock"
+TRIES, PAUSE = 20, 0.005
+"""How often a lock that is held is tried to take, and the seconds between two tries: `is_held` may just be looking."""
 _FAR = 2**30
 """Behind all that is written in the file."""
 
@@ -41,22 +45,34 @@ class Lock:
             self._file = path.open("a+", encoding="ascii")
         except OSError as error:
             raise InputError(f"{path}: can't be written: {error}") from error
-        try:
-            _hold(self._file)
-        except OSError:
+        if not self._taken():
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
             self._file.close()
             raise InputError(
                 f"{folder}: process {holder} is at work in this run directory; wait until it has ended, or stop it"
-            ) from None
+            )
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()
 
+    def _taken(self) -> bool:
+        """Take the lock, which those who only look hold for a moment; returns whether that was possible."""
+        for _ in range(TRIES):
+            try:
+                _hold(self._file)
+            except OSError:
+                time.sleep(PAUSE)
+            else:
+                return True
+        return False
+
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""
-        self._file.close()
+        if not self._file.closed:
+            with suppress(OSError):  # where it can't be written, the number stays until somebody writes another
+                self._file.truncate(0)
+            self._file.close()
 
 
 def is_held(folder: Path) -> bool:
