@@ -39,3 +39,14 @@ def test_a_process_that_collects_less_is_left_alone(own: int) -> None:
     with seldom():
         assert gc.get_threshold()[0] == own
     assert gc.get_threshold()[0] == own
+
+
+@pytest.mark.parametrize("first_out", [0, 1])
+def test_runs_that_overlap_in_threads_keep_it_until_the_last_one_ends(first_out: int) -> None:
+    runs = [seldom(), seldom()]
+    for run in runs:
+        run.__enter__()
+    runs.pop(first_out).__exit__(None, None, None)
+    assert gc.get_threshold() == (YOUNG_OBJECTS, 10, 10)
+    runs.pop().__exit__(None, None, None)
+    assert gc.get_threshold() == (700, 10, 10)
