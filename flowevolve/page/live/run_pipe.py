@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from itertools import count
 from typing import BinaryIO
 
@@ -34,13 +35,15 @@ class RunPipe:
         self._acts = acts
         self._numbers = count(1)
         self._writing = anyio.Lock()
+        self._written = threading.Lock()
+        """Held by the thread that writes, which goes on until the run has read all, also if nobody waits for it."""
         self._unanswered: dict[int, _Answer] = {}
 
     async def act(self, act: Act, by: str) -> str | None:
         """Have the run do an act; returns why it refuses, or None if it was done.
 
         Raises:
-            InputError: if the run gives no answer.
+            InputError: if the run gives no answer, or takes in nothing.
         """
         if len(self._unanswered) >= MOST_UNANSWERED:
             raise InputError(f"The run has not answered {MOST_UNANSWERED} acts yet; try again when it has.")
@@ -50,7 +53,9 @@ class RunPipe:
         try:
             with anyio.move_on_after(ANSWER_SECONDS):
                 async with self._writing:
-                    await anyio.to_thread.run_sync(_write, self._acts.fileno(), line.encode())
+                    taken_in = await anyio.to_thread.run_sync(self._write, line.encode(), abandon_on_cancel=True)
+                if not taken_in:
+                    raise InputError("The run takes in nothing at present; try again later.")
                 await answer.came.wait()
                 return answer.refused
         except OSError:
@@ -58,6 +63,17 @@ class RunPipe:
         finally:
             del self._unanswered[number]
         raise InputError("The run has not answered yet. If it does what you asked for, its log will say so.")
+
+    def _write(self, line: bytes) -> bool:
+        """Write a line whole, however long the run takes to read it; returns False if another one is not whole yet."""
+        if not self._written.acquire(blocking=False):
+            return False
+        try:
+            while line:
+                line = line[os.write(self._acts.fileno(), line) :]
+        finally:
+            self._written.release()
+        return True
 
     async def listen(self) -> None:
         """Take in the run's answers until it closes the pipe."""
@@ -77,9 +93,3 @@ class _Answer:
     def give(self, refused: str | None) -> None:
         self.refused = refused
         self.came.set()
-
-
-def _write(file: int, line: bytes) -> None:
-    """Write a line whole, however long the run takes to read it."""
-    while line:
-        line = line[os.write(file, line) :]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from threading import Timer
 from typing import BinaryIO
 
 import anyio
@@ -13,7 +15,7 @@ import pytest
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import beside
-from flowevolve.core.acts import Act, Pause, Veto
+from flowevolve.core.acts import Act, Comment, Pause, Veto
 from flowevolve.page.live import run_pipe
 from flowevolve.page.live.run_pipe import RunPipe
 
@@ -86,3 +88,32 @@ async def test_a_run_that_does_not_answer_is_waited_for_so_long_and_asked_so_muc
     monkeypatch.setattr(run_pipe, "MOST_UNANSWERED", 0)
     with pytest.raises(InputError, match="has not answered 0 acts"):
         await run.pipe.act(Pause(), "ada")
+
+
+async def test_a_run_that_reads_nothing_holds_up_nobody_and_is_asked_again_when_it_does(run: Run) -> None:
+    long = Comment("x" * 1_000_000, candidate="c1")  # more than a pipe holds
+
+    async def ask_until_taken() -> None:
+        while True:
+            with suppress(InputError):
+                assert await run.pipe.act(Pause(), "ada") is None
+                return
+
+    last_resort = Timer(60, run.acts.close)  # so that this fails and does not hang
+    last_resort.start()
+    async with anyio.create_task_group() as asking:
+        asking.start_soon(run.pipe.act, long, "ada")
+        begun = await in_thread(run.acts.read, 1)  # so it is being written
+        asking.cancel_scope.cancel()
+    with pytest.raises(InputError, match="The run takes in nothing at present"):
+        await run.pipe.act(Pause(), "ada")
+    assert json.loads(begun + await in_thread(run.acts.readline))["act"] == long.to_json()
+    async with beside() as listening:
+        listening.start_soon(run.pipe.listen)
+        async with anyio.create_task_group() as asking:
+            asking.start_soon(ask_until_taken)
+            number, act = await run.next_act()
+            assert act == {"act": "pause"}
+            run.answer(number, None)
+        run.answers.close()
+    last_resort.cancel()
