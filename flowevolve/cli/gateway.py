@@ -13,6 +13,7 @@ from flowevolve._util.errors import BackendRefusedError, InputError
 from flowevolve._util.open_files import allow_open_files
 from flowevolve._util.secrets import missing_key
 from flowevolve._util.signals import until_ended
+from flowevolve.cli.listening import listening
 from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
@@ -112,12 +113,7 @@ async def _share(settings: LLMSettings, host: str, port: int, waiting_mb: int) -
             timeout_seconds=settings.timeout_seconds,
             most_bytes=waiting_mb * 2**20,
         )
-        try:
-            url = await opened.enter_async_context(served)
-        except OSError as error:
-            raise InputError(
-                f"gateway: can't listen on {host}:{port}: {error.strerror}; choose another --port"
-            ) from None
+        url = await opened.enter_async_context(listening(served, "gateway", host, port))
         print_plain(f"gateway to {' and '.join(settings.urls)} at {url}; Ctrl-C ends it")
         await until_ended()
 

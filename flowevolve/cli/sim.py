@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from flowevolve._util import clock
-from flowevolve._util.errors import InputError
 from flowevolve._util.signals import until_ended
+from flowevolve.cli.listening import listening
 from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
@@ -43,11 +43,9 @@ def sim_command(
 
     async def go() -> None:
         backend = make_sim(settings, make_roles(settings))
-        async with serve(backend, host=host, port=port) as url:
+        served = serve(backend, host=host, port=port)
+        async with listening(served, "sim", host, port) as url:
             print_plain(f"simulated {model!r} (profile {profile}, world {world}) at {url}")
             await until_ended()
 
-    try:
-        clock.run(go, clock="real")
-    except OSError as error:
-        raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+    clock.run(go, clock="real")

@@ -13,6 +13,7 @@ import typer
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.signals import until_ended
+from flowevolve.cli.listening import listening
 from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
@@ -57,14 +58,12 @@ def watch_command(
 
     async def go() -> None:
         pipe = RunPipe(sys.stdin.buffer, sys.stdout.buffer) if until_closed else None
-        async with serve_page(runs, host, port, token, pipe) as address:
+        served = serve_page(runs, host, port, token, pipe)
+        async with listening(served, "watch", host, port) as address:
             print_plain(f"{ANSWER}{address}")
             await (until_ended() if pipe is None else pipe.listen())
 
-    try:
-        clock.run(go, clock="real")
-    except OSError as error:
-        raise InputError(f"watch: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+    clock.run(go, clock="real")
 
 
 def _runs_at(place: str) -> list[str]:

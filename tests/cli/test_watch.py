@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -70,13 +69,3 @@ def test_watch_of_nothing_is_one_line(made: Path, place: str, said: str) -> None
     assert done.stderr.startswith(f"error: {said}")
     assert "secret" not in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_a_port_that_is_taken_is_named(made: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = flowevolve("watch", "runs", "--port", str(port), cwd=made)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: watch: can't listen on 127.0.0.1:{port}")
