@@ -129,7 +129,7 @@ def optimize(
 
     - ``task``: An object, or the name of one; by default ``house_style``, a small task for trying things.
     - ``algorithm``: The name of one: ``flowevolve list algorithms`` shows those there are.
-    - ``prompt``: A text, the path of a file, or several texts by name.
+    - ``prompt``: A text, the ``Path`` of a file, or several texts by name.
     - ``train``: Rows that edits are made from: mappings, a data frame, or the path of a file.
     - ``val``: Rows that candidates are scored on; by default half of ``train`` is split off.
     - ``test``: Rows that seed and best are scored on at the end, which is the result's ``held_out``.

@@ -201,10 +201,23 @@ def _components(prompt: object) -> Mapping[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"prompt: {prompt}: can't be read: {error}") from None
     if isinstance(prompt, str):
+        if _is_file(prompt):
+            raise InputError(
+                f"prompt: {prompt!r} is the name of a file here, and a text is sent as it stands; give "
+                f"pathlib.Path({prompt!r}) to have the file read"
+            )
         return {COMPONENT: prompt}
     if isinstance(prompt, Mapping):
         return Artifact(prompt).components
     raise InputError(f"prompt: is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text that might be meant as a path is that of a file."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a path, or not one at all
+        return False
 
 
 def _template(given: str | None, columns: Sequence[str]) -> Template:

@@ -328,6 +328,10 @@ async def no_program(row: GivenRow) -> str:
         ),
         ({"prompt": 5}, "prompt: is 5 (int); give a text, the Path of a file, or texts by the names of components"),
         ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md: can't be read"),
+        (
+            {"prompt": __file__},
+            f"prompt: {__file__!r} is the name of a file here, and a text is sent as it stands; give",
+        ),
         ({"prompt": {"a": "x", "b": "y"}}, "prompt: has 2 components, and without a program there is one call"),
         ({"metric": "exact"}, "metric: is 'exact' (str); give a function of a row and an output"),
         ({"metric": Echo}, "metric: is a class; give a function"),
