@@ -16,6 +16,9 @@ from flowevolve.runner.llm import endpoints
 
 LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 
+OPENAI_PREFIX = "openai/"
+"""What LiteLLM, gepa and DSPy have before the names of OpenAI's models."""
+
 OTHER_FILES = 100
 """Files and pipes that a run needs beside its connections: its journal, the interpreter's own, the sandbox's."""
 
@@ -61,6 +64,25 @@ def check_open_files(config: Config, roles: Iterable[ResolvedRole]) -> None:
             f"llm.concurrency: {config.llm.concurrency} requests in flight need about {wanted} open files, and this "
             f"process may open {allowed}; raise that limit ('ulimit -n'), or set at most "
             f"{max(allowed - OTHER_FILES, 1)} here"
+        )
+
+
+def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
+    """Raises: InputError if a model that is to be OpenAI's own has a name that none of theirs has."""
+    for role, model in ((role, model) for role, settings in roles.items() for model in settings.models):
+        if model.llm.backend != "openai" or model.llm.urls or "/" not in model.name:
+            continue
+        place = "llm.model" if model.name == config.llm.model else f"llm.roles.{role}.model"
+        own = model.name.removeprefix(OPENAI_PREFIX)
+        if own != model.name:
+            mend = f"OpenAI's own servers know it as {own!r}: give that"
+        else:
+            mend = (
+                "for another provider set backend to 'litellm', or give its base_url; 'vllm' serves models of "
+                "Hugging Face"
+            )
+        raise InputError(
+            f"{place}: {model.name!r} is no name of one of OpenAI's models, and no base_url is given; {mend}"
         )
 
 

@@ -17,7 +17,7 @@ from flowevolve.core.templates import Templates
 from flowevolve.llm.client.accounting import Price
 from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.assemble import make_algorithm, make_staleness, make_task
-from flowevolve.runner.backend_checks import check_backend, check_keys, check_open_files
+from flowevolve.runner.backend_checks import check_backend, check_keys, check_names, check_open_files
 from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.llm import make_roles, open_roles
 from flowevolve.runner.task_checks import check_parts, check_task
@@ -94,5 +94,6 @@ def make_plan(
         templates = read_templates(config.prompts.dir, config.prompts.max_tokens, config.prompts.max_text_tokens)
         prices = price_table(config, model_names(roles.values()))
         if opens_roles is None:
+            check_names(config, roles)
             check_keys(roles.values())
         return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)

@@ -73,6 +73,24 @@ async def test_a_key_that_is_not_set_is_told(way: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("model", "mend"),
+    [
+        ("openai/gpt-5-mini", "OpenAI's own servers know it as 'gpt-5-mini': give that"),
+        ("anthropic/claude", "for another provider set backend to 'litellm', or give its base_url"),
+    ],
+)
+async def test_a_model_with_a_provider_before_its_name_is_not_sought_at_openais(
+    model: str, mend: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with pytest.raises(fe.InputError, match=f"^llm.model: {model!r} is no name of one of OpenAI's models.*{mend}"):
+        await WAYS[way]({"model": model})
+    with pytest.raises(fe.InputError, match=f"^llm.roles.reflection.model: {model!r}"):
+        await WAYS[way]({"model": "m", "roles": {"reflection": {"model": model}}})
+
+
+@pytest.mark.parametrize("way", WAYS)
 async def test_a_key_of_a_role_that_is_not_set_is_told(way: str) -> None:
     role = {"base_url": "https://h/v1", "api_key_env": "NOT_SET_ANYWHERE"}
     with pytest.raises(fe.InputError, match=r"variable NOT_SET_ANYWHERE, .* for https://h/v1, is not set;"):

@@ -306,6 +306,12 @@ class Unfinished:
         ({"prompt": "p", "train": ROWS, "metric": length}, "optimize: llm is missing; give flowevolve.LLM("),
         ({"prompt": "p", "task": "house_style"}, "optimize: give a task, or prompt, not both"),
         ({"llm": "gpt-5-mini"}, "optimize: llm is 'gpt-5-mini'; give flowevolve.LLM('gpt-5-mini'), or 'simulated'"),
+        ({"llm": "openai/gpt-5-mini"}, "optimize: llm is 'openai/gpt-5-mini'; give flowevolve.LLM('gpt-5-mini'), or"),
+        (
+            {"llm": "anthropic/claude"},
+            "optimize: llm is 'anthropic/claude'; give flowevolve.LLM('anthropic/claude', backend='litellm'), or base",
+        ),
+        ({"llm": "sim"}, "optimize: llm is 'sim'; did you mean 'simulated'?"),
         ({"task": Unfinished}, "optimize: task is the class Unfinished; give an instance: Unfinished()"),
         ({"task": Unfinished()}, "optimize: task is an Unfinished and has no 'seed'; give a flowevolve.Task"),
         ({"task": ["a"]}, "optimize: task is a list and has no 'name'"),

@@ -34,6 +34,7 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning
+from flowevolve.runner.backend_checks import OPENAI_PREFIX
 from flowevolve.runner.clients import OpenRoles, SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
@@ -43,7 +44,6 @@ from flowevolve.runner.vllm_server import OurServers
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
-OPENAI_PREFIX = "openai/"
 ALIASES = {"api_base": "base_url", "timeout": "timeout_seconds"}
 """What gepa's users call some of our settings."""
 
