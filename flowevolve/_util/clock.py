@@ -14,6 +14,7 @@ import asyncio
 import selectors
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
@@ -174,6 +175,29 @@ async def in_thread_until(
         done = True
     await checkpoint_if_cancelled()
     return result
+
+
+async def run_beside(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock) -> T:
+    """As `run`, on a loop of its own in a thread beside the running loop; a cancellation is handed on to it."""
+    begun: list[tuple[asyncio.AbstractEventLoop, anyio.CancelScope]] = []
+    results: list[T] = []
+    given_up = threading.Event()
+
+    async def within() -> None:
+        with anyio.CancelScope() as scope:
+            begun.append((asyncio.get_running_loop(), scope))
+            if given_up.is_set():
+                scope.cancel()
+            results.append(await function(*args))
+
+    def give_up() -> None:
+        given_up.set()
+        for loop, scope in begun:
+            with suppress(RuntimeError):  # it may have closed just now
+                loop.call_soon_threadsafe(scope.cancel)
+
+    await in_thread_until(give_up, partial(run, within, clock=clock))
+    return results[0]
 
 
 def has_uvloop() -> bool:

@@ -178,10 +178,13 @@ def optimize(
 async def optimize_async(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
-    """As `optimize`, for notebooks and for whoever has an event loop already."""
-    if arguments.get("clock", "real") == "virtual":
-        raise InputError("optimize_async: clock 'virtual' needs an event loop of its own: use flowevolve.optimize")
+    """As `optimize`, for notebooks and for whoever has an event loop already.
+
+    With ``clock="virtual"`` the run is on a loop of its own, in another thread, as time jumps there.
+    """
     try:
+        if arguments.get("clock", "real") == "virtual":
+            return await clocks.run_beside(_evolve, task, algorithm, arguments, clock="virtual")
         return await _evolve(task, algorithm, arguments)
     except FlowevolveError as error:
         raise for_a_script(error) from error.__cause__

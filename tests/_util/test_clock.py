@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from operator import getitem
 
 import anyio
@@ -210,6 +211,48 @@ def test_what_a_thread_raises_comes_as_it_is(kind: clock.Clock) -> None:
     for function in (clock.in_thread, partial(clock.in_thread_until, lambda: None)):
         with pytest.raises(InputError, match="so it is"):
             clock.run(function, fail, clock=kind)
+
+
+def test_a_virtual_clock_runs_beside_a_real_one() -> None:
+    async def an_hour(started: float) -> float:
+        await anyio.sleep(3600)
+        return anyio.current_time() - started
+
+    async def go() -> tuple[float, float]:
+        began = anyio.current_time()
+        return await clock.run_beside(an_hour, 0.0, clock="virtual"), anyio.current_time() - began
+
+    inside, outside = clock.run(go)
+    assert inside == 3600 > outside
+
+
+def test_what_runs_beside_is_cancelled_with_whoever_waits_for_it() -> None:
+    begun, ended = threading.Event(), list[float]()
+
+    async def for_ever() -> None:
+        begun.set()
+        try:
+            for _ in count():
+                await anyio.sleep(1)
+        finally:
+            ended.append(anyio.current_time())
+
+    async def go() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(clock.run_beside, for_ever, clock="virtual"))
+            await clock.in_thread(begun.wait)
+            tasks.cancel_scope.cancel()
+
+    clock.run(go)
+    assert ended
+
+
+def test_what_fails_beside_fails_here() -> None:
+    async def failing() -> None:
+        fail()
+
+    with pytest.raises(InputError, match="so it is"):
+        clock.run(partial(clock.run_beside, failing, clock="virtual"))
 
 
 def test_a_deadlock_is_an_error_not_a_hang() -> None:

@@ -75,10 +75,6 @@ async def _in_a_loop() -> None:
     fe.optimize(budget=fe.Budget(proposals=1))
 
 
-async def _virtual_in_a_loop() -> None:
-    await fe.optimize_async(budget=fe.Budget(proposals=1), clock="virtual")
-
-
 MISTAKES: list[Callable[[], object]] = [
     _call(train=["a", "b"]),
     _call(train=[{"a": "x", "b": "y", "label": "bug"}] * 4),
@@ -102,7 +98,6 @@ MISTAKES: list[Callable[[], object]] = [
     _named("none:Task"),
     _twice,
     lambda: anyio.run(_in_a_loop),
-    lambda: anyio.run(_virtual_in_a_loop),
 ]
 CONFIGURATIONS = {
     "no_budget": "",

@@ -92,6 +92,20 @@ def test_in_a_loop_it_is_awaited() -> None:
     assert asyncio.run(notebook()).report.spent.rollouts <= 2
 
 
+def test_on_the_virtual_clock_it_is_awaited_as_well() -> None:
+    """The first program of the README, in a notebook."""
+
+    def run() -> fe.Result:
+        return fe.optimize(llm="simulated", budget=fe.Budget(minutes=10), clock="virtual", progress=False)
+
+    async def notebook() -> fe.Result:
+        return await fe.optimize_async(llm="simulated", budget=fe.Budget(minutes=10), clock="virtual", progress=False)
+
+    awaited = asyncio.run(notebook())
+    assert awaited.wall_seconds >= 600
+    assert repr(awaited) == repr(run())
+
+
 def test_an_error_shows_the_frames_of_the_script_and_of_its_functions_only() -> None:
     broken: Metric = lambda row, output: 1 / 0  # noqa: E731
     with pytest.raises(fe.TaskFailedError) as caught:
