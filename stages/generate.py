@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from flowevolve.core.context import StageContext
+from flowevolve.core.discard_reasons import PERFECT
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.policies import Speculation
@@ -43,7 +44,7 @@ class Generate:
         if rest is not None:
             yield Emit(rest)
         elif not taught:
-            raise Discard("perfect minibatch")
+            raise Discard(PERFECT)
 
     def _part(self, selected: Selected, rollouts: Mapping[int, Rollout]) -> Rolled | None:
         """These samples of the minibatch, in its order; None if they have nothing to teach."""

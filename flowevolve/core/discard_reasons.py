@@ -11,6 +11,8 @@ ROLLOUTS_FAILED = "every rollout failed"
 """How the reason begins where there is nothing to learn from, as no rollout worked."""
 OVERTAKEN = "another edit was there first"
 """An edit was made beside another one that did the same, or that did better on what this one was made for."""
+PERFECT = "perfect minibatch"
+"""The reason for which nothing is written where a minibatch leaves nothing to improve."""
 NO_REPLY = "llm:"
 """How the reason begins where a call failed for good."""
 

@@ -42,3 +42,5 @@ STOP_FILE = StopReason("stop_file")
 TIME = StopReason("seconds")
 """The budget's limit in time."""
 TARGET_SCORE = StopReason("target_score")
+UNPRODUCTIVE = StopReason("unproductive")
+"""Nothing comes of the run's flows any more."""

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
-from flowevolve.core.discard_reasons import OVERTAKEN, UNCHANGED, in_vain
+from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNCHANGED, in_vain
 from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateProposed,
@@ -197,6 +197,8 @@ class RunCounters:
         self.in_vain: Counter[str] | None = Counter()
         """Why work was in vain, as long as nothing has been proposed or accepted; then None."""
         self.said_in_vain = False
+        self.perfect = 0
+        """Minibatches that left nothing to improve, as long as nothing has been proposed or accepted."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -317,6 +319,8 @@ class RunCounters:
             counts.reasons[done.reason] += 1
             if self.in_vain is not None and in_vain(done.reason):
                 self.in_vain[done.reason] += 1
+            if self.in_vain is not None and done.reason == PERFECT:
+                self.perfect += 1
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds

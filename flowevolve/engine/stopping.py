@@ -10,12 +10,15 @@ from flowevolve.core.budget import DIMENSIONS, Ledger
 from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
 from flowevolve.core.events import EventLog
 from flowevolve.core.policies import Progress, StoppingPolicy
-from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, StopReason
+from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, UNPRODUCTIVE, StopReason
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.fruitless import FIRST, fruitless
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue
+
+MOST_PERFECT = 30
+"""A run ends whose seed has the score 1, and of whose first minibatches so many leave nothing to improve."""
 
 
 class Stopping:
@@ -99,6 +102,9 @@ class Stopping:
         target = self._ledger.target_score
         if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
+            return
+        if self._counters.in_vain is not None and self._counters.perfect >= MOST_PERFECT and (best or 0.0) >= 1.0:
+            self.stop(UNPRODUCTIVE)
             return
         self._look_for_fruits()
         spent = self._ledger.spent

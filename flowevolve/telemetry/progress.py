@@ -23,7 +23,7 @@ from flowevolve._util.intervals import score_said
 from flowevolve.core.acts import RaiseBudget
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.discard_reasons import UNCHANGED
+from flowevolve.core.discard_reasons import PERFECT, UNCHANGED
 from flowevolve.core.event_kinds import (
     FlowClosed,
     FlowOpened,
@@ -47,7 +47,7 @@ from flowevolve.engine.fruitless import top_reasons
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.cut_replies import many_cut
-from flowevolve.telemetry.result_words import PERFECT, stopped_by
+from flowevolve.telemetry.result_words import stopped_by
 
 LINE_SECONDS = 30.0
 """The longest time, by the run's clock, without a line where nothing better is found."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flowevolve.core.discard_reasons import PERFECT
 from flowevolve.core.stop_reasons import StopReason
-
-PERFECT = "perfect minibatch"
-"""The reason for which nothing is written where a minibatch leaves nothing to improve."""
 
 
 def stopped_by(reason: str, perfect: int, after: str = "") -> str:

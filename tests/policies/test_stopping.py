@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,26 @@ def test_a_run_whose_flows_propose_nothing_ends(mode: str) -> None:
     assert result.report.stop_reason == "unproductive"
     assert result.report.spent.proposals == 0
     assert 20 <= reasons["perfect minibatch"] < 25
+
+
+class AlmostBarren(Barren):
+    """A task with a training example that is not perfect, and that its seed solves in validation."""
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        rollout = await super().rollout(artifact, example, llm)
+        worse = Score(0.5, "feedback", passed=False)
+        return rollout if example in self.data.val or example.id != "0" else replace(rollout, score=worse)
+
+
+def test_a_run_whose_seed_is_perfect_in_validation_ends_after_a_few_minibatches_only_if_all_are() -> None:
+    def ran(task: Barren) -> Result:
+        config = parse_config({"clock": "virtual", "budget": {"proposals": 5}}, "test")
+        return clock.run(partial(run, config, task=task), clock="virtual")
+
+    barren, other = ran(Barren()), ran(AlmostBarren())
+    assert barren.report.stop_reason == "unproductive"
+    assert barren.report.spent.rollouts < 200
+    assert other.report.stop_reason == "proposals"
 
 
 def progress(proposals: int = 0, *, ran: Cost | None = None, version: int = 0, changes: int = 0) -> Progress:

@@ -286,7 +286,7 @@ class Launch:
                 reason = str(data["reason"])
                 why = {
                     "rollouts": "; the rest of the limit does not hold another iteration",
-                    "unproductive": f"; no proposal came of the last {self.config.stopping.unproductive} iterations",
+                    "unproductive": "; no proposal came of the last iterations",
                 }
                 calls = self.parts.mirror.calls
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")

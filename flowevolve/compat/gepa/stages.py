@@ -20,7 +20,7 @@ from flowevolve.compat.gepa.rollouts import AdapterRollout, joined
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.discard_reasons import OVERTAKEN
+from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError
@@ -98,7 +98,7 @@ class AdapterPropose:
             is_seed_candidate=number == 0,
         )
         if reason == "all_scores_perfect":
-            raise Discard("perfect minibatch")
+            raise Discard(PERFECT)
         context.log("gepa.reflection_failed", reason="adapter.evaluate returned no trajectories to reflect on")
         raise Discard("no trajectories")
 
