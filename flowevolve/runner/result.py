@@ -44,7 +44,7 @@ from flowevolve.runner.result_parts import (
     trust_to_json,
 )
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
-from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, tested_on, unanswered
+from flowevolve.telemetry.result_words import no_better, perfect_minibatches, stopped_by, tested_on, unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -286,7 +286,10 @@ class Result:
     def _way(self) -> str:
         """From the seed's score to the best one."""
         best = self.best
-        return view.scores(self.seed_score, *((None, None) if best is None else (best.score, best.interval)))
+        if best is None:
+            return view.scores(self.seed_score, None, None)
+        told = no_better(self.seed_score, best.score, as_seed=best.as_seed)
+        return f"{view.scores(self.seed_score, best.score, best.interval)}{told}"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

@@ -43,6 +43,9 @@ class Best:
     fresh: FreshScore | None = None
     """What it scored on examples that it was not selected by, if it was chosen by such at the end."""
 
+    as_seed: bool = False
+    """Whether its texts are the seed's: a difference in their scores is no gain then."""
+
     def to_json(self) -> dict[str, object]:
         return {
             "id": self.id,
@@ -52,11 +55,19 @@ class Best:
             "metrics": dict(self.metrics),
             "characters": sum(map(len, self.components.values())),
             **{key: said for key, said in (("name", self.name), ("idea", self.idea)) if said},
+            **({"as_seed": True} if self.as_seed else {}),
             "components": dict(self.components),
         }
 
     @classmethod
-    def of(cls, candidate: Candidate, interval: Interval | None = None, fresh: FreshScore | None = None) -> Self:
+    def of(
+        cls,
+        candidate: Candidate,
+        interval: Interval | None = None,
+        fresh: FreshScore | None = None,
+        *,
+        seed: Candidate | None = None,
+    ) -> Self:
         """What is said of a candidate."""
         # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
         metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
@@ -71,6 +82,7 @@ class Best:
             said.idea,
             interval,
             fresh,
+            seed is not None and artifact == seed.artifact,
         )
 
     @classmethod
@@ -87,6 +99,7 @@ class Best:
             table.get("idea", ""),
             read_interval(table.get("interval")),
             None if fresh is None else FreshScore.from_json(fresh),
+            table.get("as_seed", False),
         )
 
 

@@ -229,7 +229,7 @@ class _Opened:
             proposals=report.spent.proposals,
             accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best.of(best, _interval(best), algorithm.fresh_score()),
+            best=None if best is None else Best.of(best, _interval(best), algorithm.fresh_score(), seed=seed),
             frontier=[Best.of(each) for each in algorithm.frontier()],
             source=report,
             llm=llm,

@@ -17,6 +17,14 @@ def stopped_by(reason: str, perfect: int, after: str = "") -> str:
     return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
 
 
+def no_better(seed: float | None, best: float | None, *, as_seed: bool) -> str:
+    """Words for a run that found nothing, of whose best candidate ``as_seed`` says that its texts are the seed's."""
+    if seed is None or best is None or (best > seed and not as_seed):
+        return ""
+    again = ", whose own texts were scored again" if as_seed and best != seed else ""
+    return f": nothing better than the seed was found{again}"
+
+
 def perfect_minibatches(result: Mapping[str, Any]) -> int:
     return sum(stage.get("discard_reasons", {}).get(PERFECT, 0) for stage in result["stages"].values())
 

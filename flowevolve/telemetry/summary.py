@@ -16,7 +16,7 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.cut_replies import cut_said, read_cut
-from flowevolve.telemetry.result_words import perfect_minibatches, stopped_by, tested_on, unanswered
+from flowevolve.telemetry.result_words import no_better, perfect_minibatches, stopped_by, tested_on, unanswered
 
 _EXAMPLE_CHARACTERS = 160
 Rows = Iterator[tuple[str, RenderableType]]
@@ -56,7 +56,7 @@ def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:
     scores = f"seed {score_said(result['seed_score'])}, best {best_said}"
     length = f", {_number(best['characters']):,.0f} characters" if "characters" in best else ""
     which = f" ({best['id']}{length})" if best.get("id") else ""
-    yield "score", f"{scores}{which}{_no_better(result['seed_score'], best.get('score'))}"
+    yield "score", f"{scores}{which}{_no_better(result['seed_score'], best)}"
     if fresh := best.get("fresh"):
         yield "fresh score", str(FreshScore.model_validate(fresh))
     if said := [str(best[key]) for key in ("name", "idea") if best.get(key)]:
@@ -210,8 +210,8 @@ def _interval(bounds: object) -> str:
             return ""
 
 
-def _no_better(seed: object, best: object) -> str:
-    """Words for a run that found nothing; a best candidate other than the seed has the seed's score then."""
-    if not isinstance(seed, int | float) or not isinstance(best, int | float) or best > seed:
+def _no_better(seed: object, best: Mapping[str, object]) -> str:
+    score = best.get("score")
+    if not isinstance(seed, int | float) or not isinstance(score, int | float):
         return ""
-    return ": nothing better than the seed was found"
+    return no_better(seed, score, as_seed=bool(best.get("as_seed")))

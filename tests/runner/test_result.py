@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,40 @@ def test_a_notebook_shows_a_table_with_the_best_texts_folded(result: fe.Result) 
     assert shown.startswith("<table><tr><th>run</th><td>gepa (stream) on house_style, sim</td></tr>")
     assert "<details><summary>best system_prompt</summary><pre>" in shown
     assert f"({result.best.id})" in shown
+
+
+def test_a_best_text_that_is_the_seeds_is_no_gain() -> None:
+    """In ACE the playbook that is validated may still be the first one, and the simulated answers to it vary."""
+    rows = [{"text": f"Ticket {number}", "label": "bug" if number % 3 else "praise"} for number in range(50)]
+    scores = iter([0.0] * 24)
+    result = fe.optimize(
+        prompt="Classify the ticket.",
+        train=rows[:25],
+        val=rows[25:],
+        metric=lambda row, output: next(scores, 1.0),
+        llm="simulated",
+        algorithm="ace",
+        budget=fe.Budget(proposals=20),
+        clock="virtual",
+        progress=False,
+    )
+    assert result.best is not None
+    assert result.seed_score is not None
+    assert result.best.score > result.seed_score
+    assert result.best.artifact == result.candidates[0].artifact
+    told = ": nothing better than the seed was found, whose own texts were scored again"
+    assert f" → {result.best.score:.4f}" in repr(result)
+    assert told in repr(result)
+    assert told in result._repr_html_()
+    assert pickle.loads(pickle.dumps(result)).best == result.best
+    assert result.to_json()["best"] == {**result.best.to_json(), "as_seed": True}
+
+
+def test_of_a_seed_that_stays_the_best_it_is_said_that_nothing_better_was_found(result: fe.Result) -> None:
+    assert "nothing better" not in repr(result)
+    assert result.best is not None
+    kept = replace(result, best=replace(result.best, score=result.seed_score))
+    assert "]: nothing better than the seed was found (" in repr(kept)
 
 
 def test_what_is_shown_in_html_is_escaped() -> None:
