@@ -14,6 +14,11 @@ class StopReason(str):
         return self in (INTERRUPTED, CANCELLED, STOPPED, FAILED, STOP_FILE)
 
     @property
+    def is_of_budget(self) -> bool:
+        """Whether a limit of the budget was reached, other than its target score."""
+        return self == TIME or self in _LIMITS
+
+    @property
     def at_once(self) -> bool:
         """Whether somebody wants the run to end now, without a test on held-out examples."""
         return self in (INTERRUPTED, CANCELLED)
@@ -21,7 +26,7 @@ class StopReason(str):
     @property
     def said(self) -> str:
         """In words, as they stand after "stopped by": a limit in time may have been given in any unit."""
-        return {TIME: "the time limit", INTERRUPTED: "an interrupt"}.get(self, str(self))
+        return _SAID.get(self, str(self))
 
     @property
     def exit_code(self) -> int:
@@ -44,3 +49,19 @@ TIME = StopReason("seconds")
 TARGET_SCORE = StopReason("target_score")
 UNPRODUCTIVE = StopReason("unproductive")
 """Nothing comes of the run's flows any more."""
+_LIMITS = ("rollouts", "proposals", "tokens", "dollars", "evaluations")
+_SAID = {
+    **{name: f"the limit on {name}" for name in _LIMITS},
+    CANCELLED: "a cancellation",
+    EXHAUSTED: "the end of the algorithm's work",
+    FAILED: "a failure",
+    INTERRUPTED: "an interrupt",
+    STALLED: "a standstill, in which nothing could set anything off",
+    STOPPED: "a call of stop",
+    STOP_FILE: "the stop file",
+    TARGET_SCORE: "the target score",
+    TIME: "the time limit",
+    UNPRODUCTIVE: "unproductive flows",
+    "no_improvement": "proposals without improvement",
+    "unevaluated": "proposals of which none was evaluated",
+}

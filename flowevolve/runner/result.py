@@ -44,7 +44,14 @@ from flowevolve.runner.result_parts import (
     trust_to_json,
 )
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
-from flowevolve.telemetry.result_words import no_better, perfect_minibatches, stopped_by, tested_on, unanswered
+from flowevolve.telemetry.result_words import (
+    no_better,
+    perfect_minibatches,
+    stopped_by,
+    tested_on,
+    too_little,
+    unanswered,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,7 +277,8 @@ class Result:
     def __repr__(self) -> str:
         table = self.to_json()
         simulated = " (simulated)" if self.simulated else ""
-        done = f"{self.proposals} proposals in {self.wall_seconds:.1f} s, stopped by {self._stopped_by(table)}"
+        proposals = f"{self.proposals} proposal{'' if self.proposals == 1 else 's'}"
+        done = f"{proposals} in {self.wall_seconds:.1f} s, stopped by {self._stopped_by(table)}"
         fresh = "" if self.best is None or self.best.fresh is None else f" ({self.best.fresh})"
         result = f"{self.algorithm} on {self.task}{simulated}: {self._way()}{fresh}, {done}"
         return f"<Result {'; '.join([result, *self._troubles(table)])}>"
@@ -280,8 +288,7 @@ class Result:
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """What whoever sees the result should know of its calls, in words."""
-        silent = unanswered(table)
-        return [*([silent] if silent else []), *many_cut(self.cut_replies)]
+        return [*filter(None, (unanswered(table), too_little(table))), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:
         """From the seed's score to the best one."""

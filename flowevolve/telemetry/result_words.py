@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowevolve.core.discard_reasons import PERFECT
-from flowevolve.core.stop_reasons import StopReason
+from flowevolve.core.stop_reasons import TIME, StopReason
 
 
 def stopped_by(reason: str, perfect: int, after: str = "") -> str:
@@ -15,6 +15,15 @@ def stopped_by(reason: str, perfect: int, after: str = "") -> str:
     if reason != "unproductive" or not perfect:
         return said
     return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
+
+
+def too_little(result: Mapping[str, Any]) -> str:
+    """Words for a run whose budget was used up before the first proposal; empty for any other."""
+    reason = StopReason(result["stop_reason"])
+    if result["proposals"] or not reason.is_of_budget or perfect_minibatches(result) or unanswered(result):
+        return ""
+    what = "time" if reason == TIME else reason
+    return f"nothing was proposed before the budget was used up: give more {what} (flowevolve.plan says how much)"
 
 
 def no_better(seed: float | None, best: float | None, *, as_seed: bool) -> str:

@@ -16,7 +16,14 @@ from flowevolve.core.fresh_score import FreshScore
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.cut_replies import cut_said, read_cut
-from flowevolve.telemetry.result_words import no_better, perfect_minibatches, stopped_by, tested_on, unanswered
+from flowevolve.telemetry.result_words import (
+    no_better,
+    perfect_minibatches,
+    stopped_by,
+    tested_on,
+    too_little,
+    unanswered,
+)
 
 _EXAMPLE_CHARACTERS = 160
 Rows = Iterator[tuple[str, RenderableType]]
@@ -75,6 +82,8 @@ def _work(result: Mapping[str, object]) -> Rows:
     rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
     unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
     yield "proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}"
+    if little := too_little(result):
+        yield "take care", little
     if reasons := _in_vain(_table(result["stages"])):
         yield "in vain", Text(reasons)
 

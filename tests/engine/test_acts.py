@@ -365,7 +365,9 @@ def test_a_run_that_has_ended_takes_no_acts() -> None:
         client = LLMClient({}, Scheduler(8), RetryPolicy(), 0, lambda fact: None)
         engine = Engine(Climbing(), llm=client, budget=fe.Budget(hours=1))
         await engine.run()
-        with pytest.raises(InputError, match=r"stop: the run has ended \(exhausted\); see flowevolve resume"):
+        with pytest.raises(
+            InputError, match=r"stop: the run has ended \(the end of the algorithm's work\); see flowevolve resume"
+        ):
             await engine.act(fe.Stop(), "ada")
 
     clock.run(late, clock="virtual")

@@ -100,7 +100,7 @@ def test_killed_twice_it_goes_on_and_ends_in_good_order(folder: Path) -> None:
     assert end_when_it_says(begin(folder, "resume", "out"), "going on", signal.SIGKILL) == -9
     finish(folder, "resume", "out")
     check(folder / "out")
-    assert "the run has ended (proposals)" in finish(folder, "resume", "out", code=2)
+    assert "the run has ended (the limit on proposals)" in finish(folder, "resume", "out", code=2)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

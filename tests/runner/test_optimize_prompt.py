@@ -67,10 +67,10 @@ def test_where_the_seed_is_perfect_it_is_said_that_nothing_was_left_to_improve(
         budget=fe.Budget(proposals=3),
         clock="virtual",
     )
-    why = r"unproductive: there was nothing left to improve in \d\d minibatches"
+    why = r"unproductive flows: there was nothing left to improve in \d\d minibatches"
     assert re.search(rf"stopped by {why}>$", repr(result))
     assert result.llm.requests < 200
-    assert re.search(r"unproductive after [\d.]+ s: there was nothing left to improve", result._repr_html_())
+    assert re.search(r"unproductive flows after [\d.]+ s: there was nothing left to improve", result._repr_html_())
     told = capsys.readouterr().err
     assert told.count("nothing to improve in the last 10 minibatches") == 1
     assert re.search(rf"stopping: {why}; ", told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import re
@@ -11,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import flowevolve as fe
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.runner.candidates import FoundCandidate, lineage
 from flowevolve.runner.result_view import html
+from flowevolve.telemetry.summary import summarize
 
 
 def evolved(out: Path | None = None) -> fe.Result:
@@ -34,7 +37,7 @@ def test_its_repr_is_a_line_with_what_matters(result: fe.Result) -> None:
     assert result.best is not None
     assert re.fullmatch(
         rf"<Result gepa on house_style \(simulated\): {result.seed_score:.4f} → {result.best.score:.4f} "
-        r"\[0\.\d{4} to 0\.\d{4}\] \([^)]+ on \d+ fresh examples[^)]*\), \d+ proposals in \d+\.\d s, stopped by proposals>",
+        r"\[0\.\d{4} to 0\.\d{4}\] \([^)]+ on \d+ fresh examples[^)]*\), \d+ proposals in \d+\.\d s, stopped by the limit on proposals>",
         repr(result),
     )
 
@@ -79,6 +82,25 @@ def test_of_a_seed_that_stays_the_best_it_is_said_that_nothing_better_was_found(
     assert result.best is not None
     kept = replace(result, best=replace(result.best, score=result.seed_score))
     assert "]: nothing better than the seed was found (" in repr(kept)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("tokens", 1), ("seconds", 1)])
+def test_a_budget_that_is_too_small_for_a_proposal_is_told(limit: str, most: int) -> None:
+    limits = {limit: most}
+    result = fe.optimize(budget=fe.Budget(**limits), clock="virtual", progress=False)  # type: ignore[arg-type]
+    what = "time" if limit == "seconds" else limit
+    told = f"nothing was proposed before the budget was used up: give more {what} (flowevolve.plan says how much)"
+    assert told in repr(result)
+    assert told in result._repr_html_()
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(summarize(result.to_json()))
+    assert told in shown.getvalue()
+
+
+def test_one_proposal_is_told_as_one() -> None:
+    result = fe.optimize(budget=fe.Budget(proposals=1), clock="virtual", progress=False)
+    assert ", 1 proposal in " in repr(result)
+    assert "stopped by the limit on proposals" in repr(result)
 
 
 def test_what_is_shown_in_html_is_escaped() -> None:

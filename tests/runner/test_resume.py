@@ -91,7 +91,7 @@ def test_a_run_done_again_that_goes_another_way_says_where(tmp_path: Path) -> No
 
 def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
     before = run(tmp_path)
-    with pytest.raises(InputError, match=r"has ended \(proposals\)"):
+    with pytest.raises(InputError, match=r"has ended \(the limit on proposals\)"):
         resume(tmp_path)
     changes = ("stages.evaluate.workers=3", "algorithm.max_in_flight=3", "algorithm.aim=time")
     after, events = resume(tmp_path, "budget.proposals=12", *changes)
@@ -132,7 +132,9 @@ def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
     before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
     assert before.report.stop_reason == "no_improvement"
-    with pytest.raises(InputError, match=r"has ended \(no_improvement\).* --set stopping\.no_improvement=…"):
+    with pytest.raises(
+        InputError, match=r"has ended \(proposals without improvement\).* --set stopping\.no_improvement=…"
+    ):
         resume(tmp_path)
     after, _ = resume(tmp_path, "stopping.no_improvement=5")
     assert after.report.spent.proposals >= before.report.spent.proposals + 4
@@ -140,7 +142,9 @@ def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path
 
 def test_a_run_whose_algorithm_had_nothing_left_to_do_is_not_told_to_get_more_time(tmp_path: Path) -> None:
     run(tmp_path, algorithm={"name": "ace", "epochs": 1}, staleness={}, speculation={}, budget={"proposals": 10_000})
-    with pytest.raises(InputError, match=r"has ended \(exhausted\): .*nothing left to do.* --from DIR$"):
+    with pytest.raises(
+        InputError, match=r"has ended \(the end of the algorithm's work\): .*nothing left to do.* --from DIR$"
+    ):
         resume(tmp_path)
 
 
