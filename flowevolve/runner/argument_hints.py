@@ -15,6 +15,11 @@ _ROLE = 'give the model that reflects as a role: llm=flowevolve.LLM(…, roles={
 _MODEL = 'give the model as llm=flowevolve.LLM("…")'
 _ROLLOUTS = "give budget=flowevolve.Budget(rollouts=…)"
 _SETTINGS_OF_MODEL = "it is one of the model: llm=flowevolve.LLM(…, {}=…)"
+_OF_MODEL = ("base_url", "api_key_env", "temperature", "max_tokens", "roles", "prices", "cache", "concurrency")
+_SECTION = (
+    "it is a section of a configuration: give it to flowevolve.Config({}=…), and that to flowevolve.run "
+    "(docs/how-to/python.md)"
+)
 ELSEWHERE: Mapping[str, str] = {
     "reflection_lm": _ROLE,
     "reflection_model": _ROLE,
@@ -24,13 +29,18 @@ ELSEWHERE: Mapping[str, str] = {
         name: f"give budget=flowevolve.Budget({name}=…)"
         for name in ("minutes", "hours", "seconds", "dollars", "tokens", "proposals", "target_score")
     },
-    **{name: _SETTINGS_OF_MODEL.format(name) for name in ("base_url", "api_key_env", "temperature", "roles", "prices")},
+    **{name: _SETTINGS_OF_MODEL.format(name) for name in _OF_MODEL},
+    **dict.fromkeys(("num_threads", "workers"), _SETTINGS_OF_MODEL.format("concurrency")),
+    **{name: f"it is one of the algorithm: settings={{{name!r}: …}}" for name in ("minibatch", "epochs", "merge")},
+    "reflection_minibatch_size": "it is one of the algorithm: settings={'minibatch': …}",
+    **{name: _SECTION.format(name) for name in ("stopping", "scheduler", "stages", "prompts", "journal")},
+    **dict.fromkeys(("auto", "max_full_evals"), "give budget=flowevolve.Budget(minutes=…), or another of its limits"),
     "trainset": "give the rows as train=",
     "valset": "give the rows as val=",
     "testset": "give the rows as test=",
     "held_out": "with test= rows, seed and best are scored on them at the end",
     "seed_candidate": "give the texts to begin with as prompt=",
-    "run_dir": "give the directory as out=",
+    **dict.fromkeys(("run_dir", "log_dir"), "give the directory as out="),
 }
 """Arguments that others have, and settings of a configuration, by name: what to give instead."""
 

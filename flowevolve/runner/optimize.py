@@ -319,6 +319,11 @@ def _check_names(arguments: Arguments[Any]) -> None:
     settings: object = arguments.get("settings", {})
     if not isinstance(settings, Mapping):
         raise InputError(f"optimize: settings is {settings!r}; give the algorithm's settings by name, as a mapping")
+    if "name" in settings:
+        raise InputError(f"optimize: settings: 'name' is an argument of its own; give algorithm={settings['name']!r}")
+    mode: object = arguments.get("mode")
+    if mode == "lockstep":
+        raise InputError("optimize: mode is 'lockstep'; give 'sync' for rounds, or 'stream'")
     staleness = arguments.get("staleness")
     if not isinstance(staleness, str | None) and not callable(getattr(staleness, "decide", None)):
         raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
