@@ -57,6 +57,8 @@ class Overview:
     llm: Totals
     score_trust: ScoreTrust | None
     """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
+    given: frozenset[str]
+    """The names of what it was given as objects."""
 
     @property
     def tokens(self) -> int:
@@ -73,7 +75,7 @@ class Overview:
         """How to go on with it; empty where there is nothing to go on with, or somebody does."""
         if self.state in ("finished", "running"):
             return ""
-        return f"flowevolve resume {self.path}"
+        return "start its script again with resume=True" if self.given else f"flowevolve resume {self.path}"
 
     def to_json(self, interval: Interval | None = None) -> dict[str, object]:
         """What ``status --json``, ``compare --json`` and, of an unfinished run, ``report --json`` print. ``interval``
@@ -127,7 +129,7 @@ def read_overview(path: Path) -> Overview:
     with RecordedRun(path) as recorded:
         config = with_raised_limits(parse_recorded(recorded.config, f"{path}/config.toml"), recorded)
         if (path / RESULT).is_file():
-            return _ended(path, config, read_result(path))
+            return _ended(path, config, read_result(path), recorded.given or frozenset())
         if not is_held(path):
             recorded.check()
         return _from_journal(path, config, recorded)
@@ -164,7 +166,7 @@ def run_directories(folder: Path) -> list[Path]:
         return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
 
 
-def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:
+def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozenset[str]) -> Overview:
     reason, best, llm = StopReason(result["stop_reason"]), result["best"] or {}, result["llm"]
     return Overview(
         path,
@@ -184,6 +186,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any]) -> Overview:
         result["pool_version"],
         read_totals(llm),
         read_trust(result),
+        given,
     )
 
 
@@ -212,6 +215,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         figures.version,
         account.totals(),
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
+        recorded.given or frozenset(),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import flowevolve as fe
+from flowevolve.runner.overview import read_overview
 from flowevolve.tasks.judging import Metric
 from flowevolve.tasks.metric import MetricTask
 from flowevolve.tasks.rows import GivenRow
@@ -294,6 +295,13 @@ def test_a_metric_may_be_mended_and_that_is_said(begun: Path, capsys: pytest.Cap
     going_on(begun, metric=lambda row, output: 1.0)
     assert "note: " in (said := capsys.readouterr().err)
     assert "the code of metric has changed since the run began" in said
+
+
+def test_whoever_looks_at_a_run_of_a_script_is_told_to_start_the_script_again(tmp_path: Path) -> None:
+    broken: Metric = lambda row, output: 1 / 0  # noqa: E731
+    with pytest.raises(fe.TaskFailedError):
+        going_on(tmp_path / "run", metric=broken)
+    assert read_overview(tmp_path / "run").hint == "start its script again with resume=True"
 
 
 class Unfinished:
