@@ -130,6 +130,12 @@ class RoleSettings(ModelSettings):
     bandit: str | None = None
     """Draw by what came of earlier calls (``ucb``) and not by weight."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _model_alone(cls, given: object) -> object:
+        """A text is the model's name."""
+        return {"model": given} if isinstance(given, str) else given
+
     @model_validator(mode="after")
     def _draws(self) -> RoleSettings:
         if self.bandit is not None:

@@ -53,7 +53,7 @@ class LLM(LLMSettings):
       ``reasoning_effort``, ``thinking``, ``thinking_tokens``
     - how long: ``timeout_seconds``, ``patience_seconds``, ``stream``, ``idle_seconds``, ``max_reply_bytes``
     - how much at once: ``concurrency``, ``requests_per_minute``, ``tokens_per_minute``, ``retries``, ``hedge``
-    - ``roles``: other models for some work, ``roles={"reflection": {"model": "gpt-5"}}``
+    - ``roles``: other models for some work, ``roles={"reflection": "gpt-5"}``
     - ``prices``: dollars per million tokens, ``prices={"gpt-5-mini": {"input": 0.25, "output": 2.0}}``, or
       ``prices_file``, a file that has them
     - ``cache``: a file with replies that need not be paid for again, ``cache={"path": "replies.sqlite"}``

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve.config.llm import LLMSettings, RoleSettings
 from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
 from flowevolve.config.run import parse_config
 
@@ -21,6 +22,11 @@ def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dic
 def one(role: Mapping[str, object], **llm: object) -> ResolvedModel:
     [model] = roles({**LLM, **llm, "roles": {"r": role}})["r"].models
     return model
+
+
+def test_a_role_that_is_a_text_is_a_model() -> None:
+    llm = LLMSettings.model_validate({"backend": "openai", "model": "m", "roles": {"reflection": "n"}})
+    assert llm.roles["reflection"] == RoleSettings(model="n")
 
 
 def test_a_role_is_as_llm_unless_it_says_otherwise() -> None:
