@@ -21,6 +21,8 @@ REAL_BACKENDS = ("openai", "vllm", "litellm")
 """Those whose servers live in real time."""
 SIMULATED_BACKENDS = ("sim", "replay")
 """Those inside this process, whose replies are simulated or recorded, whatever their models are called."""
+WITH_OPENAIS_API = ("ollama", "lmstudio", "llama.cpp", "sglang", "tgi", "openrouter", "azure")
+"""What people name that is reached through backend ``openai``."""
 BACKENDS: Registry[Transport] = Registry(
     "backend", "flowevolve.backends", {}, Transport, [*SHIPPED_BACKENDS], SHIPPED_BACKENDS
 )
@@ -31,6 +33,8 @@ def known_backend(name: str) -> str:
     if name in SHIPPED_BACKENDS or ":" in name:
         return name
     names = BACKENDS.names()
+    if name in WITH_OPENAIS_API and name not in names:
+        raise PydanticCustomError("unknown", "has OpenAI's API: give 'openai', and its address as base_url")
     if name not in names:
         raise PydanticCustomError("unknown", "unknown backend; {hint}", {"hint": did_you_mean(name, names)})
     return name

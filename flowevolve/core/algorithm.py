@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.registry import did_you_mean
 from flowevolve._util.settings import Settings
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
@@ -82,7 +83,8 @@ class Tuning:
         """
         unknown = sorted(set(self.workers) - set(defaults))
         if unknown:
-            raise InputError(f"stages {unknown} can't be given workers; there are {sorted(defaults)}")
+            hint = did_you_mean(unknown[0], sorted(defaults))
+            raise InputError(f"stages.{unknown[0]}: can't be given workers; {hint}")
         return StageWorkers(
             {
                 name: _merged(name, self.workers.get(name, WorkersWanted()), default)

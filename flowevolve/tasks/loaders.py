@@ -152,7 +152,8 @@ def _read(path: Path) -> str:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such data file") from None
+        looked = "" if path.is_absolute() else f" in {Path.cwd()}, the folder that this was started in"
+        raise InputError(f"{path}: no such data file{looked}") from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: can't be read: {error}") from None
 

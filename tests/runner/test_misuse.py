@@ -113,6 +113,14 @@ MISUSES: dict[str, tuple[Callable[[], object], str]] = {
         "Config: clock 'virtual' needs llm.backend 'sim'",
     ),
     "model, a setting misspelt": (lambda: LLM("m", bse_url="x"), "LLM: bse_url: unknown key; did you mean 'base_url'?"),
+    "model, a server with OpenAI's API": (
+        lambda: LLM("m", backend="ollama"),
+        "LLM: backend: has OpenAI's API: give 'openai', and its address as base_url (got 'ollama')",
+    ),
+    "stages, one misspelt": (
+        lambda: ran(CONFIG(budget=MINUTE, clock="virtual", stages={"evalute": {"workers": 2}})),
+        "stages.evalute: can't be given workers; did you mean 'evaluate'?",
+    ),
     "model, no text": (lambda: LLM(7), "LLM: model: input should be a valid string (got 7)"),
     "artifact, a text": (
         lambda: ARTIFACT("text"),

@@ -307,7 +307,7 @@ async def no_program(row: GivenRow) -> str:
         ({"train": [{1: "x"}] * 2}, "train: row 0: a column is named 1; names of columns are texts"),
         ({"train": [{}]}, "train: row 0 has no columns"),
         ({"train": ROWS[:1]}, "train: has one row; give at least two, or val= as well"),
-        ({"train": "nowhere.csv"}, "train: nowhere.csv: no such data file"),
+        ({"train": "nowhere.csv"}, f"train: nowhere.csv: no such data file in {Path.cwd()}"),
         ({"train": "rows.docx"}, "train: rows.docx: unknown kind of file"),
         (
             {"train": [{"q": object()}] * 2, "input": "{q}"},
