@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import TypeVar, cast, get_args
@@ -56,6 +57,8 @@ def find_adapter(
     if adapter is None:
         if task_lm is None:
             raise InputError("adapter: is missing, and so is task_lm; give one of the two")
+        if isinstance(task_lm, str) and find_spec("litellm") is None:
+            raise InputError(f"task_lm: {task_lm!r} is called by gepa through LiteLLM: pip install litellm")
         # gepa's adapters are invariant in the type of their data, and it is in nothing that is done with one here.
         return cast(Adapter, DefaultAdapter(model=task_lm, evaluator=evaluator))
     for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):

@@ -117,3 +117,9 @@ def test_the_default_strategies_may_be_named() -> None:
     named = optimize(selection_strategy=AllImprovements(), max_in_flight=1)
     assert named == optimize(max_in_flight=1)
     assert named.num_candidates > 1
+
+
+def test_a_task_lm_without_the_package_that_calls_it_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowevolve.compat.gepa.arguments.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"^task_lm: 'openai/gpt' is called by gepa through LiteLLM: pip install lite"):
+        optimize(adapter=None, task_lm="openai/gpt")
