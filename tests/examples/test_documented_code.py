@@ -94,6 +94,14 @@ def test_python_runs(page: str, folder: Path) -> None:
             _run(block, names)
 
 
+def test_the_first_program_prints_the_line_that_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = [block for block in BLOCKS if block.page == "docs/start.md"]
+    program = next(block for block in page if block.title == "first.py")
+    shown = next(block for block in page if block.language == "text")
+    exec(compile(program.code, "first.py", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.splitlines()[0] == shown.code.strip()
+
+
 def _run(block: Block, names: dict[str, object]) -> None:
     code = block.code
     for pattern, instead in SIMULATED:

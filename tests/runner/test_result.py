@@ -80,6 +80,7 @@ def test_a_best_text_that_is_the_seeds_is_no_gain() -> None:
 def test_of_a_seed_that_stays_the_best_it_is_said_that_nothing_better_was_found(result: fe.Result) -> None:
     assert "nothing better" not in repr(result)
     assert result.best is not None
+    assert result.seed_score is not None
     kept = replace(result, best=replace(result.best, score=result.seed_score))
     assert "]: nothing better than the seed was found (" in repr(kept)
 
@@ -87,7 +88,7 @@ def test_of_a_seed_that_stays_the_best_it_is_said_that_nothing_better_was_found(
 @pytest.mark.parametrize(("limit", "most"), [("tokens", 1), ("seconds", 1)])
 def test_a_budget_that_is_too_small_for_a_proposal_is_told(limit: str, most: int) -> None:
     limits = {limit: most}
-    result = fe.optimize(budget=fe.Budget(**limits), clock="virtual", progress=False)  # type: ignore[arg-type]
+    result = fe.optimize(budget=fe.Budget(**limits), clock="virtual", progress=False)
     what = "time" if limit == "seconds" else limit
     told = f"nothing was proposed before the budget was used up: give more {what} (flowevolve.plan says how much)"
     assert told in repr(result)
