@@ -161,7 +161,10 @@ def check_programs(task: Task, algorithm: str) -> ProgramTask:
         InputError: if it is of another kind.
     """
     if not isinstance(task, ProgramTask):
-        raise InputError(f'task {task.name!r}: algorithm {algorithm} evolves programs; set task.name = "program"')
+        raise InputError(
+            f"task {task.name!r}: algorithm {algorithm} evolves programs; "
+            'set task.name = "program", or in Python give flowevolve.programs.ProgramTask(problem)'
+        )
     return task
 
 

@@ -16,7 +16,7 @@ from typing_extensions import Unpack
 
 from flowevolve._util import clock as clocks
 from flowevolve._util.console import PlainConsole
-from flowevolve._util.errors import FlowevolveError, InputError, for_a_script
+from flowevolve._util.errors import FlowevolveError, FruitlessError, InputError, for_a_script
 from flowevolve._util.registry import did_you_mean
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset
@@ -115,6 +115,12 @@ _DEFAULTS: dict[str, object] = {
 """What is shown of arguments that are left out; None where it depends on others."""
 
 
+_SETTINGS_OF_TASKS = (
+    "this task has settings, which a configuration gives: await flowevolve.run(flowevolve.load_config(path)); or give "
+    "prompt=, train= and metric=, or an object as task"
+)
+
+
 @shows_arguments(Arguments, _DEFAULTS)
 def optimize(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
@@ -204,6 +210,21 @@ async def _evolve(
 ) -> Result:
     _check_names(arguments)
     given_task = _task(task, arguments)
+    try:
+        return await _evolve_task(given_task, algorithm, arguments, side_task)
+    except InputError as error:
+        if isinstance(given_task, str) and str(error).startswith("task."):
+            raise InputError(f"{error} ({_SETTINGS_OF_TASKS})") from None
+        raise
+    except FruitlessError as error:
+        if arguments.get("llm") == "simulated" and isinstance(given_task, MetricTask):
+            raise FruitlessError(f"{error} (a simulated model knows nothing of your rows: a real one may do)") from None
+        raise
+
+
+async def _evolve_task(
+    given_task: Task | str, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None
+) -> Result:
     named = given_task if isinstance(given_task, str) else None
     staleness = arguments.get("staleness")
     sections: dict[str, object] = {

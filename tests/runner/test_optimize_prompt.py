@@ -349,6 +349,11 @@ class Unfinished:
         ({"task": length}, "optimize: task is a function and has no 'name'"),
         ({"task": "hause_style"}, "task: unknown task 'hause_style'; did you mean 'house_style'?"),
         ({"algorithm": "gepo"}, "algorithm.name: "),
+        ({"task": "classification"}, "task.data: is missing (this task has settings, which a configuration gives: "),
+        (
+            {"algorithm": "one_plus_lambda"},
+            "task 'house_style': algorithm one_plus_lambda evolves programs; set task.name = \"program\", or in Python gi",
+        ),
         ({"mode": "fast"}, "optimize: algorithm.mode"),
         (
             {"max_in_flight": 0},
@@ -367,6 +372,22 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_done(
         fe.optimize(**{"budget": fe.Budget(proposals=1), "clock": "virtual", **arguments})  # type: ignore[arg-type]
     assert str(raised.value).startswith(problem)
     assert "\n" not in str(raised.value)
+
+
+def test_a_simulated_model_of_which_nothing_comes_knows_nothing_of_the_rows() -> None:
+    rows = [{"text": f"Ticket {number}", "label": "bug"} for number in range(50)]
+    with pytest.raises(
+        fe.FruitlessError, match=r"\(a simulated model knows nothing of your rows: a real one may do\)$"
+    ):
+        fe.optimize(
+            prompt="Classify.",
+            train=rows,
+            metric=lambda row, output: row["label"] in output,
+            algorithm="combee",
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(minutes=10),
+        )
 
 
 def test_rows_are_those_of_the_task_that_is_made_of_them() -> None:
