@@ -80,7 +80,7 @@ class AutoFlows:
             bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits{half}{vain}")]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
-            bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))
+            bounds.append(FlowLimit(flows, f"the budget then paid for about {facts.affordable:.0f} more flows"))
         bounds.append(_by_server(facts))
         return bounds
 

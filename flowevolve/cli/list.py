@@ -32,7 +32,7 @@ class Listing(StrEnum):
 
 
 ABOUT_PRESETS: Mapping[str, str] = {
-    "default": "The best that there is: of gepa in the stream, with edits merged and validated in groups, validations "
+    "default": "What is recommended: of gepa in the stream, with edits merged and validated in groups, validations "
     "that are losing stopped, and the winner chosen on fresh examples. Of other algorithms it is plain.",
     "plain": "The algorithm's own rules in the stream and nothing else.",
     "flashevolve": "Of gepa, as in its paper: candidates go on after half of their rollouts, stale proposals are "

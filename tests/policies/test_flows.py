@@ -63,7 +63,7 @@ def test_where_nothing_is_known_it_is_the_most() -> None:
 def test_a_small_budget_gets_few_flows_so_that_they_can_learn_from_each_other() -> None:
     limit = AUTO.limit(facts(100, 1200, affordable=20), None)
     assert limit.flows == 5
-    assert "the budget pays for about 20 more" in limit.reason
+    assert "the budget then paid for about 20 more" in limit.reason
     assert AUTO.limit(facts(100, 1200, affordable=1), None).flows == 1
 
 
