@@ -82,5 +82,5 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
         async with serve_vllm(model, settings, log=log, on_event=tell) as urls:
             print_plain(f"{model} at {' and '.join(urls)}; Ctrl-C ends it")
             await all_gone.wait()
-    if gone:
+    if all_gone.is_set():
         raise BackendUnreachableError(f"{gone[-1].url}: {gone[-1].detail}")
