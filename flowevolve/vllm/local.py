@@ -34,7 +34,9 @@ async def local_servers(
     Raises:
         InputError: if vLLM is not installed, a port is taken or the log can't be written.
     """
-    with _ports(settings.host, settings.port, settings.replicas) as ports:
+    with ExitStack() as held:
+        reserved = _ports(settings.host, settings.port, settings.replicas)
+        ports = await anyio.to_thread.run_sync(held.enter_context, reserved)  # as a name has to be looked up
         plan = partial(_plan, model, settings, ports, log, on_event, unanswered, api_key)
         yield await anyio.to_thread.run_sync(plan)
 

@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -20,6 +21,7 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.model import ChatRequest, LLMError, Message
 from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+from flowevolve.vllm.local import local_servers
 from flowevolve.vllm.serving import check_vllm, serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 from tests.vllm.conftest import ROOT, FakeVLLM, Heard, parent
@@ -246,6 +248,25 @@ async def test_a_taken_port_is_named(fake: FakeVLLM) -> None:
             await check_vllm(settings)
 
 
+async def test_the_name_of_a_host_is_not_looked_up_on_the_event_loop(
+    fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[threading.Thread] = []
+
+    def look_up(host: str, port: int, *, type: socket.SocketKind) -> Sequence[object]:  # noqa: A002 - socket's own name
+        asked.append(threading.current_thread())
+        return look_up_here(host, port, type=type)
+
+    look_up_here = socket.getaddrinfo
+    monkeypatch.setattr("flowevolve.vllm.local.socket.getaddrinfo", look_up)
+    settings = VLLMSettings.model_validate({**fake.settings(), "host": "localhost"})
+    async with local_servers(
+        "m", settings, log=fake.folder / "vllm.log", on_event=Heard().tell, unanswered=Pulse(), api_key=None
+    ):
+        assert asked
+        assert threading.current_thread() not in asked
+
+
 async def test_an_address_of_another_machine_is_named(fake: FakeVLLM) -> None:
     with pytest.raises(InputError, match=r"vllm\.host: can't listen on 192\.0\.2\.1"):
         await check_vllm(VLLMSettings.model_validate({**fake.settings(), "host": "192.0.2.1"}))
@@ -262,6 +283,7 @@ SUPERVISOR = """
 import json, sys
 from pathlib import Path
 import anyio
+from flowevolve.vllm.local import local_servers
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
