@@ -1,7 +1,8 @@
 """Bounded first-in-first-out queues between stages.
 
 Nothing is lost on cancellation: a cancelled ``put`` has added nothing, and a cancelled ``take`` has removed nothing.
-While a queue is full, its producers wait, in the order in which they came.
+While a queue is full, its producers wait, and are woken in the order in which they came. One that comes when another
+has been woken, and has not had its turn yet, may take its place; that one then waits behind all others.
 """
 
 from __future__ import annotations
