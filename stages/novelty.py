@@ -178,7 +178,7 @@ class Novelty:
 
 def _working(artifact: Artifact, context: StageContext) -> list[Candidate]:
     """The programs of any pool that work, each once."""
-    pool = context.pool.snapshot().pool
+    pool = context.pool
     newest = deque[Candidate](maxlen=_NEWEST)
     newest.extend(
         each
