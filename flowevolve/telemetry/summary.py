@@ -73,7 +73,8 @@ def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:
     if held_out := _table(result["held_out"]):
         best_score = f"{score_said(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
         scores = f"seed {score_said(held_out['seed_score'])}, best {best_score}"
-        yield "held out", f"{scores} {tested_on(held_out['examples'], held_out.get('failed', 0))}"
+        examples, failed = (int(_number(held_out.get(name))) for name in ("examples", "failed"))
+        yield "held out", f"{scores} {tested_on(examples, failed)}"
 
 
 def _work(result: Mapping[str, object]) -> Rows:

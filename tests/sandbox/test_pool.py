@@ -405,9 +405,11 @@ def test_a_run_gets_the_core_that_a_run_in_another_thread_gives_back(
             return await sandbox.run_pinned("result = 1")
 
     async def pinned_and_free() -> list[Outcome]:
-        async with anyio.create_task_group() as tasks, Sandbox(ONE) as sandbox:
+        outcomes: list[Outcome] = []
+        async with Sandbox(ONE) as sandbox, anyio.create_task_group() as tasks:
             tasks.start_soon(clock.in_thread, held.close)
-            return await sandbox.run_pinned("result = 1")
+            outcomes += await sandbox.run_pinned("result = 1")
+        return outcomes
 
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(clock.run, pinned)
