@@ -12,14 +12,14 @@ from flowevolve.core.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Submission:
     """A candidate that an act sends into the run: its texts, and the ids of the candidates that it was made from."""
 
     artifact: Artifact
     parents: tuple[str, ...]
 
     @classmethod
-    def of(cls, act: Inject | Approve, pool: Pool) -> Order:
+    def of(cls, act: Inject | Approve, pool: Pool) -> Submission:
         """Raises:
         InputError: if the pool has not, or no longer, the candidate that the act names.
         """
@@ -48,13 +48,13 @@ class ActsTaken:
     """Those that were raised, as `Budget.by_name` has them."""
     vetoes: dict[str, bool] = field(default_factory=dict)
     """By candidate: whether its veto stands."""
-    orders: list[tuple[RunSteered, Order]] = field(default_factory=list)
+    submissions: list[tuple[RunSteered, Submission]] = field(default_factory=list)
     """Candidates that were to be sent into the run, and of which nothing is known to have come there yet."""
 
     def take(self, steered: RunSteered, pool: Pool) -> None:
         """An act, with the pool as it was then."""
         if steered.refused is not None:
-            self.orders = [each for each in self.orders if each[0].act != steered.act]
+            self.submissions = [each for each in self.submissions if each[0].act != steered.act]
             return
         match steered.act:
             case Comment() as comment:
@@ -66,14 +66,14 @@ class ActsTaken:
             case Approve(candidate=name) if takes_back(pool, name):
                 self.vetoes[name] = False
             case (Inject() | Approve()) as act:
-                self.orders.append((steered, Order.of(act, pool)))
+                self.submissions.append((steered, Submission.of(act, pool)))
             case _:  # a pause does not outlast the process, nor does a wish to stop
                 pass
 
     def arrived(self, proposal: CandidateProposed) -> None:
         """A candidate from outside was handed to its stage."""
-        came = Order(Artifact(proposal.components, proposal.kind_of_artifact), proposal.parents)
-        for place, (_, order) in enumerate(self.orders):
-            if order == came:
-                del self.orders[place]
+        came = Submission(Artifact(proposal.components, proposal.kind_of_artifact), proposal.parents)
+        for place, (_, submission) in enumerate(self.submissions):
+            if submission == came:
+                del self.submissions[place]
                 return

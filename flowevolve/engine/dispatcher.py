@@ -55,7 +55,7 @@ from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.fruitless import MOST_IN_VAIN
-from flowevolve.engine.pause import Pause
+from flowevolve.engine.pause import Paused
 from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
 from flowevolve.engine.staleness_check import StalenessCheck
@@ -93,7 +93,7 @@ class Dispatcher:
         self.flows = Flows(ledger)
         self.tickets = TicketQueue()
         self.changed = Pulse()
-        self.pause = Pause()
+        self.pause = Paused()
         self.counters = RunCounters(self.graph)
         self._stop_counting = events.subscribe(self.counters.take)
         events.subscribe(algorithm.apply_event)

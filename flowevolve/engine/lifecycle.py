@@ -108,8 +108,8 @@ class Lifecycle:
             )
         )
         self._steering.restore(before.acts)
-        for steered, order in before.acts.orders:
-            tasks.start_soon(self._steering.send_again, steered, order)
+        for steered, submission in before.acts.submissions:
+            tasks.start_soon(self._steering.send_again, steered, submission)
         for flow in before.empty:
             dispatcher.log(FlowClosed(flow))
         for stage, item, outcome, reason in before.over:

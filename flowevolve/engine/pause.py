@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowevolve._util.tasks import Pulse
 
 
-class Pause:
+class Paused:
     """What is paused: with ``new_flows`` no flow is opened, with ``items`` no work on an item is begun."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from flowevolve.core.event_kinds import RunSteered
 from flowevolve.core.item_ids import OUTSIDE
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Vetoed
 from flowevolve.core.task import Task
-from flowevolve.engine.acts_taken import ActsTaken, Order, takes_back
+from flowevolve.engine.acts_taken import ActsTaken, Submission, takes_back
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import OPERATOR, inject
@@ -76,7 +76,7 @@ class Steering:
             case (Inject() | Approve()) as act:
                 if isinstance(act, Approve):
                     self._check_rejected(act.candidate)
-                await self._send(steered, Order.of(act, self._dispatcher.pool), journal=True)
+                await self._send(steered, Submission.of(act, self._dispatcher.pool), journal=True)
 
     # An interrupted run
 
@@ -86,10 +86,10 @@ class Steering:
             if self._dispatcher.pool.vetoed(name) != stands:
                 self._set_veto(name, stands=stands)
 
-    async def send_again(self, steered: RunSteered, order: Order) -> None:
+    async def send_again(self, steered: RunSteered, submission: Submission) -> None:
         """Send a candidate into the run that was cut off on its way there. If that is refused now, it is journaled."""
         try:
-            await self._send(steered, order, journal=False)
+            await self._send(steered, submission, journal=False)
         except InputError as error:
             self._log_refusal(steered, error)
 
@@ -179,19 +179,19 @@ class Steering:
         of = self._dispatcher.pool.pool_of(name) or DEFAULT_POOL
         self._dispatcher.services.apply([Vetoed(name, stands, of)], OUTSIDE)
 
-    async def _send(self, steered: RunSteered, order: Order, *, journal: bool) -> None:
+    async def _send(self, steered: RunSteered, submission: Submission, *, journal: bool) -> None:
         act = steered.act
         attributes: Mapping[str, JSON] = {"approved": act.candidate} if isinstance(act, Approve) else {}
-        if isinstance(act, Inject) and order.artifact == self._dispatcher.pool[act.parent].artifact:
+        if isinstance(act, Inject) and submission.artifact == self._dispatcher.pool[act.parent].artifact:
             raise InputError(f"inject: the texts are those of {act.parent}")
-        self._algorithm.inject(Candidate("", order.artifact, order.parents, OPERATOR, attributes=attributes))
+        self._algorithm.inject(Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes))
         # If the algorithm does not want it, it has said so before anything was journaled.
         await inject(
             self._dispatcher,
             self._executor,
             self._algorithm,
-            order.artifact,
-            order.parents,
+            submission.artifact,
+            submission.parents,
             attributes,
             before=(lambda: self._dispatcher.log(steered)) if journal else None,
         )

@@ -13,7 +13,7 @@ from flowevolve.core.policies import Progress, StoppingPolicy
 from flowevolve.core.stop_reasons import FAILED, TARGET_SCORE, UNPRODUCTIVE, StopReason
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.fruitless import FIRST, fruitless
-from flowevolve.engine.pause import Pause
+from flowevolve.engine.pause import Paused
 from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue
 
@@ -32,7 +32,7 @@ class Stopping:
         services: EngineServices,
         tickets: TicketQueue,
         counters: RunCounters,
-        pause: Pause,
+        pause: Paused,
         changed: Pulse,
         policies: Sequence[StoppingPolicy],
         most_in_vain: int,

@@ -6,13 +6,13 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
-from flowevolve.engine.pause import Pause
+from flowevolve.engine.pause import Paused
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("items", [False, None])
 async def test_items_wait_until_the_pause_is_over_or_is_one_of_new_flows_alone(items: bool | None) -> None:
-    pause = Pause()
+    pause = Paused()
     await pause.wait_for_items()
     pause.begin(items=True)
     went_on = False
@@ -35,7 +35,7 @@ async def test_items_wait_until_the_pause_is_over_or_is_one_of_new_flows_alone(i
 
 
 def test_there_may_be_no_pause_to_end() -> None:
-    pause = Pause()
+    pause = Paused()
     assert not pause.end()
     pause.begin(items=False)
     assert pause.end()

@@ -1,7 +1,7 @@
 """What a run has learnt about its own task: which directions were tried with what outcome, and lessons.
 
 The local memory of Controlled Self-Evolution (§4.3): a direction board and an experience library. It is a function of
-the log's notes `NewLesson` and `Compressed`, so any version of it can be rebuilt.
+the log's notes `NewLesson` and `NewDigest`, so any version of it can be rebuilt.
 
 Compression is compare-and-swap. It says which entries it has read, and how often each had been counted by then. If all
 of these are still there, what it wrote takes their place. What was counted of them since is kept under a new id, and
@@ -69,7 +69,7 @@ class NewLesson(Record, kind="memory.learned"):
     compress: bool
 
 
-class Compressed(Record, kind="memory.compressed"):
+class NewDigest(Record, kind="memory.compressed"):
     """Entries that were read, with the counts seen, and what takes their place, as `Digest` has it."""
 
     read: Mapping[str, int]
@@ -96,7 +96,7 @@ def compressed_note(read: Mapping[str, int], written: Digest, pool: str = MEMORY
 
     Counts that nobody made are taken back: of each outcome there are never more than were read.
     """
-    return Compressed.from_json({"read": dict(read), **written.to_json()}).note(pool)
+    return NewDigest.from_json({"read": dict(read), **written.to_json()}).note(pool)
 
 
 class Memory:
@@ -128,8 +128,8 @@ class Memory:
             if isinstance(change, Note) and change.pool == self.pool:
                 if change.kind == NewLesson.kind:
                     self._learn(NewLesson.from_json(change.data), update.version)
-                elif change.kind == Compressed.kind:
-                    self._compress(Compressed.from_json(change.data))
+                elif change.kind == NewDigest.kind:
+                    self._compress(NewDigest.from_json(change.data))
 
     @property
     def entries(self) -> Sequence[Noted]:
@@ -201,7 +201,7 @@ class Memory:
         name = f"{'d' if isinstance(said, Direction) else 'l'}-{self._last:05d}"
         self._entries[name] = Noted(name, said, count, since)
 
-    def _compress(self, compressed: Compressed) -> None:
+    def _compress(self, compressed: NewDigest) -> None:
         self._compressing = None
         read = compressed.read
         if not all(name in self._entries for name in read):

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.cse.memory import Compressed, Memory, NewLesson
+from flowevolve.algorithms.cse.memory import Memory, NewDigest, NewLesson
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.core.pool import Add, Note, Pool
@@ -46,11 +46,11 @@ def test_every_child_teaches_once_and_the_memory_keeps_to_its_limit(mode: str) -
     learned = notes(pool, NewLesson.kind)
     assert sorted(str(each["candidate"]) for each in learned) == sorted(children(pool))
     assert len(learned) == 12
-    assert notes(pool, Compressed.kind)
+    assert notes(pool, NewDigest.kind)
     assert algorithm.memory.tokens <= 100
     counted = sum(count for _, count in algorithm.memory.directions)
     assert 0 < counted <= 12
-    assert sum(prompt.startswith(COMPRESS_TITLE) for prompt in agent.asked) == len(notes(pool, Compressed.kind))
+    assert sum(prompt.startswith(COMPRESS_TITLE) for prompt in agent.asked) == len(notes(pool, NewDigest.kind))
 
 
 def test_a_child_that_failed_teaches_what_to_leave_alone_whatever_the_reply_claims() -> None:
@@ -116,7 +116,7 @@ def test_a_child_enters_the_pool_whatever_becomes_of_its_reflection() -> None:
 def test_a_memory_that_nobody_shortens_is_cut_down(agent: Agent) -> None:
     algorithm = Remembering(tickets=30)
     pool, _ = ran(algorithm, agent)
-    assert notes(pool, Compressed.kind)
+    assert notes(pool, NewDigest.kind)
     assert len(algorithm.memory.lessons) <= LESSONS_KEPT + 4
     assert algorithm.memory.tokens <= 200
 
@@ -124,7 +124,7 @@ def test_a_memory_that_nobody_shortens_is_cut_down(agent: Agent) -> None:
 def test_interrupted_after_any_event_neither_evaluation_nor_reflection_is_lost_or_done_twice() -> None:
     whole = Remembering(tickets=6)
     pool, facts = ran(whole)
-    assert notes(pool, Compressed.kind)
+    assert notes(pool, NewDigest.kind)
     for end in cuts(facts):
         algorithm, agent = Remembering(tickets=6), Agent()
         pool, combined = ran(algorithm, agent, facts[:end])
@@ -138,5 +138,5 @@ def test_interrupted_after_any_event_neither_evaluation_nor_reflection_is_lost_o
         answered = [event for event in events_of(combined, "agent.answered") if event.data["agent"] == "reflect"]
         assert len(answered) == 6
         assert algorithm.memory.read.keys()
-        for note in notes(pool, Compressed.kind):
+        for note in notes(pool, NewDigest.kind):
             assert cast("dict[str, int]", note["read"])

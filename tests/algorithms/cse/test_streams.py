@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 import flowevolve as fe
-from flowevolve.algorithms.cse.memory import Compressed, Memory, NewLesson, render
+from flowevolve.algorithms.cse.memory import Memory, NewDigest, NewLesson, render
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.pool import Add, Note, Pool
@@ -73,7 +73,7 @@ def test_there_no_step_reads_a_memory_that_is_about_to_be_shortened() -> None:
     shortened = [
         update.version
         for update in report.pool.updates_between(0)
-        if any(isinstance(change, Note) and change.kind == Compressed.kind for change in update.changes)
+        if any(isinstance(change, Note) and change.kind == NewDigest.kind for change in update.changes)
     ]
     assert shortened
     assert not {version - 1 for version in shortened} & set(read)
@@ -192,7 +192,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     settings: dict[str, Any] = {"compress_tokens": 60, "plans": 2}
     whole = ran(algorithm(**settings), **options)
     facts = whole[2]
-    assert Compressed.kind in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
+    assert NewDigest.kind in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
     for cut in cuts(facts, 7):
         assert state(ran(algorithm(**settings), facts[:cut], **options)) == state(whole), cut
 

@@ -24,7 +24,7 @@ from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.engine import Engine
 from flowevolve.engine.flows import Flows
-from flowevolve.engine.pause import Pause
+from flowevolve.engine.pause import Paused
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.queue import ItemQueue
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
@@ -102,7 +102,7 @@ def a_stage_has_one_worker_too_many(patch: Patch) -> None:
 
 
 def a_pause_holds_nothing_back(patch: Patch) -> None:
-    patch.setattr(Pause, "begin", lambda self, *, items: None)
+    patch.setattr(Paused, "begin", lambda self, *, items: None)
 
 
 def a_version_is_left_out(patch: Patch) -> None:
