@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 TIERS: list[set[str]] = [
@@ -31,6 +33,12 @@ TIERS_OF_THE_PAGE: list[set[str]] = [
     {"figures", "live", "report", "trace"},
 ]
 """Those of the rooms within `page/`, of which the same is true."""
+TIERS_OF_LLM: list[set[str]] = [
+    {"usage", "scheduling"},
+    {"transports"},
+    {"client"},
+]
+"""Those of the rooms within `llm/`."""
 
 FRONT_DOORS = {"", "__main__"}
 """The package itself and ``python -m flowevolve``, which may use everything."""
@@ -85,17 +93,19 @@ def test_imports_point_down() -> None:
     assert wrong == []
 
 
-def test_imports_within_the_page_point_down() -> None:
-    page = "flowevolve.page"
-    tier_of = {name: tier for tier, names in enumerate(TIERS_OF_THE_PAGE) for name in names}
-    inside = {module: path for module, path in modules().items() if module.startswith(f"{page}.")}
-    assert {room(module, page) for module in inside} == set(tier_of)
+@pytest.mark.parametrize(
+    ("within", "tiers"), [("flowevolve.page", TIERS_OF_THE_PAGE), ("flowevolve.llm", TIERS_OF_LLM)]
+)
+def test_imports_within_a_room_point_down(within: str, tiers: list[set[str]]) -> None:
+    tier_of = {name: tier for tier, names in enumerate(tiers) for name in names}
+    inside = {module: path for module, path in modules().items() if module.startswith(f"{within}.")}
+    assert {room(module, within) for module in inside} == set(tier_of)
     wrong = [
         f"{module} imports {imported}"
         for module, path in inside.items()
         for imported in sorted(imports(path))
-        if imported.startswith(f"{page}.")
-        and (here := room(module, page)) != (there := room(imported, page))
+        if imported.startswith(f"{within}.")
+        and (here := room(module, within)) != (there := room(imported, within))
         and tier_of[there] >= tier_of[here]
     ]
     assert wrong == []

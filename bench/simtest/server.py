@@ -23,7 +23,7 @@ from flowevolve.core.model import (
     ServerError,
     UnreachableError,
 )
-from flowevolve.llm.client.usage import usage_in
+from flowevolve.llm.usage import usage_in
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import APIProfile, BatchingProfile, OutputLength, Profile
 from flowevolve.sim.worlds.catalog import WORLDS

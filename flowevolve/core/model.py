@@ -96,7 +96,7 @@ class ChatReply:
     logprobs: JSON = None
     """Log-probabilities as the server sent them, if ``extra`` asks for them; those of a stream are joined."""
     estimated: bool = False
-    """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.client.usage`)."""
+    """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.usage`)."""
     thinking: str = ""
     """What the model thought before it answered, apart from ``text``; its tokens are in ``usage``."""
 

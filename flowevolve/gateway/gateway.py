@@ -28,10 +28,10 @@ from flowevolve.gateway.shares import Account, FairShares
 from flowevolve.llm.client.cache import reply_key
 from flowevolve.llm.client.pending_call import Backend
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
 from flowevolve.llm.scheduling.rate_limits import Limits, is_refusal
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
+from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
 
 if TYPE_CHECKING:
     from flowevolve.llm.client.cache import ResponseCache

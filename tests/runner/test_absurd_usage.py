@@ -19,7 +19,7 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import read_result
-from flowevolve.llm.client.usage import MOST_TOKENS
+from flowevolve.llm.usage import MOST_TOKENS
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run

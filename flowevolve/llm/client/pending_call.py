@@ -25,8 +25,8 @@ from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
-from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
 
 
 @runtime_checkable

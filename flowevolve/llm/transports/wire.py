@@ -22,9 +22,9 @@ from flowevolve.core.model import (
     LLMError,
     ServerError,
 )
-from flowevolve.llm.client.usage import usage_in
 from flowevolve.llm.transports.bounded import DEFAULT_BOUND, ReplyBound
 from flowevolve.llm.transports.failures import decode, start_of, status_error
+from flowevolve.llm.usage import usage_in
 
 MODELS_SECONDS = 25.0
 """How long a transport waits for the list of models: less than whoever asks for it to check a server."""
