@@ -11,7 +11,7 @@ from flowevolve._util.errors import InputError, StorageError
 from flowevolve.core.item_ids import flow_of
 from flowevolve.engine.recovery.recovery import FIT
 from flowevolve.journal.checksums import checksum, seed_of
-from flowevolve.journal.lock import Lock
+from flowevolve.journal.lock import patient_lock
 from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.tables import WRITABLE, bring_up_to_date, read_run
@@ -60,7 +60,7 @@ def compact(path: Path) -> Compacted:
     with RecordedRun(path) as recorded:
         if recorded.schema not in WRITABLE:
             raise InputError(f"{file}: is a journal of schema {recorded.schema}, which is too old to be compacted")
-    lock = Lock(path)
+    lock = patient_lock(path)
     try:
         with RecordedRun(path) as recorded:
             recorded.check()

@@ -32,11 +32,16 @@ _FAR = 2**30
 """Behind all that is written in the file."""
 
 
+class HeldError(InputError):
+    """Another process holds the lock."""
+
+
 class Lock:
     """Holds ``folder/lock`` until `release`.
 
     Raises:
-        InputError: if another process holds it, or the file can't be written.
+        HeldError: if another process holds it.
+        InputError: if the file can't be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,27 +50,18 @@ class Lock:
             self._file = path.open("a+", encoding="ascii")
         except OSError as error:
             raise InputError(f"{path}: can't be written: {error}") from error
-        if not self._taken():
+        try:
+            _hold(self._file)
+        except OSError as error:
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
             self._file.close()
-            raise InputError(
+            raise HeldError(
                 f"{folder}: process {holder} is at work in this run directory; wait until it has ended, or stop it"
-            )
+            ) from error
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()
-
-    def _taken(self) -> bool:
-        """Take the lock, which those who only look hold for a moment; returns whether that was possible."""
-        for _ in range(TRIES):
-            try:
-                _hold(self._file)
-            except OSError:
-                time.sleep(PAUSE)
-            else:
-                return True
-        return False
 
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""
@@ -73,6 +69,21 @@ class Lock:
             with suppress(OSError):  # where it can't be written, the number stays until somebody writes another
                 self._file.truncate(0)
             self._file.close()
+
+
+def patient_lock(folder: Path) -> Lock:
+    """A `Lock`, also where somebody just looks whether it is held. This may block for a tenth of a second: it is not
+    for the event loop.
+
+    Raises:
+        InputError: as a `Lock`.
+    """
+    for _ in range(TRIES):
+        try:
+            return Lock(folder)
+        except HeldError:
+            time.sleep(PAUSE)
+    return Lock(folder)
 
 
 def is_held(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve.journal.end_mark import END_MARK, EndMark, EndMarkFile, read_end_mark
 from flowevolve.journal.files import PART, looking, put_on_disk, writing
-from flowevolve.journal.lock import Lock
+from flowevolve.journal.lock import patient_lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, SALVAGED, DamagedError
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
@@ -60,7 +60,7 @@ def repair(path: Path) -> Repaired | None:
             raise InputError(f"{path}: no such run directory")
         if not any((path / name).is_file() for name in (*JOURNAL_FILES, SALVAGED)):
             raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
-    lock = Lock(path)
+    lock = patient_lock(path)
     try:
         with writing(path):
             if (path / SALVAGED).exists():

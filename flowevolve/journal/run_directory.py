@@ -24,7 +24,7 @@ from flowevolve.core.stop_reasons import FAILED, StopReason
 from flowevolve.journal.end_mark import END_MARK
 from flowevolve.journal.files import PART, looking, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync
-from flowevolve.journal.lock import Lock, is_held
+from flowevolve.journal.lock import Lock, is_held, patient_lock
 from flowevolve.journal.opening import JOURNAL, JOURNAL_FILES, WAL, OpenedJournal, reading
 from flowevolve.journal.reading import CONFIG, RecordedRun
 from flowevolve.journal.tables import find_schema
@@ -37,13 +37,13 @@ _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
 
 
 def claim(path: Path) -> Lock:
-    """The lock of a directory with a run in it.
+    """The lock of a directory with a run in it. This blocks.
 
     Raises:
         InputError: if there is none in it, or another process is at work on it.
     """
     OpenedJournal(path).close()
-    return Lock(path)
+    return patient_lock(path)
 
 
 class RunDirectory:

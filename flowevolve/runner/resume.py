@@ -104,7 +104,7 @@ async def resume(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     directory = Path(directory)
-    lock = claim(directory)
+    lock = claim(directory) if is_virtual() else await in_thread(claim, directory)
     request = _ResumeRequest(
         directory,
         lock,

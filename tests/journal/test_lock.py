@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.journal.lock import LOCK, Lock, is_held
+from flowevolve.journal.lock import LOCK, Lock, is_held, patient_lock
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -32,7 +32,7 @@ def test_somebody_who_only_looks_whether_it_is_held_keeps_nobody_out(
     looking = (tmp_path / LOCK).open("w")
     fcntl.flock(looking, fcntl.LOCK_SH)  # as `is_held` does, for a moment
     monkeypatch.setattr(time, "sleep", lambda seconds: looking.close())
-    lock = Lock(tmp_path)
+    lock = patient_lock(tmp_path)
     assert is_held(tmp_path)
     lock.release()
 

@@ -487,7 +487,7 @@ def test_examples_are_fetched_in_threads_for_callbacks_too() -> None:
             return super().fetch(ids)
 
     recorder = Recorder()
-    given: dict[str, Any] = {"use_merge": True, "max_merge_invocations": 5, "max_metric_calls": 400}
+    given: dict[str, Any] = {"use_merge": True, "max_merge_invocations": 5, "max_metric_calls": 400, "max_in_flight": 1}
     optimize(HashAdapter(), valset=Noting(VAL), trainset=Noting(TRAIN), callbacks=[recorder], **given)
     told = [event for name, event in recorder.told if name == "on_evaluation_start"]
     assert all(len(event["inputs"]) == event["batch_size"] > 0 for event in told)
