@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowevolve.core.policies import Progress
+from flowevolve.core.stop_reasons import UNPRODUCTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Unproductive:
         if made != self._made:
             self._made, self._since = made, progress.changes
         # One more, as the flow that committed ends after its commit.
-        return "unproductive" if progress.changes - self._since > self.flows else None
+        return UNPRODUCTIVE if progress.changes - self._since > self.flows else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from bench._lib.text import Content, Verdicts, percent, table
+from bench._lib.timing_goal import GOAL, is_met
 from bench.gpu.rows import BASE, COLUMNS, by_workload, gpu_name, spanned
 
 PREDICTED = dict(zip(COLUMNS, ("proposals a minute", "output tokens a second", "requests in flight"), strict=True))
@@ -29,8 +30,8 @@ sheet.
 {_beside(content)}
 
 With the measured profile predictions are off: {off(content, "measured")}. The goal is
-{percent(GOAL_MEDIAN)} in the median and {percent(GOAL_WORST)} at worst, and is {_missed(content)}. With the shipped
-profile: {off(content, "shipped")}. {gains(content)}{leads(content)}{"" if before else CORRECTED}"""
+{percent(GOAL["median"])} in the median and {percent(GOAL["worst"])} at worst, and is {_missed(content)}. With the
+shipped profile: {off(content, "shipped")}. {gains(content)}{leads(content)}{"" if before else CORRECTED}"""
 
 
 BEFORE = """\
@@ -44,18 +45,11 @@ was noticed when a first prediction of tokens was off by up to 28 %; the factor 
 of the runs was used."""
 
 
-GOAL_MEDIAN, GOAL_WORST = 0.15, 0.3
-"""How far off predictions may be, as `bench.prediction` has it for the two CPU cores."""
-
-
 def goals(content: Content) -> Verdicts:
     """Whether each quantity was predicted as well as the goal asks; none where nothing was predicted."""
     if "predicted" not in content:
         return {}
-    return {
-        f"prediction of {PREDICTED[name]}": middle <= GOAL_MEDIAN and worst <= GOAL_WORST
-        for name, (middle, worst) in deviations(content, "measured").items()
-    }
+    return {f"prediction of {PREDICTED[name]}": is_met(*off) for name, off in deviations(content, "measured").items()}
 
 
 def _missed(content: Content) -> str:

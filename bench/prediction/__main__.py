@@ -15,7 +15,8 @@ from bench._lib.calibrated import check_of
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
 from bench._lib.real_server import NAME, served_model, smollm2
-from bench.prediction.measurements import GOAL, Plan, as_json, cells, learn, make, predict, summary
+from bench._lib.timing_goal import GOAL
+from bench.prediction.measurements import Plan, as_json, cells, learn, make, predict, summary
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from bench._lib.text import Content, Verdicts, percent, table, verdict
+from bench._lib.timing_goal import is_met
 
 NAMES = {
     "gepa_sync": "gepa 0.1.4, synchronous",
@@ -96,11 +97,11 @@ def _furthest(content: Content) -> str:
 
 def goals(content: Content) -> Verdicts:
     goal, summary = content["goal"], content["summary"]
-    return {QUANTITIES[name]: _is_met(off, goal) for name, off in summary.items() if name in QUANTITIES}
-
-
-def _is_met(off: Mapping[str, float], goal: Mapping[str, float]) -> bool:
-    return off["median"] <= goal["median"] and off["worst"] <= goal["worst"]
+    return {
+        QUANTITIES[name]: is_met(off["median"], off["worst"], goal)
+        for name, off in summary.items()
+        if name in QUANTITIES
+    }
 
 
 def errors(content: Content) -> str:
@@ -111,7 +112,7 @@ def errors(content: Content) -> str:
             QUANTITIES.get(name, "all of them"),
             percent(off["median"]),
             percent(off["worst"]),
-            verdict(_is_met(off, goal)),
+            verdict(is_met(off["median"], off["worst"], goal)),
         ]
         for name, off in summary.items()
     ]

@@ -22,7 +22,7 @@ from bench._lib.time_to_score import (
 from bench.quality.section import share_of
 from bench.throughput import section as throughput
 from bench.throughput.comparisons import IN_REAL_TIME, PROPOSALS, TOKENS
-from bench.throughput.goals import by_workload, places, quotient, runs, score_name
+from bench.throughput.goals import by_workload, places, quotient, range_of_medians, runs, score_name
 from bench.throughput.rows import BASE, beside, methods, score_at_equal
 from bench.throughput.tables import signed
 
@@ -94,13 +94,7 @@ def _medians(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,)
     """The range of what a method takes to the last score of others, over workloads and servers: each the median pair's
     time or tokens over their own.
     """
-    medians = [
-        each.median
-        for rows in found
-        for each in by_workload(rows, method, others, spent=spent).values()
-        if each.median is not None
-    ]
-    return between(quotient(min(medians)), quotient(max(medians)))
+    return range_of_medians(each for rows in found for each in by_workload(rows, method, others, spent=spent).values())
 
 
 def _on_each(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> str:

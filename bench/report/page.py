@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench._lib.text import Content, commit, percent, provenance, table
+from bench._lib.timing_goal import is_met
 from bench.confirm.claims import MARGIN
 from bench.gpu import section as gpu
 from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
@@ -184,9 +185,7 @@ def _beyond(goal: Mapping[str, float], on_gpus: Iterable[Content]) -> str:
 def _further_off(goal: Mapping[str, float], on_gpus: Iterable[Content], profile: str) -> list[str]:
     """The workloads on which predictions by this profile were further off than the goal is."""
     return [
-        workloads(each)
-        for each in on_gpus
-        if any(middle > goal["median"] or worst > goal["worst"] for middle, worst in deviations(each, profile).values())
+        workloads(each) for each in on_gpus if not all(is_met(*off, goal) for off in deviations(each, profile).values())
     ]
 
 

@@ -147,5 +147,11 @@ def by_workload(
     }
 
 
+def range_of_medians(timed: Iterable[TimeToScore]) -> str:
+    """From the least to the greatest of the medians that are known; empty where none is."""
+    medians = [each.median for each in timed if each.median is not None]
+    return between(quotient(min(medians)), quotient(max(medians))) if medians else ""
+
+
 def quotient(found: float) -> str:
     return "never" if math.isinf(found) else f"{found:.2f}"

@@ -9,7 +9,7 @@ import tomli_w
 from bench._lib.text import Content, between, percent, table
 from bench._lib.time_to_score import Rows, time_to_score
 from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, TOKENS, as_interval
-from bench.throughput.goals import by_workload, goals, places, quotient
+from bench.throughput.goals import by_workload, goals, places, range_of_medians
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.notes import more_of_base, notes
 from bench.throughput.rows import BASE, beside, over_estimated_pxn
@@ -92,10 +92,9 @@ def _soon(content: Content) -> str:
     """The range of the workloads' medians, and how many runs don't have every score."""
     medians, missing, of = [], [], []
     for server, rows in places(content).items():
-        found = [each.median for each in by_workload(rows, "stream").values() if each.median is not None]
-        if found:
+        if found := range_of_medians(by_workload(rows, "stream").values()):
             timed = time_to_score(rows, "stream", [BASE])
-            medians.append(f"{between(*map(quotient, (min(found), max(found))))} (`{server}`)")
+            medians.append(f"{found} (`{server}`)")
             missing.append(f"{len(timed.by_run) - timed.sure}")
             of.append(f"{len(timed.by_run)}")
     if not medians:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from flowevolve.core.budget import DIMENSIONS
+
 
 class StopReason(str):
     """Why a run stopped: one of the reasons below, the name of a limit that was reached, or what a policy says."""
@@ -16,7 +20,7 @@ class StopReason(str):
     @property
     def is_of_budget(self) -> bool:
         """Whether a limit of the budget was reached, other than its target score."""
-        return self == TIME or self in _LIMITS
+        return self == TIME or self in DIMENSIONS
 
     @property
     def at_once(self) -> bool:
@@ -49,9 +53,8 @@ TIME = StopReason("seconds")
 TARGET_SCORE = StopReason("target_score")
 UNPRODUCTIVE = StopReason("unproductive")
 """Nothing comes of the run's flows any more."""
-_LIMITS = ("rollouts", "proposals", "tokens", "dollars", "evaluations")
-_SAID = {
-    **{name: f"the limit on {name}" for name in _LIMITS},
+_SAID: Mapping[str, str] = {
+    **{name: f"the limit on {name}" for name in DIMENSIONS},
     CANCELLED: "a cancellation",
     EXHAUSTED: "the end of the algorithm's work",
     FAILED: "a failure",

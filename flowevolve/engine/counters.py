@@ -197,8 +197,6 @@ class RunCounters:
         self.in_vain: Counter[str] | None = Counter()
         """Why work was in vain, as long as nothing has been proposed or accepted; then None."""
         self.said_in_vain = False
-        self.perfect = 0
-        """Minibatches that left nothing to improve, as long as nothing has been proposed or accepted."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -269,6 +267,11 @@ class RunCounters:
         return sum(counts.reasons[UNCHANGED] for counts in self.stages.values())
 
     @property
+    def perfect(self) -> int:
+        """How many minibatches left nothing to improve."""
+        return sum(counts.reasons[PERFECT] for counts in self.stages.values())
+
+    @property
     def overtaken(self) -> float:
         """The share of edits of late that came to nothing, as another was there first."""
         return min(1.0, self._overtaken / self._waited)
@@ -319,8 +322,6 @@ class RunCounters:
             counts.reasons[done.reason] += 1
             if self.in_vain is not None and in_vain(done.reason):
                 self.in_vain[done.reason] += 1
-            if self.in_vain is not None and done.reason == PERFECT:
-                self.perfect += 1
         else:
             counts.consumed += 1
         counts.busy_seconds += done.seconds

@@ -109,11 +109,9 @@ class _Flow:
                     f"algorithm {self._algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
             context.begin(Cost(proposals=1))
-        except OverBudgetError as error:  # such as where the algorithm's estimate is too low: open work goes on
-            self._outcome = _no_room(error.dimension)
-            raise Discard(UNWELCOME) from error
         except Exception as error:  # raised by `outcome`, outside the flow, which would otherwise stay open for ever
-            self._outcome = error
+            # Where the algorithm's estimate is too low, the budget has no room, and open work goes on.
+            self._outcome = _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
             raise Discard(UNWELCOME) from error
         self._outcome = candidate
         yield emission

@@ -103,7 +103,8 @@ class Stopping:
         if target is not None and measured is not None and measured >= target:
             self.stop(TARGET_SCORE)
             return
-        if self._counters.in_vain is not None and self._counters.perfect >= MOST_PERFECT and (best or 0.0) >= 1.0:
+        nothing_yet = self._counters.in_vain is not None
+        if nothing_yet and (best or 0.0) >= 1.0 and self._counters.perfect >= MOST_PERFECT:
             self.stop(UNPRODUCTIVE)
             return
         self._look_for_fruits()

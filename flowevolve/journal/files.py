@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -44,22 +44,22 @@ def put_on_disk(*paths: Path) -> None:
             os.close(descriptor)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Raise an `InputError` that names the path if writing fails inside the ``with``."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path}: can't be written: {error}") from error
+    return _possible(path, "written")
+
+
+def looking(path: Path) -> AbstractContextManager[None]:
+    """Raise an `InputError` that names the path if what is there can't be looked at inside the ``with``."""
+    return _possible(path, "looked at")
 
 
 @contextmanager
-def looking(path: Path) -> Iterator[None]:
-    """Raise an `InputError` that names the path if what is there can't be looked at inside the ``with``."""
+def _possible(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: can't be looked at: {error}") from error
+        raise InputError(f"{path}: can't be {done}: {error}") from error
 
 
 def refuse_link(folder: Path) -> None:

@@ -52,13 +52,13 @@ class Lock:
             raise InputError(f"{path}: can't be written: {error}") from error
         try:
             _hold(self._file)
-        except OSError as error:
+        except OSError:
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
             self._file.close()
             raise HeldError(
                 f"{folder}: process {holder} is at work in this run directory; wait until it has ended, or stop it"
-            ) from error
+            ) from None
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()

@@ -9,6 +9,7 @@ from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import model_names
 from flowevolve.config.run import Config
+from flowevolve.runner.backend_checks import OPENAI_PREFIX
 from flowevolve.runner.llm import make_roles
 
 _ROLE = 'give the model that reflects as a role: llm=flowevolve.LLM(…, roles={"reflection": {"model": …}})'
@@ -61,3 +62,15 @@ def check_prices(config: Config) -> None:
             f"budget.dollars: needs the price of {', '.join(map(repr, missing))}: give flowevolve.LLM(…, "
             f"prices={{{given}}}), in dollars per million tokens"
         )
+
+
+def model_hint(llm: object) -> str:
+    """What to give for a model, in place of something else."""
+    if not isinstance(llm, str):
+        return "give flowevolve.LLM('gpt-5-mini'), or 'simulated'"
+    if llm in ("sim", "simulate", "simulation", "simulator"):
+        return "did you mean 'simulated'?"
+    name = llm.removeprefix(OPENAI_PREFIX)
+    if "/" in name:
+        return f"give flowevolve.LLM({llm!r}, backend='litellm'), or base_url= where it is served, or 'simulated'"
+    return f"give flowevolve.LLM({name!r}), or 'simulated'"

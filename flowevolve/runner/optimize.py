@@ -25,8 +25,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.runner.answered import unanswered_error
-from flowevolve.runner.argument_hints import ELSEWHERE, check_prices
-from flowevolve.runner.backend_checks import OPENAI_PREFIX
+from flowevolve.runner.argument_hints import ELSEWHERE, check_prices, model_hint
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
@@ -350,19 +349,7 @@ def _check_names(arguments: Arguments[Any]) -> None:
         raise InputError(f"optimize: staleness is {staleness!r}; give the name of a policy, or an object with decide()")
     llm: object = arguments.get("llm")
     if not isinstance(llm, LLM | None) and llm != "simulated":
-        raise InputError(f"optimize: llm is {llm!r}; {_meant(llm)}")
-
-
-def _meant(llm: object) -> str:
-    """What to give for a model, in place of something else."""
-    if not isinstance(llm, str):
-        return "give flowevolve.LLM('gpt-5-mini'), or 'simulated'"
-    if llm in ("sim", "simulate", "simulation", "simulator"):
-        return "did you mean 'simulated'?"
-    name = llm.removeprefix(OPENAI_PREFIX)
-    if "/" in name:
-        return f"give flowevolve.LLM({llm!r}, backend='litellm'), or base_url= where it is served, or 'simulated'"
-    return f"give flowevolve.LLM({name!r}), or 'simulated'"
+        raise InputError(f"optimize: llm is {llm!r}; {model_hint(llm)}")
 
 
 def _task(task: Task | str | None, arguments: Arguments[Any]) -> Task | str:

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from flowevolve._util.clock import in_thread, is_virtual
 from flowevolve._util.errors import InputError
@@ -47,6 +48,9 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
 from flowevolve.tasks.identity import changed_parts, difference
+
+Place = TypeVar("Place")
+T = TypeVar("T")
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
@@ -104,7 +108,7 @@ async def resume(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     directory = Path(directory)
-    lock = claim(directory) if is_virtual() else await in_thread(claim, directory)
+    lock = await _read(claim, directory)
     request = _ResumeRequest(
         directory,
         lock,
@@ -150,13 +154,15 @@ async def _begin(request: _ResumeRequest) -> Result:
     return await run_plan(request.plan(wanted, given), keep, request.watchers, request.side_task)
 
 
+async def _read(function: Callable[[Place], T], place: Place) -> T:
+    """In a thread; on a virtual clock at once, as doing a run again needs the clock where it was."""
+    return function(place) if is_virtual() else await in_thread(function, place)
+
+
 async def _go_on(request: _ResumeRequest, again: bool) -> Result:
     directory = request.directory
     with RecordedRun(directory) as recorded:
-        if is_virtual():
-            before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
-        else:
-            before = await in_thread(_read_earlier_run, recorded)
+        before = await _read(_read_earlier_run, recorded)
         wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
         _check_given(directory, before.start.given or (), request.given)

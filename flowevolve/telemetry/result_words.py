@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowevolve.core.discard_reasons import PERFECT
-from flowevolve.core.stop_reasons import TIME, StopReason
+from flowevolve.core.stop_reasons import TIME, UNPRODUCTIVE, StopReason
 
 
 def stopped_by(reason: str, perfect: int, after: str = "") -> str:
     """Why a run stopped, in words; ``perfect`` is how many minibatches left nothing to improve."""
     said = f"{StopReason(reason).said}{after}"
-    if reason != "unproductive" or not perfect:
+    if reason != UNPRODUCTIVE or not perfect:
         return said
     return f"{said}: there was nothing left to improve in {perfect:,} minibatches"
 

@@ -29,6 +29,7 @@ from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config, misplaced_key, parse_config
 from flowevolve.core.events import Event, Log
+from flowevolve.core.stop_reasons import UNPRODUCTIVE
 from flowevolve.core.task import Task
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
@@ -286,7 +287,7 @@ class Launch:
                 reason = str(data["reason"])
                 why = {
                     "rollouts": "; the rest of the limit does not hold another iteration",
-                    "unproductive": "; no proposal came of the last iterations",
+                    UNPRODUCTIVE: "; no proposal came of the last iterations",
                 }
                 calls = self.parts.mirror.calls
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
