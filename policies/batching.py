@@ -19,7 +19,8 @@ class EpochBatches:
         self._size = size
         self._generator = generator
         self._epochs: list[list[str]] = []
-        self._used: Counter[str] = Counter()
+        self._padded: Counter[str] = Counter()
+        """How often each id was drawn once more, to fill up an epoch."""
 
     def batch(self, ordinal: int) -> tuple[str, ...]:
         """The ids of the ``ordinal``-th batch, counted from 0."""
@@ -33,9 +34,8 @@ class EpochBatches:
     def _shuffled(self, epoch: int) -> list[str]:
         ids = list(self._ids)
         self._generator(epoch).shuffle(ids)
-        self._used.update(ids)
         while len(ids) % self._size:
-            least = min(self._ids, key=lambda name: self._used[name])
+            least = min(self._ids, key=lambda name: self._padded[name])
             ids.append(least)
-            self._used[least] += 1
+            self._padded[least] += 1
         return ids
