@@ -120,14 +120,24 @@ def test_what_is_like_no_other_says_nothing_of_others() -> None:
 
 
 def test_only_what_ended_of_late_is_looked_at() -> None:
-    ledger = Ledger(Budget(tokens=7_000))
-    for _ in range(2):
-        ended_with(ledger, 2_000)
+    ledger = Ledger(Budget(tokens=4_258))
+    for tokens in (1_000, 3_000):
+        ended_with(ledger, tokens)
     ledger.reserve(-1, Cost())
     assert ledger.refusal(Cost()) == "tokens"  # two flows of 2,000 each do not fit into what is left
     for _ in range(256):
         ended_with(ledger, 1)
-    assert ledger.refusal(Cost()) is None
+    assert ledger.refusal(Cost()) is None  # 4,256 are spent, and one is held for each of two
+
+
+@pytest.mark.parametrize(("limit", "refusal"), [(1800, None), (1799, "tokens")])
+def test_a_flow_is_expected_to_take_what_those_took_that_took_more_than_it_has(limit: int, refusal: str | None) -> None:
+    ledger = Ledger(Budget(tokens=limit))
+    for tokens in (100, 200, 600):
+        ended_with(ledger, tokens)
+    ledger.reserve(1, Cost())
+    ledger.charge(1, Cost(tokens=200))
+    assert ledger.refusal(Cost()) == refusal  # 1,100 are spent, 400 held for the open one, and 300 for a new one
 
 
 def ended_with(ledger: Ledger, tokens: int) -> None:
@@ -200,6 +210,14 @@ def test_work_takes_what_its_flow_has_reserved_and_else_what_there_is_room_for()
     ledger.end("1.1", Cost(rollouts=4))  # what was not begun is no mistake
 
 
+def test_all_that_is_reserved_can_be_begun_with() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=10))
+    ledger.begin(1, "1.0", Cost(rollouts=4))
+    ledger.begin(1, "1.1", Cost(rollouts=6))
+    assert ledger.refusal(Cost(rollouts=1)) == "rollouts"
+
+
 def test_a_part_of_the_work_on_an_item_ends_and_the_rest_stays_set_aside() -> None:
     ledger = Ledger(Budget(rollouts=10))
     ledger.begin(1, "1.0", Cost(rollouts=3))
@@ -259,6 +277,17 @@ def test_no_call_is_sent_once_what_nobody_can_foretell_is_spent(dimension: str, 
     assert error.value.dimension == dimension
     assert limit < error.value.needed < 1.001 * limit
     assert ledger.overshoot() == {"rollouts": 4}
+
+
+@pytest.mark.parametrize(("charged", "over"), [(9, {}), (10, {}), (11, {"rollouts": 1})])
+def test_a_limit_that_is_just_reached_is_not_passed(charged: int, over: dict[str, int]) -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.charge(1, Cost(rollouts=charged))
+    assert ledger.overshoot() == over
+
+
+def test_only_limits_that_are_set_have_a_name() -> None:
+    assert Budget(tokens=5, minutes=2).by_name() == {"tokens": 5, "seconds": 120}
 
 
 def test_how_often_something_is_affordable() -> None:

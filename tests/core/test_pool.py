@@ -117,6 +117,7 @@ def test_updates_between_gives_what_happened_after_up_to() -> None:
         pool.register(candidate(name))
         commit(pool, Add(candidate(name)))
     assert [update.version for update in pool.updates_between(1, 3)] == [2, 3]
+    assert [update.version for update in pool.updates_between(0, 2)] == [1, 2]
     assert [added.id for update in pool.updates_between(2) for added in update.added()] == ["c"]
     assert not pool.updates_between(3)
 
@@ -203,6 +204,17 @@ def test_a_candidate_changes_its_status_once_in_a_commit(changes: tuple[Change, 
     with pytest.raises(EngineError, match="would change its status twice in one commit"):
         commit(pool, *changes)
     assert (pool.version, pool.status("a"), pool.status("b")) == (1, "speculative", "proposed")
+
+
+def test_each_ancestor_is_looked_at_once_however_many_ways_lead_to_it() -> None:
+    pool = Pool()
+    parents: tuple[str, ...] = ()
+    for generation in range(60):
+        names = (f"a{generation}", f"b{generation}")
+        for name in names:
+            pool.register(candidate(name, *parents))
+        parents = names
+    assert not pool.descends_from_revoked(parents)
 
 
 def test_a_candidate_is_registered_once_and_after_its_parents() -> None:

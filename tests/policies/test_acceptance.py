@@ -6,7 +6,7 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Standing
-from flowevolve.policies.acceptance import Everything, Front, Improvement, Paired
+from flowevolve.policies.acceptance import Everything, Front, Improvement, ImprovementOrEqual, Paired, StrictImprovement
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_what_a_validated_candidate_needs() -> None:
     assert admitted(a=0.5, b=0.5) == [True, False, False]
     assert admitted(a=0.6, b=0.0) == [True, True, False]
     assert admitted(b=0.6) == [True, True, True], "compared on the same examples"
+
+
+def test_acceptance_differs_on_ties_only() -> None:
+    assert not StrictImprovement().accepts([1, 0], [0, 1])
+    assert ImprovementOrEqual().accepts([1, 0], [0, 1])
+    assert StrictImprovement().accepts([1, 1], [0, 1])
+    assert not ImprovementOrEqual().accepts([0, 0], [0, 1])

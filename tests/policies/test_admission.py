@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import pytest
@@ -170,6 +170,28 @@ def test_a_limit_that_grows_in_steps_grows_by_one_at_least_and_falls_no_lower_th
         load = LoadSample(0.0, limits[-1], MOST, limits[-1], 9, None, 40, 0, 5.0, None, 0.01 if pays else 10.0)
         limits.append(policy.decide(load).limit)
     assert limits == [5, 5, 10, 10, 5, 5, 4, 4, 5]
+
+
+def test_after_a_refusal_a_limit_that_goes_by_latency_grows_in_small_steps() -> None:
+    policy = Latency()
+    limits = [100]
+    for refused in (1, 0, 0):
+        limits.append(policy.decide(replace(look_blind(limits[-1], None), refused=refused)).limit)
+    assert limits == [100, 70, 70, round(70 * 1.15)]
+
+
+@pytest.mark.parametrize("policy", [ServerQueue(start=1, least=1), Latency(start=1, least=1)])
+def test_a_limit_of_one_grows_too(policy: Admission) -> None:
+    limit = 1
+    for _ in range(4):
+        blind = replace(look_blind(limit, None), server=ServerLoad(limit, 0))
+        limit = policy.decide(blind).limit
+    assert limit > 2
+
+
+def test_growth_is_by_more_than_one() -> None:
+    with pytest.raises(InputError, match=r"scheduler\.admission\.growth"):
+        ServerQueue(growth=1.0)
 
 
 @pytest.mark.parametrize("settings", [{"least": 0}, {"least": 20}, {"target": 0.0}])

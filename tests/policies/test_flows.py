@@ -28,6 +28,7 @@ def facts(edit: int, validation: int, affordable: float | None = None, call_limi
 
 def test_a_fixed_number_is_that_number() -> None:
     assert FixedFlows(7).limit(NOTHING_KNOWN, FlowLimit(3, "before")).flows == 7
+    assert FixedFlows(1).limit(NOTHING_KNOWN, None).flows == 1
     with pytest.raises(InputError, match="max_in_flight"):
         FixedFlows(0)
 
@@ -103,6 +104,11 @@ def test_a_limit_is_kept_until_another_is_much_better(edit: int, validation: int
     wanted = AUTO.limit(facts(edit, validation), None).flows
     assert limit.flows in (before, wanted)
     assert 0.75 * limit.flows <= wanted <= 1.34 * limit.flows
+
+
+@pytest.mark.parametrize(("before", "flows"), [(8, 12), (9, 12), (10, 10), (12, 12), (15, 15), (16, 12), (17, 12)])
+def test_what_is_not_a_quarter_higher_or_lower_changes_no_limit(before: int, flows: int) -> None:
+    assert AUTO.limit(facts(100, 1200), FlowLimit(before, "before")).flows == flows
 
 
 @pytest.mark.parametrize(("room", "flows"), [(None, 16), (2.0, 16), (8.0, 16), (20.5, 41)])

@@ -1,4 +1,4 @@
-"""Selection policies: from which candidate the next proposal starts."""
+"""Selection policies: from which candidate the next proposal starts, and of which of its components."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate, Update
-from flowevolve.policies.selection import CurrentBest, EpsilonGreedy, Pareto, Selection, TopKPareto
+from flowevolve.policies.selection import (
+    AllComponents,
+    CurrentBest,
+    EpsilonGreedy,
+    Pareto,
+    RoundRobin,
+    Selection,
+    TopKPareto,
+)
 
 SCORES = {
     "narrow": (1.0, 0.0, 0.0, 0.0),
@@ -56,3 +64,14 @@ def test_the_top_are_those_with_the_highest_mean() -> None:
     assert set(seen) == {"good", "narrow"}
     assert 230 < seen["good"] < 300, "drawn by numbers of examples: 2 to 1"
     assert set(drawn(TopKPareto(5))) == {"good", "narrow", "fair"}
+
+
+def test_component_selection() -> None:
+    names = ["a", "b", "c"]
+    cursor = 0
+    seen: list[str] = []
+    for _ in range(4):
+        picked, cursor = RoundRobin().select(names, cursor)
+        seen += picked
+    assert seen == ["a", "b", "c", "a"]
+    assert AllComponents().select(names, 2) == (("a", "b", "c"), 2)

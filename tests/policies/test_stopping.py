@@ -92,7 +92,7 @@ def test_a_row_of_proposals_without_gain_ends_a_run() -> None:
     assert [NoImprovement(3).reason(progress(many)) for many in (2, 3, 4)] == [None, "no_improvement", "no_improvement"]
 
 
-@pytest.mark.parametrize("ran", [Cost(rollouts=1), Cost(evaluations=1)])
+@pytest.mark.parametrize("ran", [Cost(rollouts=1), Cost(evaluations=1), Cost(rollouts=1, evaluations=1)])
 def test_proposals_between_which_nothing_is_run_end_a_run(ran: Cost) -> None:
     rule = Unevaluated(3)
     assert [rule.reason(progress(many)) for many in range(4)] == [None, None, None, "unevaluated"]
