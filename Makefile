@@ -119,7 +119,7 @@ format: setup ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup sandbox browser peers .venv-vllm/.installed .venv-ray/.installed .models/smollm2-135m/model.safetensors ## make every figure of docs/benchmarks.md that needs no GPU in its short form, into runs/bench (two hours; installs 6 GB)
+bench: setup sandbox browser peers .venv-vllm/.installed .venv-ray/.installed .models/smollm2-135m/model.safetensors ## run each bench of docs/benchmarks.md that needs no GPU in its short form, into runs/bench (two hours; installs 6 GB)
 	$(BIN)/python -m bench.all --tier quick
 
 bench-page: setup ## write docs/benchmarks.md, docs/benchmarks/ and README's figures from the results in bench/results

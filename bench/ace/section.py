@@ -40,7 +40,7 @@ def _time(content: Content) -> str:
 def _ahead(content: Content) -> str:
     found = content["spread"]["stream_above_sync"]
     median, low, high = (percent(found[name]) for name in ("median", "low", "high"))
-    return f"{median} ({low} to {high} by seed)"
+    return f"{median} ({low} to {high})"
 
 
 def section(content: Content) -> str:
@@ -64,9 +64,9 @@ score so far, as the median over seeds with the range:
 Lockstep learns from {ranged(found["sync_samples_per_minute"])} samples a minute and the stream from
 {ranged(found["stream_samples_per_minute"])}{_samples(content)}. [The page on algorithms](algorithms.md)
 compares both at equal tokens. The stream is at lockstep's final score after {_time(content)}.
-It is ahead in {_ahead(content)} of the rows of the table. Both end close to the best
-score that this task allows, so the later rows tell less than the earlier ones. The first rows partly show when
-scores are first taken: a run has the seed's score until its first {settings["validate_every"]} samples are learnt from
+In the runs of one seed it is ahead of lockstep at {_ahead(content)} of these minutes (median and
+range over seeds). Both end close to the best score that this task allows, so the later rows tell less than the earlier
+ones. The first rows partly show when scores are first taken: a run has the seed's score until its first {settings["validate_every"]} samples are learnt from
 and validated. It first rises after
 {ranged(found["sync_first_rise_minutes"], 1)} minutes in lockstep and {ranged(found["stream_first_rise_minutes"], 1)} in
 the stream.

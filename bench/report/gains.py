@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean
 
 from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table
@@ -19,6 +18,7 @@ from bench._lib.time_to_score import (
     time_to_score,
     workloads,
 )
+from bench.quality import beside as quality_beside
 from bench.quality.section import share_of
 from bench.throughput import section as throughput
 from bench.throughput.comparisons import IN_REAL_TIME, PROPOSALS, TOKENS
@@ -31,36 +31,35 @@ GPU, API = "vllm", "api"
 HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
 LEAD = """\
 **On simulated servers the defaults reach synchronous gepa's last score of an hour after {time} of the time that gepa
-takes to it, and for {tokens} of its tokens{real}.** These are medians by workload. Synchronous: one proposal at a time.
-{missed} of our runs miss one of these scores. {equal}{parallel}"""
+takes to it, and for {tokens} of its tokens{real}.** These are medians by workload; synchronous is one proposal at a
+time. {missed} runs miss one of these scores. {equal}{parallel} {goals}"""
 REAL = "; where ours run in real time, too, {time} and {tokens}"
 EQUAL = """\
-At gepa's tokens of the hour scores don't clearly differ, as most are near {most}, the highest of any run. """
+At equal tokens scores don't clearly differ: most are near {most}, the highest of any run. """
 PARALLEL = """\
 With parallel proposals gepa makes {proposals} times the defaults' proposals (at most {most}, by workload); the best
-score of any of its widths the defaults reach after {times} of the soonest width's time, on a GPU and an API."""
-EARLY = 0.1
-"""The part of the tokens that synchronous gepa spends in the hour at which scores are compared, too."""
+score of any width the defaults reach after {times} of the soonest width's time, on a GPU and an API{real}."""
+REAL_PARALLEL = "; in real time, as gepa ran, {times}"
+EARLY = (0.1, 0.05)
+"""The parts of the tokens that synchronous gepa spends in the hour at which scores are compared, too."""
 SET_UP = """\
-Medians are over all pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real time over HTTP, and
-{ours} of ours, on the virtual clock. Brackets are ranges over pairs and, of scores, 95 % intervals.
-A time ends when a prompt *first* has the score: in {later} of the pairs that get there it is lower later on."""
+Medians are over pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real time, and {ours} of
+ours, on the virtual clock, all on the same rows: what others give is in no range. Brackets are ranges over
+pairs and, of scores, 95 % intervals. Times end when a prompt *first* has the score; {later} pairs lose it later."""
 BY_ITSELF = (
     "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, by workload, and "
     "score at equal tokens less gepa's"
 )
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
-COMBEE = "combee 10"
 WITHOUT = """\
-Without merging edits and validating them together, the defaults take {single} of lockstep's time, by world, instead of
-{default} ([page]({folder}quality_without.md))."""
+[Without merging edits and validating them together]({folder}quality_without.md) the defaults take {single} of
+lockstep's time, by world, instead of {default}."""
 PLAIN = """\
 The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, by workload, and
 {tokens} times its tokens, on a simulated GPU and API."""
 MERGED = """\
-Combee, which merges ten reflections at a time in lockstep, takes {theirs}, for {tokens} times the defaults' tokens a
-minute ([page]({folder}quality_others.md))."""
+[Combee as published]({folder}quality_others.md), 10 or 40 reflections merged at a time in lockstep, {ahead}."""
 FILLED = """\
 `flashevolve` fills a server; at equal tokens its simulated score, less gepa's, is {score}."""
 FILLING = """\
@@ -69,8 +68,8 @@ where the defaults take {ours}, and for {tokens} times its tokens; at equal toke
 {score}."""
 
 
-def lead(content: Content) -> str:
-    """What the table of `beside_gepa` comes to."""
+def lead(content: Content, goals: str) -> str:
+    """What the table of `beside_gepa` comes to, with what is to be said of ``goals``."""
     found = _simulated(content)
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
@@ -81,8 +80,9 @@ def lead(content: Content) -> str:
         tokens=_medians(found, "stream", spent="tokens"),
         real=_real(found) if in_real_time else "",
         missed=f"{count - sum(each.sure for each in timed)} of {count}",
-        equal=EQUAL.format(most=f"{_highest(found):.2f}") if unclear else "",
+        equal=EQUAL.format(most=f"{_highest(found):.3f}") if unclear else "",
         parallel=_parallel(found),
+        goals=goals,
     ).strip()
 
 
@@ -117,7 +117,13 @@ def _parallel(found: Sequence[Rows]) -> str:
         proposals=_both(f"{1 / each.mean:.1f}" for each in known),
         most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
         times=_on_each(found, "stream", widths),
+        real=REAL_PARALLEL.format(times=_on_each(found, "stream_real", widths)) if _in_real_time(found) else "",
     )
+
+
+def _in_real_time(found: Sequence[Rows]) -> bool:
+    """Whether ours ran in real time, too, on all workloads of both servers."""
+    return all(workloads(rows, "stream_real") == workloads(rows, "stream") for rows in found)
 
 
 def _widths(found: Sequence[Rows]) -> Sequence[str]:
@@ -139,8 +145,8 @@ def beside_gepa(content: Content, folder: str) -> str:
         ),
         ("tokens to that score, over its own", _in_order("stream", spent="tokens")),
         (
-            "held-out score at its tokens of the hour, less its own, and at a tenth of them",
-            lambda rows: f"{_score('stream')(rows)}; {signed(score_at_equal(rows, 'stream', 'tokens', EARLY))}",
+            "held-out score at its tokens of the hour, less its own; at a tenth and a twentieth of them",
+            lambda rows: "; ".join(_score("stream", part)(rows) for part in (1.0, *EARLY)),
         ),
         ("output tokens a second, and proposals", _rates),
         *_beside_pxn(found),
@@ -166,9 +172,9 @@ def _in_order(method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "s
     return lambda rows: ", ".join(map(_median, by_workload(rows, method, others, spent=spent).values()))
 
 
-def _score(method: str) -> Told:
+def _score(method: str, part: float = 1.0) -> Told:
     def told(rows: Rows) -> str:
-        found = score_at_equal(rows, method, "tokens")
+        found = score_at_equal(rows, method, "tokens", part)
         return f"{signed(found)}{', no clear difference' if _is_unclear(found) else ''}"
 
     return told
@@ -195,16 +201,22 @@ def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
     widths = _widths(found)
     if not widths:
         return ()
+    best = "time to the best score that a parallel width of gepa (PxN) ends with, over the soonest width's"
+    ours = ("stream", "stream_real") if _in_real_time(found) else ("stream",)
     return (
         (
-            "time to the best score that a parallel width of gepa (PxN) ends with, over the soonest width's",
-            lambda rows: f"{_in_order('stream', widths)(rows)}; {reached(time_to_score(rows, 'stream', widths))}",
+            best if len(ours) == 1 else f"{best}; then with ours in real time, as gepa's",
+            lambda rows: "; then ".join(_beside_best(rows, each, widths) for each in ours),
         ),
         (
             "gepa's soonest parallel width: its time to synchronous gepa's last score, over the latter's own",
             lambda rows: _soonest(rows, widths),
         ),
     )
+
+
+def _beside_best(rows: Rows, method: str, widths: Sequence[str]) -> str:
+    return f"{_in_order(method, widths)(rows)}, {reached(time_to_score(rows, method, widths))}"
 
 
 def _soonest(rows: Rows, widths: Sequence[str]) -> str:
@@ -254,11 +266,9 @@ def _by_world(rows: Sequence[Content]) -> str:
 
 
 def _lockstep(others: Content, folder: str) -> str:
-    found = _by_method(others, COMBEE)
-    if found is None:
+    if not any(row["method"] in quality_beside.PUBLISHED for row in others["rows"]):
         return ""
-    spent = [fmean(row["tokens_per_minute_ratio"]["mean"] for row in each) for each in found]
-    return MERGED.format(theirs=_by_world(found[0]), tokens=f"{spent[0] / spent[1]:.1f}", folder=folder)
+    return MERGED.format(ahead=quality_beside.as_published(others), folder=folder)
 
 
 def _by_method(content: Content, method: str) -> tuple[Sequence[Content], Sequence[Content]] | None:

@@ -40,7 +40,8 @@ of a server's timing, and a small world in which the prompt decides what the ans
 model and your task will do, and settings were chosen in the same worlds. Each line links to a page with settings,
 tables, ranges, what limits the figures, and the options where a command ends in …. The words are in [the
 glossary](reference/glossary.md). More proposals a minute are not yet a better score: for that, see the rows on scores.
-`make bench` makes every figure that needs no server of yours again, in a short form, in about two hours.
+`make bench` runs each bench that needs no server of yours again, in a short form with fewer methods, seeds and minutes,
+in about two hours.
 """
 CONFIRM = (
     "[One command]({page}) asks a model of yours, under a cap in dollars, whether the defaults improve a prompt, and "

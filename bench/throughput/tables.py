@@ -69,6 +69,24 @@ def _runs(content: Content) -> str:
     return f"Runs on each workload: {', '.join(f'{count} {kind}' for kind, count in counts.items() if count)}."
 
 
+def on_the_way(content: Content) -> str:
+    """Scores of the defaults beside gepa's at equal tokens, before all are spent; nothing where they are not known."""
+    lines = [
+        (suffix, *(signed(score_at_equal(rows, "stream", "tokens", part)) for part in PARTS))
+        for suffix, rows in places(content).items()
+        if score_at_equal(rows, "stream", "tokens") is not None
+    ]
+    header = ("held-out score of `stream` less synchronous gepa's, at equal tokens", *(f"{part:g}" for part in PARTS))
+    return f"{table(header, lines)}\n\n{ON_THE_WAY}" if lines else ""
+
+
+PARTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+"""Of the tokens at which scores are equal in cost."""
+ON_THE_WAY = """\
+The columns are parts of the tokens that the run spent which spent least. At the end most runs are near the highest
+score, so that there is little left to differ by."""
+
+
 def beside_gepa(content: Content) -> str:
     """All methods beside synchronous gepa: first what a user gains, then what it comes from."""
     lines = [

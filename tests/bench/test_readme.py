@@ -67,6 +67,7 @@ def throughput(*, most: str) -> dict[str, object]:
             "gepa_sync": {},
             "gepa_pxn_4x4": {"seconds": 50.0, "mean_in_flight": 30.0},
             "stream": {"seconds": 25.0, "tokens": 500, "mean_in_flight": 40.0 if workload == most else 20.0},
+            "stream_real": {"seconds": 75.0, "tokens": 500},
             "plain": {"seconds": 40.0, "tokens": 3000},
             "flashevolve": {"seconds": 60.0, "tokens": 2000, "output_tokens_per_s": 900.0},
             "ceiling": {"output_tokens_per_s": 1000.0},
@@ -90,21 +91,24 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
     assert ": `aime` (20), `hover` (30); rows for validation in brackets | 0.25, 0.25 | 0.25, 0.25 |" in said
-    assert "0 of 8 of our runs miss one of these scores." in said
+    assert "0 of 8 runs miss one of these scores." in said
     assert "| tokens to that score, over its own | 0.50, 0.50 | 0.50, 0.50 |" in said
-    assert "at a tenth of them | +0.400 (+0.400 to +0.400); +0." in said, "clear: no interval has 0 in it"
+    assert "at a tenth and a twentieth of them | +0.400 (+0.400 to +0.400); +0." in said, (
+        "clear: no interval has 0 in it"
+    )
     assert "| output tokens a second, and proposals | 1.00 times, 1.00 times |" in said
-    assert "over the soonest width's | 0.50, 0.50; reached in 8 of 8 pairs | 0.50, 0.50; reached" in said
-    assert "in 8 of 8 and 8 of 8 of the pairs that get there it is lower later on." in said
     assert (
-        "of each workload 2 of synchronous gepa, 2 of each parallel width, in real time over HTTP, and 2 of ours"
+        "with ours in real time, as gepa's | 0.50, 0.50, reached in 8 of 8 pairs; then 1.50, 1.50, reached in 8 of 8"
         in said
     )
+    assert "8 of 8 and 8 of 8 pairs lose it later." in said
+    assert "of each workload 2 of synchronous gepa, 2 of each parallel width, in real time, and 2 of ours" in said
     assert "(preset `plain`): time and tokens to synchronous gepa's last score, by workload, and score at equal" in said
     assert "| 0.40, 3.00, -0.400 (-0.400 to -0.400) |" in said
     assert "last score of an hour after 0.25 of the time that gepa takes to it, and for 0.50 of its tokens" in said
     assert "gepa makes 1.0 and 1.0 times the defaults' proposals (at most 1.0 and 1.0, by workload);" in said
-    assert "of any of its widths the defaults reach after 0.50 and 0.50 of the soonest width's time" in said
+    assert "of any width the defaults reach after 0.50 and 0.50 of the soonest width's time" in said
+    assert "on a GPU and an API; in real time, as gepa ran, 1.50 and 1.50." in said
     assert "over the latter's own | 4x4: 0.50, reached in 8 of 8 pairs |" in said
     assert "don't clearly differ" not in said
     said = " ".join(readme.room().split())
@@ -117,11 +121,11 @@ def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.Monkey
     said = " ".join(picture("../", "../reference/glossary.md").split())
     assert "(../bench/results/throughput/timeline_" in said
     assert (
-        "8 minutes after the start, with the [workload](../reference/glossary.md) `hover`, the one of 2 that has most in "
-        "flight." in said
+        "*Minute 8 on a simulated GPU, with the [workload](../reference/glossary.md) `hover`, the one of 2 that has most "
+        "in flight." in said
     )
     assert (
-        "the defaults have 20 to 40 of 64 requests in flight, by workload, synchronous gepa 4 to 4, and gepa's parallel"
+        "the defaults have 20 to 40 of 64 requests in flight, by workload, synchronous gepa 4 to 4, and its parallel"
         in said
     )
     assert "parallel proposals (4x4) 30 to 30.*" in said
@@ -145,9 +149,14 @@ def test_what_the_merging_of_edits_is_worth_is_told_by_world(monkeypatch: pytest
     without: dict[str, object] = {"method": "default", "rows": rows}
     given(monkeypatch, quality_without=without)
     said = " ".join(figures().split())
-    assert "the defaults take 0.20 to 0.60 of lockstep's time, by world, instead of 0.10 to 0.30 ([page]" in said
-    said = " ".join(gains.merging(without, {"method": "default", "rows": others}, "").split())
-    assert "takes 0.20 to 0.60, for 0.2 times the defaults' tokens" in said
+    assert "the defaults take 0.20 to 0.60 of lockstep's time, by world, instead of 0.10 to 0.30." in said
+    settings = {"worlds": {"normal": {}, "narrow": {}}, "seeds": [0, 1]}
+    said = " ".join(gains.merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
+    assert "is sooner than the defaults in 0 of 2 comparisons, cheaper in 2 (2 worlds, 2 seeds)." in said
+    others[1]["time_to_sync_held_out"] = {"median": 2.0}
+    others[0]["time_to_sync_held_out"] = {"median": 0.05}
+    said = " ".join(gains.merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
+    assert "in 1 of 2 comparisons, cheaper in 1, never there in `narrow` (2 worlds, 2 seeds)." in said
     given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
     assert "Without merging" not in figures()
 

@@ -112,7 +112,7 @@ WORKLOADS: Mapping[str, Workload] = {
             speeds={"qwen3-8b-h100": 30, "gpt-4o-mini-api": 30},
             train=45,
             validation=20,
-            source="calls: one; prompts and sizes: GEPA's 45 and 45 problems of 2022-2024; spread: their solutions",
+            source="calls: one; prompts, 45 rows to train on: GEPA's problems of 2022-2024; spread: their solutions",
         ),
     )
 }
