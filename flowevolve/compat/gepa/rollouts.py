@@ -96,7 +96,9 @@ class AdapterRollouts(Rollouts):
             paid = True
 
         async def evaluate() -> Batch:
-            batch = await self._adapter.evaluate(candidate.artifact, fetch, traced=traced or split == "train")
+            batch = await self._adapter.evaluate(
+                candidate.artifact, fetch, traced=traced or split == "train", notes_state=split == "val"
+            )
             pay(batch)  # at once: when another part of it fails, waiting for the disk is cancelled
             return batch if split == "train" else replace(batch, trajectories=None)
 

@@ -318,7 +318,7 @@ class AdapterUpdate(Update):
         before = self.mirror.front()
         await super().__call__(item, context)
         self._tell(candidate, before, sum(candidate.scores.values()) if passed is None else passed, context)
-        state = await self.adapter.state()
+        state = self.adapter.state
         if state is not None:
             self.mirror.state.adapter_state = dict(state)
             context.log("gepa.adapter_state", state=state)

@@ -41,6 +41,9 @@ class AdapterThreads:
         """With what the adapter tried to end the process."""
         self._limiter = anyio.CapacityLimiter(concurrency)
         self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
+        self._get_state: Callable[[], Mapping[str, object]] | None = getattr(adapter, "get_adapter_state", None)
+        self.state: dict[str, JSON] | None = None
+        """The adapter's own state (gepa's ``get_adapter_state``) after its last validation; None if it has none."""
 
     @contextmanager
     def cutting_off(self) -> Iterator[None]:
@@ -59,23 +62,28 @@ class AdapterThreads:
             await anyio.sleep_forever()
             raise
 
-    async def evaluate(self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool) -> Batch:
+    async def evaluate(
+        self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool, notes_state: bool = False
+    ) -> Batch:
         """Evaluate a candidate on the examples that ``fetch`` gets, which may take long itself.
 
         ``traced`` is how gepa calls it in its iterations: through ``batch_evaluate`` where there is one, with traces.
+        ``notes_state``: the adapter's own state is asked for in the same turn, so that nothing waits for another.
 
         Raises:
-            InputError: if what comes back does not fit the batch.
+            InputError: if what comes back does not fit the batch, or the state can't be had or is not plain data.
         """
-        return await self.run(self._evaluate, dict(candidate), fetch, traced)
+        return await self.run(self._evaluate, dict(candidate), fetch, traced, notes_state)
 
-    def _evaluate(self, candidate: dict[str, str], fetch: Fetch, traced: bool) -> Batch:
+    def _evaluate(self, candidate: dict[str, str], fetch: Fetch, traced: bool, notes_state: bool) -> Batch:
         examples = fetch()
         if traced and self._evaluate_many is not None:
             (evaluated,) = self._evaluate_many([(candidate, list(examples))])
         else:
             evaluated = self.adapter.evaluate(list(examples), candidate, capture_traces=traced)
         _check(evaluated, len(examples))
+        if notes_state and self._get_state is not None:
+            self.state = _plain(self._get_state)
         return evaluated
 
     async def reflections(
@@ -84,29 +92,22 @@ class AdapterThreads:
         """The adapter's reflective dataset for these components."""
         return await self.run(self.adapter.make_reflective_dataset, dict(candidate), evaluated, list(components))
 
-    async def state(self) -> dict[str, JSON] | None:
-        """The adapter's own state (gepa's ``get_adapter_state``); None if it has none.
-
-        Raises:
-            InputError: if it is not plain data.
-        """
-        get = getattr(self.adapter, "get_adapter_state", None)
-        if get is None:
-            return None
-        given = await self.run(lambda: dict(get()))
-        try:
-            state: dict[str, JSON] = json.loads(json.dumps(given))
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"adapter.get_adapter_state: {error}; return what JSON can hold, or leave the method out"
-            ) from None
-        return state
-
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Give the adapter the state it had when the run was interrupted."""
         restore = getattr(self.adapter, "set_adapter_state", None)
         if restore is not None:
             restore(dict(state))
+
+
+def _plain(get: Callable[[], Mapping[str, object]]) -> dict[str, JSON]:
+    try:
+        state: dict[str, JSON] = json.loads(json.dumps(dict(get())))
+    except Exception as error:
+        raise InputError(
+            f"adapter.get_adapter_state: {type(error).__name__}: {error}; return what JSON can hold, or leave the "
+            "method out"
+        ) from error
+    return state
 
 
 def _check(evaluated: Batch, examples: int) -> None:

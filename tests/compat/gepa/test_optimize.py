@@ -126,6 +126,41 @@ def test_no_more_threads_are_in_the_adapter_than_it_may_have(concurrency: int) -
     assert adapter.most <= concurrency
 
 
+class Stateful(HashAdapter):
+    """Notes in which order it is called: what is evaluated, and when its state is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        self.order.append(f"evaluate {batch[0][0]}")
+        return super().evaluate(batch, candidate, capture_traces)
+
+    def get_adapter_state(self) -> dict[str, Any]:
+        self.order.append("state")
+        return {"called": len(self.order)}
+
+
+def test_a_candidate_that_enters_does_not_wait_for_other_evaluations_to_note_the_adapters_state() -> None:
+    """It is asked for in the turn of the evaluation, and not when other batches have their turn or wait for it."""
+    adapter = Stateful()
+    optimize(adapter, max_in_flight=6)
+    before = [earlier for earlier, now in itertools.pairwise(adapter.order) if now == "state"]
+    assert len(before) > 2
+    assert set(before) == {"evaluate v"}
+
+
+@pytest.mark.parametrize("error", [TypeError("not now"), OSError("not there")])
+def test_an_adapters_state_that_cannot_be_had_ends_the_run(error: Exception) -> None:
+    class Failing(Stateful):
+        def get_adapter_state(self) -> dict[str, Any]:
+            raise error
+
+    with pytest.raises(InputError, match=f"adapter.get_adapter_state: {type(error).__name__}: not"):
+        optimize(Failing(), raise_on_exception=False)
+
+
 def test_calls_are_made_side_by_side_where_the_adapter_may_be_shared() -> None:
     met = threading.Barrier(2)
 
