@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite, nan
@@ -13,6 +12,7 @@ from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import logger
 from flowevolve._util.tasks import run_all
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.calls import HELD_OUT, CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
 from flowevolve.core.item_ids import ItemId, WorkPart
@@ -39,7 +39,7 @@ async def hold_out_or_leave(
             return await hold_out(task, seed, best, client, history)
         except FlowevolveError as error:
             left = f"has failed: {error}"
-    warnings.warn(f"the result has no held_out scores, as the test {left}", stacklevel=2)
+    warn_user(f"the result has no held_out scores, as the test {left}")
     return None
 
 

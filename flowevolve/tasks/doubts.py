@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.task import Dataset, Example
 
 ANSWERS = frozenset(
@@ -19,7 +19,7 @@ def warn_of_doubts(prompt: Mapping[str, str], data: Dataset, places: Mapping[str
     """Warn whoever made the task. ``places`` says where the user has each example's row."""
     doubts = (*_blank_answers(data, places), *_shared_rows(data, places), *_odd_texts(prompt, data))
     for doubt in doubts:
-        warnings.warn(doubt, stacklevel=3)
+        warn_user(doubt)
 
 
 def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import reprlib
 import traceback
-import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.rows import GivenRow, RowType, Scalar
 
@@ -84,9 +84,8 @@ class Judge:
                 'return 0.0, "This is no JSON."'
             ) from error
         if self._failures == 1:
-            warnings.warn(
-                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says",
-                stacklevel=2,
+            warn_user(
+                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import linecache
 import re
 import signal
 import subprocess
@@ -214,12 +215,50 @@ def test_a_test_row_that_fails_leaves_the_result_of_a_run_that_can_not_be_gone_o
         "clock": "virtual",
         "budget": fe.Budget(proposals=2),
     }
-    with pytest.warns(UserWarning, match="no held_out scores, as the test has failed: metric: test row 0"):
+    with pytest.warns(UserWarning, match="no held_out scores, as the test has failed: metric: test row 0") as caught:
         result = fe.optimize(**given)
+    assert [each.filename for each in caught] == [__file__]
     assert result.best is not None
     assert result.held_out is None
     with pytest.raises(fe.TaskFailedError, match="metric: test row 0"):  # and can be mended, and gone on with
         fe.optimize(**given, out=tmp_path / "run")
+
+
+def test_warnings_name_the_line_that_calls_optimize() -> None:
+    """Of rows, of a metric that fails and of the test: it is where something can be changed."""
+    with pytest.warns(UserWarning, match="^(column|metric)") as caught:
+        fe.optimize(
+            prompt="p",
+            train=[*ROWS, {"question": "blank", "answer": ""}],
+            test=[{"question": "for the test", "answer": "x"}],
+            metric=lambda row, output: 1 / 0 if row["question"] in ("blank", "for the test") else len(output) % 7 / 7,
+            input="{question}",
+            on_error="count",
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(proposals=2),
+        )
+    assert {each.filename for each in caught} == {__file__}
+    assert {str(each.message).partition(" ")[0] for each in caught} == {"column", "metric:"}
+
+
+def test_warnings_name_the_line_that_awaits_a_run() -> None:
+    async def script() -> None:
+        await fe.optimize_async(
+            prompt="p",
+            train=[*ROWS, {"question": "blank", "answer": ""}],
+            metric=lambda row, output: len(output) % 7 / 7,
+            input="{question}",
+            llm="simulated",
+            budget=fe.Budget(proposals=1),
+            progress=False,
+        )
+
+    with pytest.warns(UserWarning, match="column 'answer' is blank") as caught:
+        asyncio.run(script())
+    assert [(each.filename, linecache.getline(each.filename, each.lineno).strip()) for each in caught] == [
+        (__file__, "await fe.optimize_async(")
+    ]
 
 
 TEST_CUT_OFF = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +28,7 @@ from gepa.utils import FileStopper, MaxReflectionCostStopper, StopperProtocol
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.core.artifact import Artifact
@@ -47,7 +47,7 @@ def warn_of_switches(given: Mapping[str, bool]) -> None:
     """Warn of those that are on, and go on without them: the result is what it would be, at another price."""
     for name, on in given.items():
         if on:
-            warnings.warn(f"{name}: has no effect here ({WITHOUT_EFFECT[name]})", stacklevel=3)
+            warn_user(f"{name}: has no effect here ({WITHOUT_EFFECT[name]})")
 
 
 def find_adapter(

@@ -1,0 +1,19 @@
+"""Warnings that name the line of whoever called this library, which is where something can be changed."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+_BETWEEN = frozenset({"flowevolve", "asyncio", "anyio", "contextlib", "threading", "concurrent"})
+"""Top-level packages whose frames lie between a warning and the user's call, which may be of a whole run."""
+
+
+def warn_user(message: str) -> None:
+    """Warn at the innermost line outside the library and the event loop; where there is none, as in a thread of a run,
+    at the line that warns.
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=2 if frame is None else level)
