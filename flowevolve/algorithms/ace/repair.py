@@ -19,12 +19,12 @@ from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale
-from flowevolve.core.model import LLMError, Message
+from flowevolve.core.model import LLMError
 from flowevolve.core.pool import Candidate
 from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import Likeness, Relation, Vector
 from flowevolve.prompts.playbook import compare_prompt, parse_comparison
-from flowevolve.stages import Rollouts
+from flowevolve.stages import Rollouts, ask
 
 
 @dataclass
@@ -150,8 +150,8 @@ async def _compare(adds: Sequence[Operation], changed: Sequence[Bullet], context
     if not adds:
         return []
     prompt = compare_prompt(context.templates, [each.text for each in adds], [each.text for each in changed])
-    reply = await context.chat("reflection", [Message("user", prompt)])
-    return [*parse_comparison(reply.text, len(adds))]
+    read = partial(parse_comparison, count=len(adds))
+    return [*await ask(context, "reflection", prompt, read, agent="compare")]
 
 
 def _after(operations: Sequence[Operation], bullets: Sequence[Bullet]) -> list[Bullet]:

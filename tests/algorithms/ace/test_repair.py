@@ -14,6 +14,7 @@ from flowevolve.algorithms.ace.playbook import Bullet, Operation, Playbook, edit
 from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.algorithms.ace.repair import Reconcile
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.item import Stale
 from flowevolve.core.item_ids import ItemId
@@ -23,7 +24,7 @@ from flowevolve.experience.embedders import RoleEmbedder
 from flowevolve.llm.client.role import Role
 from flowevolve.policies.similarity import Likeness
 from flowevolve.prompts.playbook import COMPARE_TITLE
-from flowevolve.stages import Rollouts
+from flowevolve.stages import Rollouts, tokens_by_agent
 from tests.support.interruption import Fact, asked, events_of, evolve
 
 BEFORE = [Bullet("str-00001", "strategies", "Old one."), Bullet("str-00002", "strategies", "Old two.")]
@@ -204,6 +205,11 @@ def test_each_of_several_additions_goes_its_own_way() -> None:
     assert came.edit.counts == {NOTED_ID: (2, 0)}
     (compared,) = [call for call in came.calls if call.role == "reflection"]
     assert "1. Is about it.\n2. Is about it, too." in asked(compared)[0].content
+
+
+def test_the_tokens_of_a_comparison_are_counted_for_its_agent() -> None:
+    came = reconciled(add("Is about it."), judge=Judge("1: new"))
+    assert tokens_by_agent(fact for fact in came.facts if isinstance(fact, Event)) == {"compare": Usage(9, 1)}
 
 
 @pytest.mark.parametrize("says", ["1: conflict", "I can't tell."])
