@@ -110,6 +110,9 @@ def status_command(
         print_json([each.to_json() for each in overviews])
     elif overviews:
         _print_rows([_status_row(each) for each in overviews])
+        for each in overviews:
+            for said in each.many_cut:
+                print_plain(f"{each.path}: {said}")
     else:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
 
@@ -206,6 +209,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
     if llm.dollars:
         head.add_row("cost", f"{llm.dollars:.4f} dollars")
+    for said in overview.many_cut:
+        head.add_row("cut", said)
     head.add_row("time", _time(overview.wall_seconds))
     if overview.used:
         head.add_row("budget", overview.used)

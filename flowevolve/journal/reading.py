@@ -62,6 +62,10 @@ SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL
         coalesce(finish_reason = 'length' AND trim(reply) = '', 0)))
 FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
 """
+_CUT = """
+SELECT role, sum(coalesce(finish_reason = 'length', 0)) AS cut, count(*) FROM recorded_calls WHERE error IS NULL
+GROUP BY role HAVING cut ORDER BY min(id)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +291,10 @@ class RecordedRun:
             totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens, 0, cut)
             spent.append(Spending(unpack(role), unpack(model), unpack(stage), totals))
         return spent
+
+    def cut_replies(self) -> dict[str, tuple[int, int]]:
+        """By role, how many replies the limit of tokens cut off, where it did, and of how many."""
+        return {unpack(role): (cut, of) for role, cut, of in self._journal.rows(_CUT)}
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return next(iter(self._journal.rows(statement, *values)), None)

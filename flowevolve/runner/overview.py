@@ -29,6 +29,7 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, State, find_state, read_result
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
+from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.progress import ProgressFigures, used
 
 
@@ -59,6 +60,8 @@ class Overview:
     """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
     given: frozenset[str]
     """The names of what it was given as objects."""
+    cut_replies: Mapping[str, CutCount]
+    """How many replies the limit of tokens cut off, by role; of a run that has ended, since its last resume."""
 
     @property
     def tokens(self) -> int:
@@ -69,6 +72,11 @@ class Overview:
         """How much of its budget is used, in words."""
         spent = Cost(self.rollouts, self.proposals, self.tokens, self.llm.dollars or 0.0)
         return used(self.config.budget, self.wall_seconds, spent, _COUNTED)
+
+    @property
+    def many_cut(self) -> list[str]:
+        """Words on the roles of which many replies were cut off by the limit of tokens."""
+        return many_cut(self.cut_replies)
 
     @property
     def hint(self) -> str:
@@ -108,6 +116,7 @@ class Overview:
                 "completion_tokens": self.llm.usage.completion_tokens,
                 "cost_usd": self.llm.dollars,
             },
+            "cut_replies": cut_to_json(self.cut_replies),
             "budget_used": self.used,
             **trust_to_json(self.score_trust),
         }
@@ -187,6 +196,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
         read_totals(llm),
         read_trust(result),
         given,
+        read_cut(llm.get("cut_replies")),
     )
 
 
@@ -216,6 +226,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         account.totals(),
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
         recorded.given or frozenset(),
+        {role: CutCount(cut, of) for role, (cut, of) in recorded.cut_replies().items()},
     )
 
 

@@ -57,6 +57,24 @@ def test_status_has_a_line_for_each_run(made: Path) -> None:
     assert flowevolve("status", "runs/cut", cwd=made).stdout.split() == cut
 
 
+def test_status_says_where_the_limit_of_tokens_cut_off_many_replies(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        'clock = "virtual"\n[budget]\nseconds = 70\n[llm.roles.reflection]\nmax_tokens = 60\n'
+    )
+    assert flowevolve("run", "run.toml", "--out", "done", cwd=tmp_path).returncode == 0
+    copytree(tmp_path / "done", tmp_path / "cut")
+    (tmp_path / "cut" / "result.json").unlink()
+    (told,) = printed("report", "done", cwd=tmp_path)
+    counts = told["llm"]["cut_replies"]  # type: ignore[index]
+    said = (
+        f"{counts['reflection']['cut']} of {counts['reflection']['of']} replies of reflection were cut by the limit of"
+    )
+    lines = flowevolve("status", "cut", "done", cwd=tmp_path).stdout.splitlines()
+    assert lines[2:] == [f"{run}: {said} tokens" for run in ("cut", "done")]
+    assert [each["cut_replies"] for each in printed("status", "cut", "done", cwd=tmp_path)] == [counts, counts]
+    assert said in flowevolve("report", "cut", cwd=tmp_path).stdout
+
+
 def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
     lock = Lock(made / "runs" / "cut")
     try:
