@@ -122,6 +122,17 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
     return found
 
 
+def check_readable(settings: SandboxSettings) -> None:
+    """Look at the folders that programs may read, and into them where programs are to reach nothing outside.
+
+    Raises:
+        InputError: as `readable` and `check_contents`.
+    """
+    folders = readable(settings)
+    if settings.isolation == "bubblewrap":
+        check_contents(folders)
+
+
 def check_contents(folders: Iterable[Path]) -> None:
     """Look for sockets and pipes in the folders that programs may read: they work on a read-only file system, too.
 

@@ -170,5 +170,4 @@ class _Workers:
 
     def _clear_up(self) -> None:
         work_folders.sweep()
-        if self.settings.isolation == "bubblewrap":
-            isolation.check_contents(isolation.readable(self.settings))
+        isolation.check_readable(self.settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from os import mkfifo
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,22 @@ async def test_what_slurm_would_not_take_is_found_without_a_job(
     install_commands(tmp_path, monkeypatch)
     with pytest.raises(InputError, match=message):
         await check_evaluators(asked(tmp_path, **slurm), print)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("begins", [False, True], ids=["check", "run"])
+async def test_folders_that_programs_can_not_read_are_found_without_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    commands = install_commands(tmp_path, monkeypatch)
+    piped = tmp_path / "piped"
+    piped.mkdir()
+    mkfifo(piped / "pipe")
+    for folder, message in ((tmp_path / "none", "there is no such folder"), (piped, "pipe is a socket, a pipe or a")):
+        settings = asked(tmp_path).model_copy(update={"readable": (folder,)})
+        with pytest.raises(InputError, match=f"sandbox.readable: {folder}.*{message}"):
+            await (open_evaluators(settings).__aenter__() if begins else check_evaluators(settings, print))
+    assert not (commands / "submitted").exists()
 
 
 @pytest.mark.anyio

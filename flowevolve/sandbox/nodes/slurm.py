@@ -27,6 +27,7 @@ from flowevolve._util.logger import logger
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Tell, tell_nobody
+from flowevolve.sandbox.isolation import check_readable
 from flowevolve.sandbox.nodes import slurm_jobs
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.connection import JoinedNode, receive_node
@@ -86,10 +87,12 @@ class SlurmCluster:
         """Submit the jobs, and wait until one of them has begun.
 
         Raises:
-            InputError: if no port can be listened on, Slurm does not take the jobs, or all of them end at once.
+            InputError: if a folder can't be read by programs, no port can be listened on, Slurm does not take the jobs,
+                or all of them end at once.
         """
         await in_thread(slurm_jobs.check_settings, self._settings.slurm)
         self._host, self._port = await in_thread(_address, self._settings)
+        await in_thread(check_readable, self._settings)
         self._readable = await in_thread(fingerprint, self._settings.readable)
         self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
         async with AsyncExitStack() as stack:
@@ -235,6 +238,7 @@ async def check_slurm(settings: SandboxSettings) -> None:
     """
     await in_thread(slurm_jobs.check, settings.slurm)
     await in_thread(_address, settings)
+    await in_thread(check_readable, settings)
 
 
 def _address(settings: SandboxSettings) -> tuple[str, int]:
