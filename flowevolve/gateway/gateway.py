@@ -24,7 +24,7 @@ from flowevolve.core.model import (
     Transport,
     embedding_transport,
 )
-from flowevolve.gateway.shares import Account, FairShares
+from flowevolve.gateway.shares import FairShares, RunAccount
 from flowevolve.llm.client.cache import reply_key
 from flowevolve.llm.client.pending_call import Backend
 from flowevolve.llm.client.retry import RetryPolicy
@@ -83,7 +83,7 @@ class Gateway:
         self._most_waiting = most_waiting
         self._random = random.Random(0)  # only spreads out repeated requests
 
-    def accounts(self) -> list[Account]:
+    def accounts(self) -> list[RunAccount]:
         """The runs, and what each has had."""
         return self._order.accounts()
 
@@ -153,7 +153,7 @@ class Gateway:
                 await anyio.sleep(wait)
 
     async def _attempt(
-        self, account: Account, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]
+        self, account: RunAccount, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]
     ) -> R:
         ask = QueuedRequest(group=account.sender.run)
         async with self._limits.permit(ask, self._backend.where, request) as permit:

@@ -32,7 +32,7 @@ def cost(usage: Usage) -> float:
 
 
 @dataclass(slots=True, eq=False)
-class Account:
+class RunAccount:
     """A run, and what it has had."""
 
     sender: Sender
@@ -62,21 +62,21 @@ class FairShares:
     fair_every = 0
 
     def __init__(self) -> None:
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, RunAccount] = {}
         self._expected_cost: float | None = None
         """That of runs of which nothing was answered; None before the first answer to any run."""
 
-    def accounts(self) -> list[Account]:
+    def accounts(self) -> list[RunAccount]:
         """Those of all runs; the one with the latest request is last."""
         return list(self._accounts.values())
 
     @contextmanager
-    def opened(self, sender: Sender) -> Iterator[Account]:
+    def opened(self, sender: Sender) -> Iterator[RunAccount]:
         """The time in which a run has one more request open."""
         account = self._accounts.pop(sender.run, None)
         if account is None:
             self._forget_idle()
-            account = Account(sender)
+            account = RunAccount(sender)
         self._accounts[sender.run] = account
         account.sender = sender
         if not account.waiting:
@@ -89,7 +89,7 @@ class FairShares:
             account.open -= 1
 
     @contextmanager
-    def at_work(self, account: Account) -> Iterator[None]:
+    def at_work(self, account: RunAccount) -> Iterator[None]:
         """The time in which the server works on a request; what it did when no answer came is estimated."""
         account.in_flight += 1
         try:
@@ -103,7 +103,7 @@ class FairShares:
         finally:
             account.in_flight -= 1
 
-    def answered(self, account: Account, usage: Usage) -> None:
+    def answered(self, account: RunAccount, usage: Usage) -> None:
         """Charge a run for a request that is answered."""
         spent = cost(usage)
         self._charge(account, spent)
@@ -122,15 +122,15 @@ class FairShares:
     def request_key(self, request: QueuedRequest, arrival: int) -> Key:
         return (arrival,)
 
-    def _had(self, account: Account, in_flight: int) -> float:
+    def _had(self, account: RunAccount, in_flight: int) -> float:
         """What a run has had for its share, with what so many requests in flight are expected to cost."""
         return account.spent + in_flight * self._expected(account) / account.sender.share
 
-    def _expected(self, account: Account) -> float:
+    def _expected(self, account: RunAccount) -> float:
         """Before anything was answered, requests are counted and not tokens."""
         return account.expected_cost or self._expected_cost or 1.0
 
-    def _charge(self, account: Account, spent: float) -> None:
+    def _charge(self, account: RunAccount, spent: float) -> None:
         account.spent += spent / account.sender.share
 
     def _least(self, priority: int) -> float:
