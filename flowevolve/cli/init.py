@@ -54,7 +54,7 @@ def init_command(
     ] = None,
 ) -> None:
     """Write a configuration with comments, and the task that it names, ready to run. Asks what flags don't say."""
-    from flowevolve.cli.starter import BUDGET, CONFIG, SCORING, TASK, Wish, find_columns, program_entry, write_starter
+    from flowevolve.cli.starter import BUDGET, Wish, write_starter
 
     if rows is not None and program is not None:
         raise InputError("init: --rows are for a prompt, --program is for a program: give one of the two")
@@ -68,6 +68,14 @@ def init_command(
         told = replace(told, budget=budget or BUDGET)
     for path in write_starter(folder, told):
         print_plain(f"written: {path}")
+    _print_what_to_know(told)
+    _print_next_steps(told, folder)
+
+
+def _print_what_to_know(told: Wish) -> None:
+    """What is shown of rows, and what the model is."""
+    from flowevolve.cli.starter import TASK, find_columns
+
     if told.rows is not None:
         shown, answer = find_columns(told)
         print_plain(f"the model is shown {shown!r} of a row, and {answer!r} is the right answer: see {TASK}")
@@ -79,6 +87,11 @@ def init_command(
         )
     elif told.url is None:
         print_plain("the key for OpenAI's server is read from the environment variable OPENAI_API_KEY")
+
+
+def _print_next_steps(told: Wish, folder: Path) -> None:
+    from flowevolve.cli.starter import CONFIG, SCORING, program_entry
+
     if told.program is not None:
         entry = program_entry(told.program)
         cases = f", and in {CONFIG} the cases that {entry.name} is called with" if entry.needed else ""

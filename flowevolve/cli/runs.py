@@ -132,6 +132,15 @@ def show(
     with _served(metrics, metrics_port), progress:
         interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
         result = clock.run(interruptible, clock=config.clock)
+    _tell_end(result, config, directory, told)
+
+
+def _tell_end(result: Result | None, config: Config, directory: Path, told: Output) -> None:
+    """Say what a run came to, and end with its exit code; ``result`` is None if it was cut off.
+
+    Raises:
+        FlowevolveError: if no call of a model was answered.
+    """
     code = INTERRUPTED.exit_code if result is None else result.report.stop_reason.exit_code
     unanswered = None if result is None else unanswered_error(result, config)
     if told.as_json:

@@ -221,10 +221,8 @@ async def _evolve(
         raise
 
 
-async def _evolve_task(
-    given_task: Task | str, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None
-) -> Result:
-    named = given_task if isinstance(given_task, str) else None
+def _config(given_task: Task | str, algorithm: str, arguments: Arguments[Any]) -> Config:
+    """What the arguments say, as a configuration. Raises: InputError if it can't be run."""
     staleness = arguments.get("staleness")
     sections: dict[str, object] = {
         "seed": arguments.get("seed", 0),
@@ -239,8 +237,8 @@ async def _evolve_task(
         "budget": arguments["budget"],
         "held_out": arguments.get("test") is not None,
     }
-    if named is not None:
-        sections["task"] = {"name": named}
+    if isinstance(given_task, str):
+        sections["task"] = {"name": given_task}
     if isinstance(staleness, str):
         sections["staleness"] = {"policy": staleness}
     if isinstance(llm := arguments.get("llm"), LLM):
@@ -249,6 +247,13 @@ async def _evolve_task(
         sections["sim"] = _simulated(given_task, arguments.get("clock", "real"))
     config = parse_config(sections, "optimize")
     check_prices(config)
+    return config
+
+
+async def _evolve_task(
+    given_task: Task | str, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None
+) -> Result:
+    config, staleness = _config(given_task, algorithm, arguments), arguments.get("staleness")
     given = ProvidedObjects(
         None if isinstance(given_task, str) else given_task, None if isinstance(staleness, str) else staleness
     )
