@@ -66,8 +66,8 @@ Lockstep learns from {ranged(found["sync_samples_per_minute"])} samples a minute
 compares both at equal tokens. The stream is at lockstep's final score after {_time(content)}.
 In the runs of one seed it is ahead of lockstep at {_ahead(content)} of these minutes (median and
 range over seeds). Both end close to the best score that this task allows, so the later rows tell less than the earlier
-ones. The first rows partly show when scores are first taken: a run has the seed's score until its first {settings["validate_every"]} samples are learnt from
-and validated. It first rises after
+ones. The first rows partly show when scores are first taken: a run has the seed's score until its first
+{settings["validate_every"]} samples are learnt from and validated. It first rises after
 {ranged(found["sync_first_rise_minutes"], 1)} minutes in lockstep and {ranged(found["stream_first_rise_minutes"], 1)} in
 the stream.
 
