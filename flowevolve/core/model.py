@@ -194,7 +194,8 @@ class LLMError(Exception):
 class UnreachableError(LLMError):
     """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up.
 
-    With status 408 or 504 it is what stands before the server that had no answer in time.
+    With status 408, 502, 504 or 520 to 524 it is what stands before the server (a proxy, Cloudflare) that had no answer
+    of it, or none in time.
     """
 
 

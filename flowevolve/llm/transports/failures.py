@@ -150,8 +150,8 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return RefusedError(message, status=status)
         case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
-        case 408 | 504:  # the latter from whatever stands before a server that does not answer
-            return UnreachableError(message, status=status)
+        case 408 | 502 | 504 | 520 | 521 | 522 | 523 | 524:  # all but 408 from what stands before a server that is gone
+            return UnreachableError(message, status=status, retry_after=retry_after_seconds(headers))
         case 400 | 422 if refused := refused_field(problem, message, status):
             return refused
         case _ if 400 <= status < 500:

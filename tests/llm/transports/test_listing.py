@@ -52,7 +52,7 @@ NOWHERE = RefusedError("HTTP 404", status=404)
 DOWN = [
     UnreachableError("HTTP 504", status=504),
     OverloadedError("HTTP 503", status=503),
-    ServerError("HTTP 502", status=502),
+    UnreachableError("HTTP 502", status=502),
 ]
 
 
@@ -71,7 +71,7 @@ async def test_no_answer_and_a_page_for_people_are_no_api(there: LLMError) -> No
 
 
 async def test_a_server_that_fails_at_every_address_is_at_none() -> None:
-    failing = ServerError("HTTP 502", status=502)
+    failing = ServerError("HTTP 500", status=500)
     with pytest.raises(ServerError) as raised:
         await list_models(Address("http://h:8000"), Server("/v1/models", failing, failing).get)
     assert raised.value is failing

@@ -4,7 +4,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from flowevolve.core.model import ServerError, UnreachableError
+from flowevolve.core.model import UnreachableError
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from tests.llm.transports.test_transports import connected, echo, server
@@ -78,7 +78,7 @@ async def test_a_proxy_leads_elsewhere(make, environment) -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, proxy)
         async with connected(make, "http://api.example.com/v1") as transport:
-            with pytest.raises(ServerError):
+            with pytest.raises(UnreachableError):
                 await transport.chat(said("hello"), timeout=60)
         tasks.cancel_scope.cancel()
     assert asked == [b"POST http://api.example.com/v1/chat/completions HTTP/1.1"]

@@ -119,7 +119,7 @@ def test_an_answer_is_read_as_it_was() -> None:
         OverloadedError("too fast"),
         UnreachableError("no answer"),
         ServerError("broken"),
-        ServerError("broken", status=502),
+        ServerError("broken", status=501),
         ServerError("odd", status=304),
         RejectedError("too long", status=413),
         RefusedError("wrong key", status=401),

@@ -377,7 +377,13 @@ async def test_a_failure_without_words(make) -> None:
 )
 @pytest.mark.parametrize(
     ("status", "error_class"),
-    [(429, OverloadedError), (503, OverloadedError), (529, OverloadedError), (500, ServerError), (502, ServerError)],
+    [
+        (429, OverloadedError),
+        (503, OverloadedError),
+        (529, OverloadedError),
+        (500, ServerError),
+        (502, UnreachableError),
+    ],
 )
 async def test_how_long_a_server_asks_to_wait(make, status, error_class, headers, seconds) -> None:
     error = await fails(error_class, chat(make, says({}, status, **headers)))

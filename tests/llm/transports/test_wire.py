@@ -159,7 +159,8 @@ def test_of_an_answer_in_parts_the_text_is_read() -> None:
         ({"error": {"message": "no luck", "code": "400"}, "choices": []}, RejectedError),
         ({"error": {"message": "no luck", "code": 429}}, OverloadedError),
         ({"object": "error", "message": "no luck", "code": 400}, RejectedError),
-        ({"error": {"message": "no luck", "code": 502}}, ServerError),
+        ({"error": {"message": "no luck", "code": 500}}, ServerError),
+        ({"error": {"message": "no luck", "code": 502}}, UnreachableError),
         ({"error": "no luck", "choices": [{"message": {"content": "hi"}}]}, ServerError),
     ],
 )
@@ -218,8 +219,8 @@ def test_something_that_is_no_list_of_models(content) -> None:
         (402, OutOfCreditError),
         *((status, RejectedError) for status in (400, 409, 413, 418, 422)),
         *((status, OverloadedError) for status in (429, 503, 529)),
-        *((status, ServerError) for status in (304, 500, 502, 520)),
-        *((status, UnreachableError) for status in (408, 504)),
+        *((status, ServerError) for status in (304, 500, 501, 525)),
+        *((status, UnreachableError) for status in (408, 502, 504, 520, 521, 522, 523, 524)),
     ],
 )
 @pytest.mark.parametrize(
