@@ -204,7 +204,10 @@ class OverloadedError(LLMError):
 
 
 class ServerError(LLMError):
-    """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits."""
+    """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits.
+
+    Of a server that answered before and now makes every call fail, it is retried like an `UnreachableError`.
+    """
 
 
 NO_MODEL_LIST = (404, 405)

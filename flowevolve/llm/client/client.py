@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 import anyio
 
@@ -62,6 +63,8 @@ _WRONG_SETTING = "Check the role's model, the API key and the base URL in the co
 _NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
+MAX_FAILED_IN_A_ROW = 10
+"""After so many calls in a row that a server which has answered before made fail, it counts as silent."""
 
 
 class LLMClient:
@@ -223,7 +226,7 @@ class LLMClient:
                 wait = await self._wait_or_raise(call, error)
             else:
                 backend.answered = now()
-                backend.unanswered_in_a_row = 0
+                backend.unanswered_in_a_row = backend.failed_in_a_row = 0
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
                 reply = self._billed(call, reply)
@@ -304,13 +307,14 @@ class LLMClient:
         silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.response_times.refused()
-        if isinstance(error, UnreachableError):
+        answers_nobody = _is_broken(error) and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
+        if isinstance(error, UnreachableError) or answers_nobody:
             self._unanswered.fire()
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
             if await is_alive(call.backend.transport):
                 call.backend.answered = now()
             silent_seconds = call.silence(now())  # another call may have been answered in the meantime
-        wait = self._wait(call, error, silent_seconds)
+        wait = self._wait(call, error, silent_seconds, answers_nobody=answers_nobody)
         if wait is not None:
             return wait
         self._report(call, time, None, error)
@@ -319,19 +323,26 @@ class LLMClient:
                 raise _refused(call, error) from error
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
                 raise _unreachable(call, silent_seconds, error) from error
+            case ServerError() if answers_nobody:
+                raise _unreachable(call, silent_seconds, error) from error
             case UnreachableError():
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
+                if _is_broken(error) and call.backend.answered > -inf:
+                    call.backend.failed_in_a_row += 1
         raise error
 
-    def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
+    def _wait(
+        self, call: PendingCall[R], error: LLMError, silent_seconds: float, *, answers_nobody: bool
+    ) -> float | None:
         return self._retry.decide(
             error,
             call.failures[type(error)],
             silent_seconds,
             random.Random(call_seed(self._seed, call.scope) + call.attempts),
             answers_others=call.backend.answered > call.started,
+            answers_nobody=answers_nobody,
         )
 
     def _may_be_slow(self, call: PendingCall[R], error: LLMError, time: float) -> bool:
@@ -377,6 +388,11 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
+
+
+def _is_broken(error: LLMError) -> bool:
+    """Whether the server may be, and not only its answer to this request, which would have to be paid for."""
+    return isinstance(error, ServerError) and not error.usage.total_tokens
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:

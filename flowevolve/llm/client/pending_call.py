@@ -59,6 +59,8 @@ class Backend:
         self.answered = -inf
         self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last answered one."""
+        self.failed_in_a_row = 0
+        """Calls given up because of server errors since the last answered one; 0 before the first."""
         self.last_suspended = -inf
 
     def note_wait_end(self, due: float, time: float) -> None:

@@ -51,7 +51,14 @@ class RetryPolicy:
                 raise InputError(f"retry: {message}")
 
     def decide(
-        self, error: LLMError, attempt: int, silent_seconds: float, rng: random.Random, *, answers_others: bool = False
+        self,
+        error: LLMError,
+        attempt: int,
+        silent_seconds: float,
+        rng: random.Random,
+        *,
+        answers_others: bool = False,
+        answers_nobody: bool = False,
     ) -> float | None:
         """Seconds to wait before the next attempt, or None to give up.
 
@@ -59,13 +66,16 @@ class RetryPolicy:
         answer to any call, whichever was later. ``answers_others`` says that the backend answered another call during
         this attempt. A missing answer is then a problem of this request, such as a text too long for its timeout, and
         the number of attempts is limited; otherwise it would be repeated for ever, as the answers to other calls keep
-        the backend from counting as silent.
+        the backend from counting as silent. ``answers_nobody`` says that so many calls in a row have failed that server
+        errors are no longer those of single requests, but of a backend that is down.
         """
         match error:
             case OverloadedError():
                 go_on = not self.exhausted(silent_seconds)
             case UnreachableError():
                 go_on = not self.exhausted(silent_seconds) and not (answers_others and self._tried(attempt))
+            case ServerError() if answers_nobody:
+                go_on = not self.exhausted(silent_seconds)
             case ServerError():
                 go_on = not self._tried(attempt)
             case _:

@@ -30,7 +30,12 @@ from flowevolve.core.model import (
     WrongAddressError,
 )
 from flowevolve.llm.client.accounting import Account, Price
-from flowevolve.llm.client.client import FAILURES_BEFORE_GIVING_UP, MAX_UNANSWERED_IN_A_ROW, LLMClient
+from flowevolve.llm.client.client import (
+    FAILURES_BEFORE_GIVING_UP,
+    MAX_FAILED_IN_A_ROW,
+    MAX_UNANSWERED_IN_A_ROW,
+    LLMClient,
+)
 from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
@@ -522,6 +527,86 @@ async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_t
             await rig.ask(index=index)
     with pytest.raises(BackendUnreachableError):
         await rig.ask(index=9)
+
+
+async def fail_often(rig: Rig, error: LLMError) -> None:
+    """Has the server answer once, and then make so many calls fail in a row as it may without counting as silent."""
+    server = rig.roles["r0"].transport
+    assert isinstance(server, Scripted)
+    await rig.ask()
+    server.script[:] = [error]
+    for index in range(MAX_FAILED_IN_A_ROW):
+        with pytest.raises(type(error)):
+            await rig.ask(index=index)
+
+
+async def test_a_server_that_answered_and_then_only_fails_counts_as_silent() -> None:
+    rig = Rig(Scripted())
+    await fail_often(rig, ServerError("HTTP 500: out of order", status=500))
+    began = anyio.current_time()
+    with pytest.raises(BackendUnreachableError, match=r"given no answer for .*HTTP 500: out of order"):
+        await rig.ask(index=99)
+    assert anyio.current_time() - began >= STEADY.patience_seconds
+
+
+async def test_it_is_waited_for_and_its_answer_ends_the_silence() -> None:
+    server = Scripted()
+    rig = Rig(server)
+    broken = ServerError("HTTP 500", status=500)
+    await fail_often(rig, broken)
+    server.script[:] = [*[broken] * 8, "fine"]
+    assert (await rig.ask(index=98)).text == "fine"
+    server.script[:] = [broken]
+    with pytest.raises(ServerError):
+        await rig.ask(index=99)
+
+
+async def test_of_many_calls_in_flight_the_failing_server_costs_only_so_many() -> None:
+    server = Scripted()
+    rig = Rig(server, limit=50)
+    await rig.ask()
+    server.script[:] = [*[ServerError("HTTP 500", status=500)] * 300, "fine"]
+    lost: list[int] = []
+
+    async def one(index: int) -> None:
+        try:
+            await rig.ask(index=index)
+        except ServerError:
+            lost.append(index)
+
+    async with anyio.create_task_group() as tasks:
+        for index in range(50):
+            tasks.start_soon(one, index)
+    assert len(lost) == MAX_FAILED_IN_A_ROW
+
+
+async def test_failures_that_are_to_be_paid_for_are_no_silence() -> None:
+    """The server works, but its model's answers to these requests are of no use."""
+    rig = Rig(Scripted())
+    empty = ServerError("the answer has no text", usage=Usage(90, 20))
+    await fail_often(rig, empty)
+    with pytest.raises(ServerError):
+        await rig.ask(index=99)
+
+
+async def test_a_server_that_only_fails_is_told_as_silent() -> None:
+    unanswered = Pulse()
+    rig = Rig(Scripted())
+    rig.client = LLMClient(rig.roles, rig.scheduler, STEADY, 1, rig.records.append, unanswered=unanswered)
+    told: list[float] = []
+
+    async def listen() -> None:
+        await unanswered.wait()
+        told.append(anyio.current_time())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        await fail_often(rig, ServerError("HTTP 500", status=500))
+        began = anyio.current_time()
+        assert not told
+        with pytest.raises(BackendUnreachableError):
+            await rig.ask(index=99)
+    assert told == [began]
 
 
 async def test_silences_are_told() -> None:

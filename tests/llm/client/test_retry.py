@@ -46,6 +46,11 @@ def test_server_errors_end_after_so_many_attempts_however_short_the_time() -> No
     assert decide(ServerError("oops"), 3) is None
 
 
+def test_server_errors_of_a_server_that_answers_nobody_are_waited_for_as_long_as_patience_lasts() -> None:
+    assert decide(ServerError("oops"), 1000, 59.9, answers_nobody=True) == 8
+    assert decide(ServerError("oops"), 1, 60.0, answers_nobody=True) is None
+
+
 def test_a_lost_answer_counts_against_the_request_if_others_are_answered() -> None:
     error = UnreachableError("no answer in time")
     assert decide(error, 2, answers_others=True) == 2
