@@ -14,13 +14,13 @@ from flowevolve.core.event_kinds import PhaseEnded
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import (
+    NO_USAGE,
     ChatReply,
     CutWhileThinkingError,
     EmbedReply,
     LLMError,
     RejectedError,
     ServerError,
-    Usage,
 )
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
@@ -32,7 +32,10 @@ from flowevolve.llm.client.accounting import Spending
 _FINAL: Mapping[str, type[LLMError]] = {
     kind.__name__: kind for kind in (RejectedError, ServerError, CutWhileThinkingError)
 }
-"""The classes of errors that were due to the request itself, so that it is not made again."""
+"""The classes of errors that were due to the request itself, so that it is not made again.
+
+A server error is one of these only if there are tokens to be paid for: without, the server may have been out of order.
+"""
 
 
 class RunHistory:
@@ -108,14 +111,18 @@ def _embeds(call: RecordedCall) -> bool:
 
 
 def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
-    """The reply or the error of a call; None if the backend was silent or the texts are gone: it is made again."""
+    """The reply or the error of a call; None if it is made again: the backend was silent or out of order, or the texts
+    are gone.
+    """
     if call.reply is not None and _embeds(call):
-        return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or Usage(), call.model)
+        return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or NO_USAGE, call.model)
     if call.answer is not None:
         return call.answer
     kind, _, message = (call.error or "").partition(": ")
-    failure = _FINAL.get(kind)
-    return None if failure is None else failure(message, usage=call.usage or Usage(), model=call.model)
+    failure, usage = _FINAL.get(kind), call.usage or NO_USAGE
+    if failure is None or (failure is ServerError and not usage.total_tokens):
+        return None
+    return failure(message, usage=usage, model=call.model)
 
 
 class _Wanted(dict[str, Artifact]):
