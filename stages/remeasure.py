@@ -20,7 +20,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.pool import Annotate, Candidate, Update
 from flowevolve.stages.payloads import Proposed, Remeasured
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages.rollouts import Rollouts, was_answered
 
 MOST = 5
 """How often a candidate is run on the validation set at most, the first time included."""
@@ -86,7 +86,8 @@ class Remeasuring:
 class Remeasure:
     """Runs a confirmed candidate on the validation set again; the first few examples first.
 
-    Where the budget has no room for that beside the validation of what is under way, it is left.
+    Where the budget has no room for that beside the validation of what is under way, it is left. An example of which
+    the server gives no answer keeps its score.
     """
 
     rollouts: Rollouts
@@ -104,14 +105,14 @@ class Remeasure:
         found: dict[str, float] = {}
         with context.reserved(Cost(rollouts=max(0, len(ids) - FIRST))):
             found |= await self._run(candidate, ids[:FIRST], context)
-        if all(found[name] == known[name] for name in found):
+        if all(found.get(name) == known[name] for name in ids[:FIRST]):
             raise Discard("scores do not vary")
         found |= await self._run(candidate, ids[FIRST:], context)
         yield Emit(Remeasured(candidate, found), derives=(candidate.id,))
 
     async def _run(self, candidate: Candidate, ids: Sequence[str], context: StageContext) -> Mapping[str, float]:
         rollouts = await self.rollouts.run(candidate, ids, "val", context)
-        return {rollout.example_id: rollout.score.value for rollout in rollouts}
+        return {rollout.example_id: rollout.score.value for rollout in rollouts if was_answered(rollout)}
 
 
 def averaged(candidate: Candidate, found: Mapping[str, float]) -> Annotate:
@@ -121,5 +122,5 @@ def averaged(candidate: Candidate, found: Mapping[str, float]) -> Annotate:
         name: score if name not in found else score + (found[name] - score) / (runs + 1)
         for name, score in candidate.scores.items()
     }
-    noted: dict[str, JSON] = {MEASUREMENTS: runs + 1}
+    noted: dict[str, JSON] = {MEASUREMENTS: runs + 1 if found else runs}
     return Annotate(candidate.id, noted, means)

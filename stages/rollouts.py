@@ -11,13 +11,21 @@ from math import isfinite
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import LLMError
+from flowevolve.core.model import LLMError, ServerError, UnreachableError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import ChatModel, Example, Measured, Rollout, Score, Task
 from flowevolve.tasks.rollout_checks import check_rollout
 
 FAILURES_BEFORE_GIVING_UP = 10
 """A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""
+
+
+_UNANSWERED = "the server gave no answer: "
+
+
+def was_answered(rollout: Rollout) -> bool:
+    """Whether the server of the model did its part. Otherwise the rollout failed, but not because of the candidate."""
+    return not (rollout.score.failure or "").startswith(_UNANSWERED)
 
 
 class Rollouts:
@@ -105,7 +113,8 @@ class Rollouts:
         except (FlowevolveError, LLMError) as error:
             if isinstance(error, FlowevolveError):
                 raise
-            rollout = self._failed(example, f"no answer: {error}", context)
+            why = _UNANSWERED if isinstance(error, UnreachableError | ServerError) else "no answer: "
+            rollout = self._failed(example, f"{why}{error}", context)
         except Exception as error:  # noqa: BLE001 - a user's task code may raise anything; it must not end the run
             rollout = self._failed(example, f"the task failed with {type(error).__name__}: {error}", context)
             self._count_failure(error)

@@ -11,7 +11,7 @@ from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import FlowClosed, PoolCommitted
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, Message, ServerError, Usage
 from flowevolve.core.pool import Add, Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.engine import Mode
@@ -63,6 +63,20 @@ class Grades(Echo):
         return ChatReply(str(grade), Usage(100, 10))
 
 
+class OutOfOrder(Grades):
+    """Makes calls for these examples of validation fail whenever they are run again with the lucky line."""
+
+    def __init__(self, failing: Sequence[str]) -> None:
+        super().__init__(set(), vary=True)
+        self._failing = [f"{name}\n" for name in failing]
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        asked = request.messages[-1].content
+        if LUCKY in asked and asked in self._seen and asked.startswith(tuple(self._failing)):
+            raise ServerError("out of order", status=500)
+        return await super().chat(request, timeout=timeout)
+
+
 class LuckyFirst(Echo):
     """Reflects: first it adds the lucky line, and to a text that has it the better one in its place."""
 
@@ -79,8 +93,9 @@ def run(
     vary: bool = True,
     seen: set[str] | None = None,
     rollouts: int = 400,
+    grades: Grades | None = None,
 ) -> tuple[GEPA, list[Fact]]:
-    grades = Grades(set() if seen is None else seen, vary=vary)
+    grades = grades or Grades(set() if seen is None else seen, vary=vary)
 
     def roles() -> Mapping[str, Models]:
         return {"task": Role(grades, "grades"), "reflection": Role(LuckyFirst(), "lucky first")}
@@ -121,6 +136,16 @@ def test_what_was_only_lucky_gives_way_to_what_is_better(mode: Mode) -> None:
     assert lucky.mean_score == pytest.approx((0.9 + 0.1 * (runs - 1)) / runs)
 
 
+@pytest.mark.parametrize("failing", [["v1", "v11"], [f"v{number}" for number in range(FIRST)]])
+def test_where_the_server_answers_no_repeat_the_score_stays_what_it_was(failing: Sequence[str]) -> None:
+    gepa, _ = run(grades=OutOfOrder(failing))
+    lucky = next(each for each in gepa.archive.candidates if LUCKY in each.artifact["prompt"])
+    kept = {name: score for name, score in lucky.scores.items() if name in failing}
+    assert kept == dict.fromkeys(failing, pytest.approx(0.9))
+    assert measurements(lucky) > 1
+    assert all(score < 0.9 for name, score in lucky.scores.items() if name not in failing)
+
+
 def test_where_scores_do_not_vary_a_few_examples_are_run_again_once() -> None:
     gepa, facts = run(vary=False)
     assert len(repeats(facts)) == 1
@@ -157,6 +182,12 @@ def test_scores_are_the_means_of_all_runs() -> None:
         Candidate("c", candidate.artifact, attributes={"measurements": 2}).scored({"e0": 0.3}), {"e0": 0.9}
     )
     assert again.scores == pytest.approx({"e0": 0.5})
+
+
+def test_a_run_of_which_nothing_was_answered_is_none() -> None:
+    change = averaged(scored("c", 0.6), {})
+    assert change.attributes == {"measurements": 1}
+    assert change.scores == {"e0": 0.6, "e1": 0.6}
 
 
 def test_it_is_due_after_so_many_flows_that_brought_nothing_better_and_one_at_a_time() -> None:
