@@ -35,7 +35,12 @@ def serve_command(
         list[str] | None, typer.Option(metavar="GPUS", help="CUDA_VISIBLE_DEVICES of a replica; once for each")
     ] = None,
     startup_seconds: Annotated[float, typer.Option(metavar="SECONDS", help="until it must be healthy")] = 600.0,
-    restarts: Annotated[int, typer.Option(metavar="N", help="how often it is started again when it dies")] = 3,
+    restarts: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="how often it is started again when it dies; counted anew after an hour of health"
+        ),
+    ] = 3,
     defaults: Annotated[bool, typer.Option(help="add the flags that suit evolution")] = True,
     log: Annotated[Path, typer.Option(metavar="FILE", help="what vLLM says goes here")] = Path("vllm.log"),
 ) -> None:

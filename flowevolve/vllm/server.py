@@ -31,6 +31,8 @@ HEALTH_POLL_SECONDS = 0.25
 """The time between two health checks while the server starts, as it does not announce that it is ready."""
 PROGRESS_SECONDS = 10.0
 """The time between two events about the progress of a start."""
+STEADY_SECONDS = 3600.0
+"""A server that was healthy for so long before it died is no server that keeps dying: its restarts are counted anew."""
 KILL_SECONDS = 10.0
 """The time that the keeper has, after the server's ``stop_seconds``, to kill what is left."""
 
@@ -81,17 +83,28 @@ class Replica(Protocol):
 
 
 async def keep_alive(replica: Replica, restarts: int, on_event: ServerListener) -> None:
-    """Restart it whenever it dies or hangs, at most so many times in all; returns once it is given up."""
-    died = await replica.death()
-    for restart in range(1, restarts + 1):
+    """Restart it whenever it dies or hangs; returns once it is given up, after so many restarts.
+
+    They are counted anew whenever it was healthy for `STEADY_SECONDS`.
+    """
+    restart = 0
+    died: str | None = None
+    while True:
+        if died is None:
+            began = anyio.current_time()
+            died = await replica.death()
+            if anyio.current_time() - began >= STEADY_SECONDS:
+                restart = 0
+        if restart == restarts:
+            break
+        restart += 1
         on_event(ServerChange("died", replica.url, f"{died}; restart {restart} of {restarts}"))
         await replica.stop()
         try:
             await replica.start()
+            died = None
         except FlowevolveError as error:
             died = str(error)
-        else:
-            died = await replica.death()
     await replica.stop()
     on_event(ServerChange("gave_up", replica.url, f"{died}; it is not started again, after {restarts} restarts"))
 
