@@ -41,7 +41,7 @@ NO_EMISSIONS: tuple[Emit, ...] = ()
 
 
 class Discard(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised in a stage to end this item, with the reason."""
+    """Raised in a stage to end this item, with the reason. What differs from time to time stands behind a colon."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

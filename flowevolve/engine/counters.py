@@ -44,6 +44,8 @@ _EARLY = "Released"
 """The payload of an item that is handed on ahead of a result. It is not counted: the result will be."""
 
 
+MOST_REASONS = 100
+"""So many different reasons to discard items are kept in full for each stage."""
 MEMORY = 0.9
 """By what earlier edits count for less with each group that leaves."""
 ALONE = 0.25
@@ -99,6 +101,15 @@ class StageCounts:
     rollouts: int = 0
     tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    """How many items were discarded for what reason."""
+
+    def discard(self, reason: str) -> None:
+        """Count an item that was discarded; where there are many reasons, one in other words by how it begins."""
+        kind, colon, _ = reason.partition(":")
+        if colon and reason not in self.reasons and len(self.reasons) >= MOST_REASONS:
+            reason = f"{kind}: …"
+        self.discarded += 1
+        self.reasons[reason] += 1
 
     @property
     def ended(self) -> int:
@@ -318,8 +329,7 @@ class RunCounters:
         if size:
             self.batches[done.stage].append(Batch(size, done.seconds))
         if done.outcome == "discarded":
-            counts.discarded += 1
-            counts.reasons[done.reason] += 1
+            counts.discard(done.reason)
             if self.in_vain is not None and in_vain(done.reason):
                 self.in_vain[done.reason] += 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -35,7 +36,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove, LoggedNote
 from flowevolve.core.policies import Batch, FlowLimit
-from flowevolve.engine.counters import Gauge, RunCounters
+from flowevolve.engine.counters import MOST_REASONS, Gauge, RunCounters
 from flowevolve.policies.departure import Balance
 
 ITEM = ItemId("1.0")
@@ -190,6 +191,18 @@ def test_work_in_vain_is_counted_until_something_is_proposed() -> None:
     assert not counters.said_in_vain
     assert counted(*vain, RunFruitless({})).said_in_vain
     assert counted(proposed("write"), *vain).in_vain is None
+
+
+def test_of_reasons_in_ever_other_words_the_first_are_kept_and_all_are_counted() -> None:
+    """A server may name in each failure how many tokens the request had."""
+    said = [f"{NO_REPLY} HTTP 400: {number} tokens are too many" for number in range(5 * MOST_REASONS)]
+    reasons = [*said, said[0], UNCHANGED]
+    counters = counted(*[done("write", outcome="discarded", reason=reason) for reason in reasons])
+    counts = counters.stages["write"].reasons
+    assert counts == Counter(said[:MOST_REASONS]) + Counter([said[0], UNCHANGED]) + Counter(
+        {"llm: …": 4 * MOST_REASONS}
+    )
+    assert counters.unchanged == 1
 
 
 def test_batches_are_measured_where_a_policy_goes_by_them() -> None:
