@@ -5,7 +5,7 @@ Pure functions over an archive; when to merge is the select stage's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
@@ -47,18 +47,31 @@ def find_merge(
     from which at least one component was changed by only one of them. ``done`` holds the id triples tried before.
     """
     lineage = {candidate.id: ancestors(candidate, lookup) for candidate in candidates}
+    holders: dict[tuple[str, str], set[str]] = {}
+    for name in frozenset[str]().union(*lineage.values()):
+        for text in lookup(name).artifact.items():
+            holders.setdefault(text, set()).add(name)
     pairs = list(combinations(candidates, 2))
     random.shuffle(pairs)
     for first, second in pairs:
         if first.id in lineage[second.id] or second.id in lineage[first.id]:
             continue
-        shared = [lookup(name) for name in sorted(lineage[first.id] & lineage[second.id])]
+        alike = set[str]().union(*(holders.get(text, ()) for text in _different(first, second)))
+        shared = [lookup(name) for name in sorted(alike & lineage[first.id] & lineage[second.id])]
         fit = [a for a in shared if _qualifies(a, first, second) and (first.id, second.id, a.id) not in done]
         if fit:
             weights = [max(ancestor.mean_score, 1e-9) for ancestor in fit]
             ancestor = random.choices(fit, weights)[0]
             return Merge(first, second, ancestor, join(first, second, ancestor))
     return None
+
+
+def _different(first: Candidate, second: Candidate) -> Iterator[tuple[str, str]]:
+    """The components of either that the other has another text of. An ancestor that qualifies has at least one."""
+    for name, text in first.artifact.items():
+        if text != second.artifact[name]:
+            yield name, text
+            yield name, second.artifact[name]
 
 
 def _qualifies(ancestor: Candidate, first: Candidate, second: Candidate) -> bool:

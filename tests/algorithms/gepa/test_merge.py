@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import combinations
 from random import Random
 
 from hypothesis import given, strategies as st
@@ -41,6 +43,55 @@ def test_a_pair_is_found_once() -> None:
     assert found.ancestor is ROOT
     done = frozenset({(found.first.id, found.second.id, "root")})
     assert find_merge([LEFT, RIGHT], FAMILY.__getitem__, done, Random(0)) is None
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(2, 12))
+def test_of_all_shared_ancestors_those_that_qualify_may_be_chosen(seed: int, components: int, size: int) -> None:
+    """Held against a search that looks at every shared ancestor of every pair."""
+    draws = Random(seed)
+    family: dict[str, Candidate] = {}
+    for number in range(size):
+        texts = {name: draws.choice("xyz") for name in "abc"[:components]}
+        parents = draws.sample(sorted(family), min(len(family), draws.randint(0, 2)))
+        made = Candidate(f"c{number}", Artifact(texts), tuple(parents))
+        family[made.id] = made.scored({"e": draws.choice([0.0, 0.5, 1.0])})
+    lineage = {name: ancestors(each, family.__getitem__) for name, each in family.items()}
+
+    def qualifies(first: Candidate, second: Candidate, ancestor: Candidate) -> bool:
+        sides = [[side.artifact[name] == text for side in (first, second)] for name, text in ancestor.artifact.items()]
+        least = min(first.mean_score, second.mean_score)
+        return ancestor.mean_score <= least and any(one != other for one, other in sides)
+
+    every = {
+        (first.id, second.id, name)
+        for first, second in combinations(family.values(), 2)
+        if first.id not in lineage[second.id] and second.id not in lineage[first.id]
+        for name in lineage[first.id] & lineage[second.id]
+        if qualifies(first, second, family[name])
+    }
+    found: set[tuple[str, str, str]] = set()
+    while merge := find_merge(list(family.values()), family.__getitem__, frozenset(found), draws):
+        found.add((merge.first.id, merge.second.id, merge.ancestor.id))
+    assert found == every
+
+
+def test_a_search_in_vain_looks_up_each_ancestor_of_a_candidate_once() -> None:
+    """As with one component, of which no two candidates have the same text."""
+    size, looked = 200, Counter[str]()
+    family = {
+        f"c{number}": Candidate(
+            f"c{number}", Artifact({"prompt": f"text {number}"}), (f"c{max(0, number - 5)}",) if number else ()
+        ).scored({"e": number / size})
+        for number in range(size)
+    }
+
+    def lookup(name: str) -> Candidate:
+        looked[name] += 1
+        return family[name]
+
+    heirs = list(family.values())[-20:]
+    assert find_merge(heirs, lookup, frozenset(), Random(0)) is None
+    assert max(looked.values()) <= len(heirs) + 1
 
 
 def test_an_ancestor_better_than_its_heirs_does_not_qualify() -> None:
