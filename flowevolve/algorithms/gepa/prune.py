@@ -20,6 +20,8 @@ MOST = 4
 """How many passages are taken out at once at most."""
 AGAIN = 3
 """Further attempts on the same candidate follow in so many times fewer flows than the first."""
+MOST_PASSAGES = 50_000
+"""The latest so many passages that reflections wrote are remembered, and those of candidates."""
 FENCE = "```"
 WRITING = ("reflect", "aggregate")
 """The operators of proposals that reflections made: GEPA's, and Combee's."""
@@ -100,7 +102,9 @@ class Pruning:
         self._written: dict[str, frozenset[Passage]] = {}
         """What there is in each candidate that further ones may be made from."""
         self._support: Counter[Passage] = Counter()
-        """How many of the proposals that reflections made have added a passage."""
+        """How many of the proposals that reflections made have added a passage, those that were written first first."""
+        self._room = 2 * MOST_PASSAGES
+        """How many there may be until some are forgotten."""
 
     def begin(self, flow: int, removed: Sequence[Passage]) -> None:
         """A flow begins; it takes these passages out, or none if it does something else."""
@@ -124,15 +128,28 @@ class Pruning:
     def apply_event(self, event: Event) -> None:
         match event.body:
             case CandidateProposed(candidate=name, operator=operator, parents=parents, components=components):
-                self._written[name] = frozenset(passages(components))
+                there = passages(components)
+                self._written[name] = frozenset(there)
                 if operator in WRITING and parents[0] in self._written:
-                    self._support.update(self._written[name] - self._written[parents[0]])
+                    before = self._written[parents[0]]
+                    self._support.update(passage for passage in there if passage not in before)
+                    self._forget()
             case CandidateRejected(candidate=name):
                 self._written.pop(name, None)
             case FlowClosed(flow) if flow in self._open:
                 self._failed(self._open.pop(flow))
             case _:
                 pass
+
+    def _forget(self) -> None:
+        """Where there is no room, forget the passages that were written first, unless a candidate has them."""
+        if len(self._support) < self._room:
+            return
+        held = frozenset[Passage]().union(*self._written.values())
+        for passage in list(self._support)[:-MOST_PASSAGES]:
+            if passage not in held:
+                del self._support[passage]
+        self._room = len(self._support) + MOST_PASSAGES
 
     def _failed(self, attempt: _Attempt) -> None:
         """Nothing is learnt where another candidate became the best meanwhile, which was then the one to beat."""

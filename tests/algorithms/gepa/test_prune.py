@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 import flowevolve as fe
-from flowevolve.algorithms.gepa import GEPA, GEPAConfig
+from flowevolve.algorithms.gepa import GEPA, GEPAConfig, prune
 from flowevolve.algorithms.gepa.prune import Passage, Pruning, passages, split, without
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, Usage
@@ -171,6 +171,31 @@ def test_lines_that_more_proposals_wrote_are_tried_later_also_where_reflections_
         pruning.apply_event(Event.of(0, 0.0, CandidateProposed.of(candidate, ItemId("0"))))
     pruning.begin(0, ())
     assert texts(pruning.due()) == ["b"]
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_of_what_was_written_long_ago_only_what_is_in_a_candidate_is_remembered(
+    rejected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a run would take more memory with every proposal that is turned down."""
+    monkeypatch.setattr(prune, "MOST_PASSAGES", 100)
+    best = Candidate("c3", Artifact({"prompt": "a\nb\nc"}), ("c0",), "reflect", 0)
+    pruning = Pruning(Artifact({"prompt": "a"}), lambda: best, every=1)
+
+    def propose(name: str, text: str, *, operator: str = "reflect", stays: bool = False) -> None:
+        candidate = replace(best, id=name, artifact=Artifact({"prompt": text}), operator=operator)
+        pruning.apply_event(Event.of(0, 0.0, CandidateProposed.of(candidate, ItemId("0"))))
+        if not stays:
+            pruning.apply_event(Event.of(0, 0.0, CandidateRejected(name, ItemId("0"), "screen")))
+
+    propose("c0", "a", operator="seed", stays=True)
+    propose("c1", "a\nc", stays=not rejected)
+    propose("c2", "a\nc")
+    for number in range(20):
+        propose(f"d{number}", "\n".join(f"{number} {line}" for line in range(10)))
+    propose("c3", "a\nb\nc", stays=True)
+    pruning.begin(0, ())
+    assert texts(pruning.due()) == (["c", "b"] if rejected else ["b"])
 
 
 def test_passages_are_lines_with_what_hangs_on_them() -> None:
