@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import anyio
 
+from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import Pulse, run_all
@@ -15,8 +16,12 @@ from flowevolve.page.live.following import Follower
 from flowevolve.page.tables.columns import in_columns, in_rows
 from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.row import Row, Value
-from flowevolve.page.tables.run import RunRow
+from flowevolve.page.tables.run import LogRow, RunRow
+from flowevolve.page.tables.work import CallRow
 
+MOST_ROWS = 50_000
+"""So many requests, and lines of the log, of each run are kept: those that came last."""
+_BOUNDED = {CallRow.table: "requests", LogRow.table: "lines of the log"}
 _Place = tuple[str, tuple[Value, ...]]
 """A table and a key."""
 
@@ -28,6 +33,10 @@ class LiveRun:
         self.name = name
         self.follower = follower
         self.tables = Tables()
+        self._dropped = dict.fromkeys(_BOUNDED, 0)
+        """How many of the rows that came first are gone, by table."""
+        self._taken = 0
+        """How many keys have come."""
         self._first: dict[_Place, int] = {}
         """Where a row stands among all: in the order in which their keys first came."""
         self._changed: dict[_Place, int] = {}
@@ -56,11 +65,24 @@ class LiveRun:
         self.tables.update(rows)
         for row in rows:
             place = (row.table, row.identity())
-            self._first.setdefault(place, len(self._first))
+            if place not in self._first:
+                self._first[place] = self._taken
+                self._taken += 1
             self._changed.pop(place, None)
             self._changed[place] = version
+        for table in _BOUNDED:
+            self._drop_oldest(table)
 
-    def since(self, version: int) -> dict[str, JSON]:
+    def _drop_oldest(self, table: str) -> None:
+        """Keep a table within its bound; once a tenth has come on top, as dropping few rows takes as long as many."""
+        above = self.tables.count(table) - MOST_ROWS
+        if above < MOST_ROWS // 10:
+            return
+        for key in self.tables.drop_oldest(table, above):
+            del self._first[table, key], self._changed[table, key]
+        self._dropped[table] += above
+
+    def since(self, version: int) -> dict[str, list[Row]]:
         """The rows that changed after a version, by table, those whose keys came first before the others."""
         places: list[_Place] = []
         for place, changed in reversed(self._changed.items()):
@@ -70,11 +92,18 @@ class LiveRun:
         rows: dict[str, list[Row]] = {}
         for table, key in sorted(places, key=self._first.__getitem__):
             rows.setdefault(table, []).append(self.tables.row(table, key))
-        return {table: in_rows(each) for table, each in rows.items()}
+        return rows
 
-    def snapshot(self) -> dict[str, JSON]:
-        """All its rows, in columns."""
-        return {"name": self.name, "tables": in_columns(self.tables), "left_out": []}
+    async def snapshot(self) -> dict[str, JSON]:
+        """All its rows as they are now, in columns. Those of a long run take seconds, in a thread."""
+        left_out: list[JSON] = [*self._left_out()]
+        tables = await in_thread(in_columns, self.tables.copy())
+        return {"name": self.name, "tables": tables, "left_out": left_out}
+
+    def _left_out(self) -> Iterator[str]:
+        dropped = [f"{count:,} {_BOUNDED[table]}" for table, count in self._dropped.items() if count]
+        if dropped:
+            yield f"The first {' and '.join(dropped)} are not on this page; flowevolve report has them."
 
 
 class Live:
@@ -112,4 +141,9 @@ class Live:
     def since(self, version: int) -> list[JSON]:
         """For each run in which rows changed after a version: its name, and these rows by table."""
         changes = [(name, run.since(version)) for name, run in self.runs.items()]
-        return [{"run": name, "tables": rows} for name, rows in changes if rows]
+        return [{"run": name, "tables": in_lists(rows)} for name, rows in changes if rows]
+
+
+def in_lists(tables: Mapping[str, Sequence[Row]]) -> dict[str, JSON]:
+    """Rows by table, each as a list of the values of its columns."""
+    return {table: in_rows(rows) for table, rows in tables.items()}

@@ -24,6 +24,7 @@ from contextlib import asynccontextmanager
 import anyio
 from aiohttp import web
 
+from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
@@ -31,7 +32,7 @@ from flowevolve._util.web_server import listening
 from flowevolve.page.assets import page
 from flowevolve.page.live.access import HOW_TO_STEER, Access, add_headers
 from flowevolve.page.live.following import follow
-from flowevolve.page.live.live import Live, LiveRun
+from flowevolve.page.live.live import Live, LiveRun, in_lists
 from flowevolve.page.live.posts import MOST_BYTES, login_name, read_post
 from flowevolve.page.live.run_pipe import RunPipe
 
@@ -111,13 +112,15 @@ class _Handlers:
         return web.json_response({"runs": list(self._live.runs), **about})
 
     async def tables(self, request: web.Request) -> web.Response:
-        answer = _json(self._run(request).snapshot())
+        snapshot = await self._run(request).snapshot()
+        answer = await in_thread(_json, snapshot)
         answer.enable_compression()
         return answer
 
     async def changes(self, request: web.Request) -> web.Response:
         run, known = self._run(request), self._known(request)
-        answer = _json({"version": self._version(), "tables": run.since(known or 0)})
+        version, rows = self._version(), run.since(known or 0)
+        answer = await in_thread(lambda: _json({"version": version, "tables": in_lists(rows)}))
         answer.enable_compression()
         return answer
 

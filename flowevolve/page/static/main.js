@@ -45,7 +45,7 @@ function lookAt(name, view) {
 function showFoot() {
   const said = store.leftOut();
   render(
-    said.length ? html`<p>${said.join(" ")} <code>flowevolve watch</code> shows them all.</p>` : null,
+    said.length ? html`<p>${said.join(" ")} ${store.live ? null : html`<code>flowevolve watch</code> shows them all.`}</p>` : null,
     page.querySelector("footer"),
   );
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from flowevolve.page.tables.contract import TABLES
@@ -22,6 +23,18 @@ class Tables:
         """Take in rows, of which the later ones replace the earlier ones with the same keys."""
         for row in rows:
             self._rows[row.table][row.identity()] = row
+
+    def count(self, table: str) -> int:
+        """How many rows a table has."""
+        return len(self._rows[table])
+
+    def drop_oldest(self, table: str, number: int) -> Sequence[tuple[Value, ...]]:
+        """Drop so many rows of a table, those whose keys came first; returns their keys."""
+        rows = self._rows[table]
+        keys = list(islice(rows, number))
+        for key in keys:
+            del rows[key]
+        return keys
 
     def copy(self) -> Tables:
         """The rows as they are now, for another thread."""
