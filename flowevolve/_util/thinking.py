@@ -12,6 +12,7 @@ The time is linear in the length of the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flowevolve._util.values import value
@@ -115,7 +116,7 @@ class _TagReader:
 
     def read(self) -> Thinking | None:
         """The two parts; None if there is no thinking."""
-        for token in _TOKENS.finditer(self._text):
+        for token in self._tokens():
             if token["fence"]:
                 self._take_fence(token["fence"], token["label"])
             elif token["edit"] or token["edit_end"]:
@@ -132,6 +133,13 @@ class _TagReader:
         if not self._found:
             return None
         return Thinking(_joined(self._thoughts), "".join([*self._answer, self._text[self._rest :]]).strip())
+
+    def _tokens(self) -> Iterator[re.Match[str]]:
+        """Fences, edits, inline code and tags in turn. Within thoughts, those on the line of a fence as well."""
+        start = 0
+        while token := _TOKENS.search(self._text, start):
+            start = token.end("fence") if token["fence"] and self._opened is not None else token.end()
+            yield token
 
     def _take_fence(self, marks: str, label: str) -> None:
         if self._opened is not None:

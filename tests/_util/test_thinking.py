@@ -42,6 +42,16 @@ SPLIT = {
         f"{FENCE}python\nx = 1\n{FENCE}",
         f"{FENCE}python\nx = 2\n{FENCE}",
     ),
+    "thoughts that end on the line of a fence": (
+        f"<think>\nA {FENCE}python\nx = 1\n{FENCE} </think>\nfine",
+        f"A {FENCE}python\nx = 1\n{FENCE}",
+        "fine",
+    ),
+    "thoughts that end right behind a fence": (
+        f"<think>\n{FENCE}python\nx = 1\n{FENCE}</think>\nfine",
+        f"{FENCE}python\nx = 1\n{FENCE}",
+        "fine",
+    ),
     "a draft whose fence never ends": (
         f"<think>\n{FENCE}python\nx = 1\n</think>\n{FENCE}python\nx = 2\n{FENCE}",
         f"{FENCE}python\nx = 1",
