@@ -14,22 +14,17 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import (
     ChatReply,
-    CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
     LLMError,
-    RejectedError,
-    ServerError,
 )
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
+from flowevolve.journal.history import lasting_error
 from flowevolve.journal.payloads import dump, load
 from flowevolve.llm.client.accounting import Spending, Totals
 
 Fact = Event | CallRecord
-_FINAL: Mapping[str, type[LLMError]] = {
-    kind.__name__: kind for kind in (RejectedError, ServerError, CutWhileThinkingError)
-}
 
 
 class Record:
@@ -172,9 +167,7 @@ def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
     """What a call brought for good; None if it is to be made again."""
     if call.reply is not None:
         return replace(call.reply, model=call.request.model)
-    kind, _, message = (call.error or "").partition(": ")
-    failure = _FINAL.get(kind)
-    return None if failure is None else failure(message, usage=call.failed_usage, model=call.request.model)
+    return lasting_error(call.error or "", call.failed_usage, call.request.model)
 
 
 def _totals(call: CallRecord) -> Totals:

@@ -21,6 +21,7 @@ from flowevolve.core.model import (
     LLMError,
     RejectedError,
     ServerError,
+    Usage,
 )
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
@@ -118,11 +119,19 @@ def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
         return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or NO_USAGE, call.model)
     if call.answer is not None:
         return call.answer
-    kind, _, message = (call.error or "").partition(": ")
-    failure, usage = _FINAL.get(kind), call.usage or NO_USAGE
+    return lasting_error(call.error or "", call.usage or NO_USAGE, call.model)
+
+
+def lasting_error(error: str, usage: Usage, model: str) -> LLMError | None:
+    """The error of a call that is not made again, from how it was recorded (its type, a colon and its message).
+
+    None for those of a backend that was silent or out of order, of which nothing was paid for.
+    """
+    kind, _, message = error.partition(": ")
+    failure = _FINAL.get(kind)
     if failure is None or (failure is ServerError and not usage.total_tokens):
         return None
-    return failure(message, usage=usage, model=call.model)
+    return failure(message, usage=usage, model=model)
 
 
 class _Wanted(dict[str, Artifact]):
