@@ -143,7 +143,8 @@ def optimize(
     - ``input``: What the model is shown of a row, such as ``"{question}"``; by default the one column that is no
       answer.
     - ``program``: Makes several calls for a row: an async function of the row and of ``ask(component, text)``.
-    - ``on_error``: With ``"count"`` a row on which the metric fails has the score 0; by default the run ends.
+    - ``on_error``: With ``"count"`` a row on which the metric or the program fails has the score 0; by default the run
+      ends.
     - ``llm``: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"``, which answers without a model, and
       on the real clock twenty times as fast as a GPU would (profile ``fast-demo``); tasks that are named need none.
     - ``budget``: When to stop, such as ``flowevolve.Budget(minutes=10)``. The one argument that is always needed.

@@ -1,4 +1,4 @@
-"""A user's metric: what it may be, what it may return, and what becomes of rows on which it fails."""
+"""A user's metric: what it may be, what it may return, and what becomes of rows on which it or a program fails."""
 
 from __future__ import annotations
 
@@ -20,12 +20,65 @@ Metric = Callable[[RowType, str], Judged | Awaitable[Judged]]
 OnError = Literal["stop", "count"]
 
 FAILURES_BEFORE_GIVING_UP = 10
-"""A metric that failed this often and never once worked is broken, whatever failures are counted as."""
+"""A function that failed this often and never once worked is broken, whatever failures are counted as."""
+_ADVICE = 'where the output is at fault, let it return 0 and say why, as in return 0.0, "This is no JSON."'
+
+
+class FailedRows:
+    """What becomes of rows on which a function of the user's fails. With ``on_error`` ``"count"`` such a row has the
+    score 0, and the first is told in a warning.
+
+    ``name`` is what the function is called, and ``advice`` says what it does better where it fails on every row.
+
+    Raises:
+        InputError: if ``on_error`` is neither of the two.
+    """
+
+    def __init__(self, name: str, advice: str, on_error: OnError) -> None:
+        if on_error not in ("stop", "count"):
+            raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
+        self._name = name
+        self._advice = advice
+        self._counts = on_error == "count"
+        self._failures = 0
+        self._worked = self._failed_on_seed = False
+
+    def worked(self) -> None:
+        """Told that the function did its work on a row."""
+        self._worked = True
+
+    def score(self, error: Exception, example: Example, place: str, *, of_seed: bool) -> Score:
+        """The score of a row on which the function has failed. ``place`` is where the user has the row.
+
+        A function is only thought broken that fails ``of_seed``, with which runs begin: in a run that is gone on with,
+        it may have worked before.
+
+        Raises:
+            TaskFailedError: if such rows are not counted, or the function has failed every time.
+        """
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        why = f"{self._name}: {place}: {type(error).__name__}: {error}{where}"
+        if not self._counts:
+            raise TaskFailedError(f"{why}; {row_said(example)}; on_error='count' scores such rows 0 instead") from error
+        self._failures += 1
+        self._failed_on_seed |= of_seed
+        if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+            raise TaskFailedError(
+                f"{why}; {row_said(example)}; the {self._name} has failed on each of the first {self._failures} rows, "
+                f"so it says nothing of the prompt; {self._advice}"
+            ) from error
+        if self._failures == 1:
+            warn_user(
+                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says"
+            )
+        return Score(0.0, why, passed=False, failure=why)
 
 
 class Judge:
-    """Calls a metric. With ``on_error`` ``"count"`` a row on which it fails has the score 0, and the first such row is
-    told in a warning.
+    """Calls a metric.
 
     Raises:
         InputError: if it is no function of a row and an output.
@@ -35,24 +88,17 @@ class Judge:
         if inspect.isclass(metric) or not callable(metric):
             raise InputError(f"metric: is {said(metric)}; give a function of a row and an output that returns a score")
         check_arity(metric, "metric", "a row and an output")
-        if on_error not in ("stop", "count"):
-            raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
         self.metric = metric
-        self._counts = on_error == "count"
-        self._failures = 0
-        self._worked = self._failed_on_seed = False
+        self._failed = FailedRows("metric", _ADVICE, on_error)
 
     async def score(
         self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
     ) -> Score:
         """The score of an output. ``place`` is where the user has the row; ``expected`` stands in for feedback.
 
-        A metric is only thought broken that fails on outputs ``of_seed``, with which runs begin: in a run that is gone
-        on with, it may have worked before.
-
         Raises:
             InputError: if the metric's result is no score.
-            TaskFailedError: if the metric fails, and such rows are not counted; or it has failed every time.
+            TaskFailedError: as `FailedRows.score`.
         """
         try:
             asynchronous = inspect.iscoroutinefunction(self.metric)
@@ -61,32 +107,11 @@ class Judge:
                 judged = await judged
         except FlowevolveError:
             raise
-        except Exception as error:  # a user's metric may raise anything
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            why = f"metric: {place}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-            if not self._counts:
-                raise TaskFailedError(
-                    f"{why}; {row_said(example)}; on_error='count' scores such rows 0 instead"
-                ) from error
-            self._count_failure(why, example, error, of_seed=of_seed)
-            return Score(0.0, why, passed=False, failure=why)
+        except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
+            return self._failed.score(error, example, place, of_seed=of_seed)
         score = _as_score(judged, place, example, expected)
-        self._worked = True
+        self._failed.worked()
         return score
-
-    def _count_failure(self, why: str, example: Example, error: Exception, *, of_seed: bool) -> None:
-        self._failures += 1
-        self._failed_on_seed |= of_seed
-        if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-            raise TaskFailedError(
-                f"{why}; {row_said(example)}; the metric has failed on each of the first {self._failures} rows, so it "
-                "says nothing of the prompt; where the output is at fault, let it return 0 and say why, as in "
-                'return 0.0, "This is no JSON."'
-            ) from error
-        if self._failures == 1:
-            warn_user(
-                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says"
-            )
 
 
 def check_arity(function: Callable[..., object], what: str, takes: str) -> None:

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from flowevolve._util.digests import code_digest, text_digest
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Message
+from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.doubts import ANSWERS, warn_of_doubts
-from flowevolve.tasks.judging import Judge, Metric, OnError, check_arity, row_said, said
+from flowevolve.tasks.judging import FailedRows, Judge, Metric, OnError, check_arity, row_said, said
 from flowevolve.tasks.rows import GivenRow, Rows, RowType, given_rows, plain_row
 from flowevolve.tasks.template import Template
 from flowevolve.tasks.trial import Trial
@@ -37,6 +37,7 @@ COMPONENT = "prompt"
 MOST_SPLIT_OFF = 100
 """The most rows that are split off for validation."""
 
+_ADVICE = "where a reply is at fault, let it return the reply, and the metric say what is wrong with it"
 UNASKED_BEFORE_GIVING_UP = 10
 """A program that has answered so many rows without a component's text, and none with one, has nothing that evolves."""
 
@@ -47,7 +48,7 @@ class MetricTask:
     Without ``val``, half of ``train`` is split off for validation, at most `MOST_SPLIT_OFF` rows. ``input`` is a
     template over the columns of a row (`flowevolve.tasks.template.Template`), such as ``"{question}"``, by default the
     one column that is no answer; or ``program`` calls the model itself. With ``on_error`` ``"count"`` a row on which
-    the metric fails has the score 0, unless it fails on all of the first ten; else the run ends.
+    the metric or the program fails has the score 0, unless it fails on all of the first ten; else the run ends.
 
     Raises:
         InputError: saying what is wrong with the arguments, and how to mend it.
@@ -71,6 +72,7 @@ class MetricTask:
         self._seed = Artifact(_components(prompt))
         self._judge = Judge(metric, on_error)
         self._program: Program[Any] | None = program
+        self._failed = FailedRows("program", _ADVICE, on_error)
         self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
@@ -124,9 +126,16 @@ class MetricTask:
 
     async def _rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         row, place, calls = self._rows[example.id], self._places[example.id], list[Call]()
-        of_seed = artifact == self._seed
+        of_seed, unanswered = artifact == self._seed, list[FlowevolveError | LLMError]()
 
         async def ask(component: str, text: object = None) -> str:
+            try:
+                return await answer(component, text)
+            except (FlowevolveError, LLMError) as error:
+                unanswered.append(error)
+                raise
+
+        async def answer(component: str, text: object) -> str:
             if text is None:
                 raise InputError(
                     f"program: {place}: ask takes a component and a text: {_example_of_ask(artifact, row)}"
@@ -138,7 +147,15 @@ class MetricTask:
             return output
 
         if self._program is not None:
-            output = await self._program(row, ask)
+            try:
+                output = await self._program(row, ask)
+            except (FlowevolveError, LLMError):
+                raise
+            except Exception as error:  # noqa: BLE001 - a user's program may raise anything
+                if unanswered:  # it is no fault of the program's, which may have had it in a group of tasks
+                    raise _gravest(unanswered) from None
+                score = self._failed.score(error, example, place, of_seed=of_seed)
+                return Rollout(example.id, "", score, tuple(calls))
             if of_seed and example.id in self._validating:
                 self._count_asked(calls, artifact, row, place)
         else:
@@ -146,6 +163,7 @@ class MetricTask:
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
             raise InputError(f"program: {place}: returned {said(output)}; it returns the output, a text")
+        self._failed.worked()
         expected = self._expected(example)
         score = await self._judge.score(row, output, example=example, place=place, expected=expected, of_seed=of_seed)
         return Rollout(example.id, output, score, tuple(calls))
@@ -255,6 +273,11 @@ def _check_program(program: Program[Any], given: str | None) -> None:
     if not inspect.iscoroutinefunction(program):
         raise InputError(f"program: is {said(program)}; give an async function: async def program(row, ask): …")
     check_arity(program, "program", "a row and ask")
+
+
+def _gravest(errors: Sequence[FlowevolveError | LLMError]) -> FlowevolveError | LLMError:
+    """The first that ends a run; if none does, the first."""
+    return next((error for error in errors if isinstance(error, FlowevolveError)), errors[0])
 
 
 def _example_of_ask(artifact: Artifact, row: GivenRow) -> str:

@@ -17,9 +17,9 @@ from pyarrow import parquet
 
 import flowevolve as fe
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import Message
+from flowevolve.core.model import Message, RejectedError
 from flowevolve.core.task import Example, Rollout
-from flowevolve.tasks.metric import Ask, MetricTask
+from flowevolve.tasks.metric import Ask, MetricTask, Program
 from flowevolve.tasks.rows import GivenRow
 
 MORE = [{"question": f"What is {n} + {n}?", "answer": 2 * n} for n in range(40)]
@@ -210,6 +210,90 @@ def test_a_metric_that_fails_on_all_of_the_first_rows_is_broken_also_where_failu
         fe.TaskFailedError, match=r"metric: train row 1: Zero.*the metric has failed on each of the first 10 rows"
     ):
         rolled(task)
+
+
+async def hinted(row: GivenRow, ask: Ask) -> str:
+    """Fails on rows that have no hint."""
+    return await ask("prompt", f"{row['question']} {row['hint']}")
+
+
+def test_a_program_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> None:
+    with pytest.raises(
+        fe.TaskFailedError, match=r"program: train row 1: KeyError: 'hint' \(.*test_metric\.py:\d+\); the row is {"
+    ):
+        rolled(MetricTask("p", ROWS, exact, program=hinted))
+    counting = MetricTask("p", ROWS, exact, program=hinted, on_error="count")
+    with pytest.warns(
+        UserWarning, match=r"program: train row 1: KeyError: .*the row is {.*others on which it fails score 0"
+    ):
+        rollout, _ = rolled(counting)
+    assert (rollout.output, rollout.score.value) == ("", 0)
+    assert "train row 1: KeyError" in rollout.score.feedback
+    rolled(counting, 1)  # told once
+
+
+@pytest.mark.filterwarnings("ignore:program. train row")
+def test_a_program_that_fails_on_all_of_the_first_rows_is_broken_also_where_failures_are_counted() -> None:
+    task = MetricTask("p", ROWS, exact, program=hinted, on_error="count")
+    for _ in range(9):
+        rolled(task)
+    with pytest.raises(
+        fe.TaskFailedError, match=r"program: train row 1: Key.*the program has failed on each of the first 10 rows"
+    ):
+        rolled(task)
+
+
+async def one_call(row: GivenRow, ask: Ask) -> str:
+    return await ask("prompt", "x")
+
+
+async def calls_side_by_side(row: GivenRow, ask: Ask) -> str:
+    async with asyncio.TaskGroup() as calls:
+        asked = [calls.create_task(one_call({"text": text}, ask)) for text in "xy"]
+    return " ".join(each.result() for each in asked)
+
+
+async def in_words_of_its_own(row: GivenRow, ask: Ask) -> str:
+    try:
+        return await ask("prompt", "x")
+    except Exception as error:
+        raise ValueError("no answer") from error
+
+
+@pytest.mark.parametrize("error", [RejectedError("too long"), fe.BackendRefusedError("not your server")])
+@pytest.mark.parametrize("program", [one_call, calls_side_by_side, in_words_of_its_own])
+def test_a_call_that_fails_is_no_mistake_of_the_program(program: Program[GivenRow], error: Exception) -> None:
+    task = MetricTask("p", ROWS, exact, program=program)
+
+    async def refused(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        asyncio.run(task.rollout(task.seed(), task.data.train[0], refused))
+
+
+async def misspelt(row: GivenRow, ask: Ask) -> str:
+    return await ask("promt", "x")
+
+
+def test_a_program_that_asks_for_an_unknown_component_in_a_group_of_tasks_is_told() -> None:
+    async def program(row: GivenRow, ask: Ask) -> str:
+        async with asyncio.TaskGroup() as calls:
+            calls.create_task(misspelt(row, ask))
+        return ""
+
+    with pytest.raises(fe.InputError, match=r"^program: there is no component 'promt'; there are prompt$"):
+        rolled(MetricTask("p", ROWS, exact, program=program))
+
+
+def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
+    async def program(row: GivenRow, ask: Ask) -> str:
+        async with asyncio.TaskGroup() as calls:
+            calls.create_task(hinted(row, ask))
+        return ""
+
+    with pytest.raises(fe.TaskFailedError, match=r"program: train row 1: KeyError: 'hint' \(.*test_metric\.py:\d+\)"):
+        rolled(MetricTask("p", ROWS, exact, program=program))
 
 
 @pytest.mark.parametrize(
