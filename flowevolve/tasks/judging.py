@@ -6,6 +6,7 @@ import inspect
 import reprlib
 import traceback
 from collections.abc import Awaitable, Callable
+from math import isfinite
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
@@ -127,6 +128,12 @@ def check_arity(function: Callable[..., object], what: str, takes: str) -> None:
 def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
     """Raises: InputError if a metric's result is no score."""
     if isinstance(judged, Score):
+        told: object = judged.feedback
+        if not isinstance(told, str) or not isfinite(judged.value):
+            raise InputError(
+                f"metric: {place}: returned {said(judged)}; a Score has a number from 0 to 1 and feedback in words, "
+                f"which may be empty; {row_said(example)}"
+            )
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
     value = value.item() if isinstance(value, Scalar) else value

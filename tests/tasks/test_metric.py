@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -304,6 +305,8 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
         (float("nan"), "returned nan; scores are from 0 to 1"),
         ("good", "returned 'good' (str); it returns"),
         ((0.5, 1), "returned (0.5, 1) (tuple); it returns"),
+        (fe.Score(1.0, cast("str", None), passed=True), "returned Score(value=1.0, feedback=None, passed=True"),
+        (fe.Score(float("nan"), "", passed=False), "returned Score(value=nan, feedback=''"),
     ],
 )
 def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
