@@ -135,6 +135,8 @@ class Rollouts:
         score = rollout.score
         if isfinite(score.value):
             self._worked = True
+            if score.failure is not None and self._measured is None:  # otherwise it is what was measured that failed
+                context.log("rollout.failed", example=rollout.example_id, reason=score.failure)
             return rollout
         reason = f"its score is {score.value}"
         context.log("rollout.failed", example=rollout.example_id, reason=reason)

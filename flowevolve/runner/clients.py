@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +11,11 @@ from pathlib import Path
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
-from flowevolve.core.calls import CallRecord, Observer
-from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.calls import HELD_OUT, CallRecord, Observer
+from flowevolve.core.events import Event, Log, Sink, log_nothing
 from flowevolve.core.model import Transport
 from flowevolve.engine.engine import Engine
+from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.client import LLMClient
@@ -30,6 +31,7 @@ from flowevolve.runner.llm import make_traffic, open_probe
 from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import OurServers, open_server
 from flowevolve.telemetry.cut_replies import CutReplies
+from flowevolve.telemetry.failed_rollouts import RolloutFailures
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
@@ -52,6 +54,25 @@ class Clients:
     observed: LoadSummary
     traffic: Traffic
     cut: CutReplies
+    failures: RolloutFailures
+
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """What is to be told of the run's events."""
+        return (self.attribution.event, self.failures.event)
+
+    def restore(self, history: History) -> None:
+        """Go on from what happened before a run was interrupted. Blocks."""
+
+        def facts() -> Iterator[Event | CallRecord]:
+            for fact in history.facts():
+                if isinstance(fact, Event):
+                    self.failures.event(fact)
+                yield fact
+
+        spent = [each for each in history.spent() if each.stage != HELD_OUT]  # as its own process counted
+        self.llm.account.restore(spent)
+        self.attribution.restore(facts(), self.llm.account.cost)
 
     def by_model(self) -> dict[str, ModelCounts]:
         return {
@@ -114,7 +135,7 @@ async def open_clients(
             side_tasks.append(
                 partial(_admit, config, admission, client, scheduler, traffic.transports, observed, server.unanswered)
             )
-        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut)
+        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut, RolloutFailures())
 
 
 async def _admit(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import isfinite, nan
 from statistics import fmean
+from typing import NamedTuple
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError
@@ -51,11 +52,10 @@ async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClie
         works = [(HELD_OUT, candidate.id) for candidate in candidates]
         recorded_replies = RecordedReplies(await in_thread(lambda: list(history.calls(works))))
     found = await score_held_out(task, candidates, _plain_chat(client, recorded_replies))
-    worst = task.worst if isinstance(task, Measured) else 0.0
-    scores = [[worst if score is None else score for score in each] for each in found]
+    scores = [[each.score for each in of_candidate] for of_candidate in found]
     of_seed, of_best = scores[0], scores[-1]
     gains = [after - before for before, after in zip(of_seed, of_best, strict=True)]
-    failed = sum(score is None for each in found for score in each)
+    failed = sum(each.failed for of_candidate in found for each in of_candidate)
     return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), mean_interval(of_best), mean_interval(gains), failed)
 
 
@@ -78,13 +78,18 @@ def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFun
     return chat
 
 
-async def score_held_out(
-    task: Task, candidates: Sequence[Candidate], chat: ChatFunction
-) -> list[Sequence[float | None]]:
+class Tested(NamedTuple):
+    """One rollout of the test. One that failed has the task's worst score, or the one that a metric's failure has."""
+
+    score: float
+    failed: bool
+
+
+async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[Sequence[Tested]]:
     """Each candidate's scores on the test split, in its order.
 
-    An example that gets no answer, on which the task fails, or whose score is no finite number has none, which is
-    logged.
+    An example that gets no answer, on which the task or its metric fails, or whose score is no finite number has
+    failed, which is logged.
     """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
@@ -92,17 +97,20 @@ async def score_held_out(
     return [scores[start : start + size] for start in range(0, len(scores), size)]
 
 
-async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float | None:
+async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> Tested:
     scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
         made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
-        value = check_rollout(made, example, task).score.value
-        reason = f"its score is {value}"
+        score = check_rollout(made, example, task).score
+        value, failed = score.value, None if isfinite(score.value) else f"its score is {score.value}"
+        if not isinstance(task, Measured):  # of such a task it is what was measured that failed
+            failed = failed or score.failure
     except FlowevolveError:
         raise
     except Exception as error:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run
-        value, reason = nan, f"{type(error).__name__}: {error}"
-    if isfinite(value):
-        return value
-    logger().warning("held_out.failed", candidate=candidate.id, example=example.id, reason=reason)
-    return None
+        value, failed = nan, f"{type(error).__name__}: {error}"
+    if not isfinite(value):
+        value = task.worst if isinstance(task, Measured) else 0.0
+    if failed is not None:
+        logger().warning("held_out.failed", candidate=candidate.id, example=example.id, reason=failed)
+    return Tested(value, failed is not None)

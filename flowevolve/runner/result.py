@@ -44,7 +44,9 @@ from flowevolve.runner.result_parts import (
     trust_to_json,
 )
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
+from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.result_words import (
+    failed_rollouts,
     no_better,
     perfect_minibatches,
     stopped_by,
@@ -104,6 +106,8 @@ class Result:
     """Whether programs could forge their scores; None of tasks that run none, and in older files."""
     cut_replies: Mapping[str, CutCount] = field(default_factory=dict)
     """How many replies the limit of tokens cut off, by role, where it did, since the last resume."""
+    failed_rollouts: FailedRollouts = field(default_factory=FailedRollouts)
+    """How many rollouts got no score, for want of an answer or by an error of the task's code."""
 
     @property
     def report(self) -> RunReport:
@@ -251,6 +255,7 @@ class Result:
             "unchanged": report.unchanged,
             "accepted": self.accepted,
             "rollouts": report.spent.rollouts,
+            "failed_rollouts": asdict(self.failed_rollouts),
             "overshoot": report.overshoot,
             "flow_limit": None if report.flow_limit is None else asdict(report.flow_limit),
             "held_items": report.held,
@@ -287,8 +292,9 @@ class Result:
         return stopped_by(self.stop_reason, perfect_minibatches(table), after)
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
-        """What whoever sees the result should know of its calls, in words."""
-        return [*filter(None, (unanswered(table), too_little(table))), *many_cut(self.cut_replies)]
+        """What whoever sees the result should know of its calls and rollouts, in words."""
+        said = (unanswered(table), too_little(table), failed_rollouts(table))
+        return [*filter(None, said), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:
         """From the seed's score to the best one."""
@@ -369,6 +375,7 @@ class Result:
             traffic=read_traffic(llm),
             score_trust=read_trust(table),
             cut_replies=read_cut(llm.get("cut_replies")),
+            failed_rollouts=FailedRollouts.read(table.get("failed_rollouts")),
         )
 
 

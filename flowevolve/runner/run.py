@@ -18,7 +18,7 @@ from flowevolve._util.tasks import beside
 from flowevolve.config.backends import SIMULATED_BACKENDS
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.calls import HELD_OUT, CallRecord, Observer
+from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
@@ -238,6 +238,7 @@ class _Opened:
             cancelled=cancelled,
             traffic=traffic,
             cut_replies=clients.cut.by_role(),
+            failed_rollouts=clients.failures.found,
             server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
             directory=None if self.keeping is None else self.keeping.path,
@@ -292,9 +293,7 @@ async def _opened(
         trust = await find_trust(plan.task, plan.trust)
         engine = _make_engine(plan, clients, events, keeping, history, start, trust)
         if history is not None:
-            spent = await in_thread(lambda: list(history.spent()))
-            clients.llm.account.restore(each for each in spent if each.stage != HELD_OUT)  # as its own process counted
-            await in_thread(lambda: clients.attribution.restore(history.facts(), clients.llm.account.cost))
+            await in_thread(clients.restore, history)
         if keeping is not None:
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
@@ -329,7 +328,7 @@ def _make_engine(
         seed=config.seed,
         drain_seconds=config.drain_seconds,
         events=events,
-        sinks=[clients.attribution.event],
+        sinks=clients.sinks,
         settled=nothing_to_settle if keeping is None else keeping.settled,
         history=history,
         start=start,

@@ -47,6 +47,7 @@ from flowevolve.engine.fruitless import top_reasons
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.call_figures import CallFigures
 from flowevolve.telemetry.cut_replies import many_cut
+from flowevolve.telemetry.failed_rollouts import FAILED
 from flowevolve.telemetry.result_words import stopped_by
 
 LINE_SECONDS = 30.0
@@ -55,7 +56,7 @@ MANY_PERFECT = 10
 """After so many minibatches in a row that leave nothing to improve, it is told."""
 _FAILURE_CHARACTERS = 160
 _FAILURES: Mapping[str, str] = {
-    "rollout.failed": "reason",
+    FAILED: "reason",
     "endpoint.ejected": "reason",
     "memory.unavailable": "error",
     "server.died": "detail",

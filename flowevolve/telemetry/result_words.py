@@ -7,6 +7,7 @@ from typing import Any
 
 from flowevolve.core.discard_reasons import PERFECT
 from flowevolve.core.stop_reasons import TIME, UNPRODUCTIVE, StopReason
+from flowevolve.telemetry.failed_rollouts import FailedRollouts
 
 
 def stopped_by(reason: str, perfect: int, after: str = "") -> str:
@@ -36,6 +37,11 @@ def no_better(seed: float | None, best: float | None, *, as_seed: bool) -> str:
 
 def perfect_minibatches(result: Mapping[str, Any]) -> int:
     return sum(stage.get("discard_reasons", {}).get(PERFECT, 0) for stage in result["stages"].values())
+
+
+def failed_rollouts(result: Mapping[str, Any]) -> str:
+    """Words for a run of which rollouts failed; empty for any other."""
+    return FailedRollouts.read(result.get("failed_rollouts")).said(result["rollouts"])
 
 
 def tested_on(examples: int, failed: int) -> str:
