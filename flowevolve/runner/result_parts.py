@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any, Self, cast
 
 from pydantic import TypeAdapter
@@ -70,7 +71,8 @@ class Best:
     ) -> Self:
         """What is said of a candidate."""
         # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
-        metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+        noted = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+        metrics = {name: value for name, value in noted.items() if _can_be_written(value)}
         artifact, said = candidate.artifact, Named.of(candidate)
         return cls(
             candidate.id,
@@ -101,6 +103,11 @@ class Best:
             None if fresh is None else FreshScore.from_json(fresh),
             table.get("as_seed", False),
         )
+
+
+def _can_be_written(value: object) -> bool:
+    """JSON has no NaN and no infinities."""
+    return not isinstance(value, float) or isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)

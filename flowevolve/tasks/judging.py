@@ -134,6 +134,12 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
                 f"metric: {place}: returned {said(judged)}; a Score has a number from 0 to 1 and feedback in words, "
                 f"which may be empty; {row_said(example)}"
             )
+        for name, number in judged.metrics.items():
+            if not isfinite(number):
+                raise InputError(
+                    f"metric: {place}: returned a Score whose metric {name!r} is {number}; leave it out of a row that "
+                    f"has none; {row_said(example)}"
+                )
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
     value = value.item() if isinstance(value, Scalar) else value

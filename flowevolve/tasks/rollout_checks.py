@@ -19,7 +19,8 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
     Raises:
         InputError: if its score is not from 0 to 1, unless the task says what its worst score is.
         TypeError: if it is not a rollout, or one of its parts has the wrong type.
-        ValueError: if it is the rollout of another example.
+        ValueError: if it is the rollout of another example, or one of its score's metrics is infinite or no number,
+            unless what is measured may be at fault.
     """
     found = _expect(rollout, Rollout, "what rollout() returned")
     score = _expect(found.score, Score, "the rollout's score")
@@ -30,6 +31,9 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
         )
     _expect(found.output, str, "the rollout's output")
     _expect(score.feedback, str, "the score's feedback")
+    for name, value in score.metrics.items():
+        if not isfinite(value) and not isinstance(task, Measured):
+            raise ValueError(f"the score's metrics[{name!r}] is {value}; leave it out where there is none")
     for number, call in enumerate(found.calls):
         _check_call(call, f"the rollout's calls[{number}]")
     if found.example_id != example.id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -52,6 +53,10 @@ NOT_ROLLOUTS: dict[str, tuple[Callable[[Example, str], object], str]] = {
         lambda example, text: returned(example, text, scored(0.5, None)),
         "the score's feedback must be of type str",
     ),
+    "no metric": (
+        lambda example, text: returned(example, text, Score(0.5, "", passed=False, metrics={"recall": math.nan})),
+        "the score's metrics['recall'] is nan; leave it out where there is none",
+    ),
     "no output": (lambda example, text: returned(example, None), "the rollout's output must be of type str"),
     "no text": (
         lambda example, text: returned(example, text, calls=(Call("prompt", cast("dict[str, str]", {"q": 5}), text),)),
@@ -76,6 +81,24 @@ def test_a_score_that_is_no_number_costs_score_only(value: float) -> None:
     result = fe.optimize(Returning(made), budget=fe.Budget(rollouts=30), clock="virtual")
     assert result.seed_score == pytest.approx(0.5 * 19 / 20)
     assert result.report.error is None
+
+
+class Measuring(Returning):
+    """Of such a task it may be what is measured that has no number to show."""
+
+    measured = True
+    worst = 0.0
+
+
+def test_a_metric_that_is_no_number_is_not_in_the_result_of_a_task_that_measures() -> None:
+    def made(example: Example, text: str) -> object:
+        metrics = {"seconds": 0.5, "gap": math.inf if example.id == "3" else 1.0}
+        return returned(example, text, Score(0.5, "Not met: Do not use any commas.", passed=False, metrics=metrics))
+
+    result = fe.optimize(Measuring(made), budget=fe.Budget(rollouts=30), clock="virtual")
+    assert result.best is not None
+    assert result.best.metrics == {"seconds": 0.5}
+    json.dumps(result.to_json(), allow_nan=False)
 
 
 class HeldOut(Returning):

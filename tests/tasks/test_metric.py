@@ -307,6 +307,10 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
         ((0.5, 1), "returned (0.5, 1) (tuple); it returns"),
         (fe.Score(1.0, cast("str", None), passed=True), "returned Score(value=1.0, feedback=None, passed=True"),
         (fe.Score(float("nan"), "", passed=False), "returned Score(value=nan, feedback=''"),
+        (
+            fe.Score(0.5, "", passed=False, metrics={"recall": float("nan")}),
+            "returned a Score whose metric 'recall' is nan; leave it out of a row that has none",
+        ),
     ],
 )
 def test_what_a_metric_may_not_return(returned: object, problem: str) -> None:
