@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from types import MappingProxyType
 from typing import Literal
 
@@ -55,6 +56,12 @@ class Candidate:
         return sum(self.scores.values()) / len(self.scores) if self.scores else 0.0
 
     def scored(self, scores: Mapping[str, float]) -> Candidate:
+        """Raises: EngineError if a score is NaN, which nothing could be ranked against."""
+        for example, score in scores.items():
+            if isnan(score):
+                raise EngineError(
+                    f"candidate {self.id!r}: its score on {example!r} is {score}, which says nothing of it"
+                )
         return replace(self, scores=MappingProxyType(dict(scores)))
 
 

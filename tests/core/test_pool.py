@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Literal
 
 import pytest
@@ -295,3 +296,9 @@ def test_snapshots_give_the_statuses_that_are_asked_for_as_they_were() -> None:
         (None, "c"),
         (None, "d"),
     ]
+
+
+def test_a_score_that_is_no_number_is_refused_with_its_example() -> None:
+    assert candidate("c1").scored({"a": 0.5, "b": -inf}).mean_score == -inf
+    with pytest.raises(EngineError, match="candidate 'c1': its score on 'b' is nan, which says nothing of it"):
+        candidate("c1").scored({"a": 0.5, "b": nan})
