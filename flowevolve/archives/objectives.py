@@ -5,6 +5,7 @@ An objective is a metric that the task gives with its scores, or the length of a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -69,13 +70,24 @@ class FrontScores:
         self._known.pop(candidate.id, None)
 
     def check(self, first: Candidate) -> None:
-        """Raises: InputError if the first candidate's scores have nothing of an objective."""
+        """Warn of an objective that some of the first candidate's scores lack.
+
+        Raises:
+            InputError: if none of them has it.
+        """
         measured = Assessment.of(first).metrics_by_example
         for objective in self._objectives:
-            if not objective.of_examples(first, measured):
+            having = len(objective.of_examples(first, measured))
+            if not having:
                 there = ", ".join(dict.fromkeys(name for each in measured.values() for name in each)) or "no metrics"
                 said = f"no score of the seed has {objective.name!r} in its metrics; they have {there}"
                 raise InputError(f"algorithm.archive.objectives: {said}")
+            if having < len(first.scores) and self._kind != "cartesian":
+                warnings.warn(
+                    f"algorithm.archive.objectives: {having} of the {len(first.scores)} scores of the seed have "
+                    f"{objective.name!r} in their metrics; a candidate whose scores lack it is not on its front",
+                    stacklevel=2,
+                )
 
     def _of(self, candidate: Candidate) -> Mapping[str, float]:
         measured = Assessment.of(candidate).metrics_by_example

@@ -15,7 +15,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment
-from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Task
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run
@@ -38,7 +38,10 @@ class WithBrevity(InstructionFollowing):
 
 
 def evolve(
-    archive: Mapping[str, object], out: Path | None = None, settings: Mapping[str, object] | None = None
+    archive: Mapping[str, object],
+    out: Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    task: Task | None = None,
 ) -> Result:
     table = {
         "clock": "virtual",
@@ -50,7 +53,7 @@ def evolve(
     config = parse_config(table, "test")
 
     async def go() -> Result:
-        return await run(config, task=WithBrevity(PLAIN.data), out=out)
+        return await run(config, task=task or WithBrevity(PLAIN.data), out=out)
 
     return clock.run(go, clock="virtual")
 
@@ -98,3 +101,20 @@ def test_an_objective_that_the_scores_do_not_have_is_told_with_the_seed() -> Non
         InputError, match=re.escape("no score of the seed has 'speed' in its metrics; they have brevity")
     ):
         evolve({"fronts": "objective", "objectives": ["speed"]})
+
+
+class WithRareBrevity(WithBrevity):
+    """Only some scores have the metric."""
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        rollout = await super().rollout(artifact, example, llm)
+        rare = example.id in {each.id for each in self.data.val[:3]}
+        return rollout if rare else replace(rollout, score=replace(rollout.score, metrics={}))
+
+
+def test_an_objective_that_some_scores_of_the_seed_lack_is_told_in_a_warning() -> None:
+    rows = len(PLAIN.data.val)
+    with pytest.warns(
+        UserWarning, match=f"objectives: 3 of the {rows} scores of the seed have 'brevity' in their metr"
+    ):
+        evolve({"fronts": "hybrid", "objectives": ["-length", "brevity"]}, task=WithRareBrevity(PLAIN.data))
