@@ -142,6 +142,7 @@ class MetricTask:
                 )
             if component not in artifact:
                 raise InputError(f"program: there is no component {component!r}; there are {', '.join(artifact)}")
+            _check_awaited(text, f"{place}: ask was given")
             output = await llm([Message("system", artifact[component]), Message("user", str(text))])
             calls.append(Call(component, {"input": str(text)}, output))
             return output
@@ -156,6 +157,7 @@ class MetricTask:
                     raise _gravest(unanswered) from None
                 score = self._failed.score(error, example, place, of_seed=of_seed)
                 return Rollout(example.id, "", score, tuple(calls))
+            _check_awaited(output, f"{place}: returned")
             if of_seed and example.id in self._validating:
                 self._count_asked(calls, artifact, row, place)
         else:
@@ -273,6 +275,18 @@ def _check_program(program: Program[Any], given: str | None) -> None:
     if not inspect.iscoroutinefunction(program):
         raise InputError(f"program: is {said(program)}; give an async function: async def program(row, ask): …")
     check_arity(program, "program", "a row and ask")
+
+
+def _check_awaited(value: object, where: str) -> None:
+    """Raises: InputError if it is what `ask` returns before it is awaited."""
+    if not inspect.isawaitable(value):
+        return
+    if inspect.iscoroutine(value):
+        value.close()  # else Python warns that nobody has awaited it
+    raise InputError(
+        f"program: {where} what ask returned, without await: write await before each call, as in "
+        'return await ask("component", text)'
+    )
 
 
 def _gravest(errors: Sequence[FlowevolveError | LLMError]) -> FlowevolveError | LLMError:

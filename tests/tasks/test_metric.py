@@ -151,6 +151,24 @@ def test_a_program_that_asks_without_a_component_is_told_how() -> None:
     )
 
 
+async def returned_unawaited(row: GivenRow, ask: Ask) -> str:
+    return cast("str", ask("prompt", "x"))
+
+
+async def given_unawaited(row: GivenRow, ask: Ask) -> str:
+    return await ask("prompt", cast("str", ask("prompt", "x")))
+
+
+@pytest.mark.parametrize(("program", "said"), [(returned_unawaited, "returned"), (given_unawaited, "ask was given")])
+def test_a_program_that_forgets_to_await_is_told(program: Program[GivenRow], said: str) -> None:
+    with pytest.raises(fe.InputError) as raised:
+        rolled(MetricTask("p", ROWS, exact, program=program))
+    assert str(raised.value) == (
+        f"program: train row 1: {said} what ask returned, without await: "
+        'write await before each call, as in return await ask("component", text)'
+    )
+
+
 @pytest.mark.parametrize("asking_for", [None, 1])
 def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(asking_for: int | None) -> None:
     async def program(row: GivenRow, ask: Ask) -> str:
