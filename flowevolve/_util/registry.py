@@ -94,7 +94,8 @@ class Registry(Generic[T_co]):
             whose = " and ".join(f"{plugin.package} ({plugin.target!r})" for plugin in plugins)
             raise InputError(f"{where}: several packages bring {self.kind} {name!r}: {whose}; name it as in brackets")
         if not plugins and ":" not in name:
-            raise InputError(f"{where}: unknown {self.kind} {name!r}; {did_you_mean(name, self.names())}")
+            hint = _with_colon(name) or did_you_mean(name, self.names())
+            raise InputError(f"{where}: unknown {self.kind} {name!r}; {hint}")
         whose = f" of {plugins[0].package}" if plugins else ""
         try:
             return self._checked(imported(plugins[0].target if plugins else name))
@@ -167,6 +168,14 @@ def _said_of(found: object) -> str:
     """What an object says of itself: its ``description``, or else the first paragraph of its docstring."""
     said = getattr(found, "description", None) or (inspect.getdoc(found) or "").partition("\n\n")[0]
     return "" if said.startswith("Raises:") else " ".join(said.replace("`", "").split())
+
+
+def _with_colon(name: str) -> str:
+    """What to write for something to be imported, where it is named with a dot; empty for any other name."""
+    module, _, attribute = name.rpartition(".")
+    if not module or not all(part.isidentifier() for part in name.split(".")):
+        return ""
+    return f"what is imported is named with a colon: did you mean '{module}:{attribute}'?"
 
 
 def _missing(made: object, contract: type | None) -> list[str]:

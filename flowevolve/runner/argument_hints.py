@@ -46,6 +46,16 @@ ELSEWHERE: Mapping[str, str] = {
 """Arguments that others have, and settings of a configuration, by name: what to give instead."""
 
 
+def check_algorithm(algorithm: object) -> None:
+    """Raises: InputError if it is not named."""
+    if isinstance(algorithm, str):
+        return
+    if isinstance(algorithm, type):
+        name = f"{algorithm.__module__}:{algorithm.__qualname__}"
+        raise InputError(f"optimize: algorithm is a class; give its name, as module:Class: algorithm={name!r}")
+    raise InputError(f"optimize: algorithm is {algorithm!r}; give the name of one, such as 'gepa'")
+
+
 def check_prices(config: Config) -> None:
     """Check that a budget in dollars has prices, where the model was given as an object.
 

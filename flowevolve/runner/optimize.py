@@ -25,7 +25,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.runner.answered import unanswered_error
-from flowevolve.runner.argument_hints import ELSEWHERE, check_prices, model_hint
+from flowevolve.runner.argument_hints import ELSEWHERE, check_algorithm, check_prices, model_hint
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.plan import ProvidedObjects
@@ -209,6 +209,7 @@ async def _evolve(
     task: Task | str | None, algorithm: str, arguments: Arguments[Any], side_task: SideTask | None = None
 ) -> Result:
     _check_names(arguments)
+    check_algorithm(algorithm)
     given_task = _task(task, arguments)
     try:
         return await _evolve_task(given_task, algorithm, arguments, side_task)

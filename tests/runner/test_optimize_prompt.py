@@ -20,6 +20,7 @@ from flowevolve.runner.overview import read_overview
 from flowevolve.tasks.judging import Metric
 from flowevolve.tasks.metric import MetricTask
 from flowevolve.tasks.rows import GivenRow
+from tests.support.interruption import Echo
 
 ROWS = [{"question": f"Say {n}.", "answer": str(n)} for n in range(12)]
 
@@ -388,6 +389,15 @@ class Unfinished:
         ({"task": length}, "optimize: task is a function and has no 'name'"),
         ({"task": "hause_style"}, "task: unknown task 'hause_style'; did you mean 'house_style'?"),
         ({"algorithm": "gepo"}, "algorithm.name: "),
+        (
+            {"algorithm": "my.search.Mine"},
+            "algorithm.name: unknown algorithm 'my.search.Mine'; what is imported is named with a colon: did you mean 'my.s",
+        ),
+        (
+            {"algorithm": Echo},
+            "optimize: algorithm is a class; give its name, as module:Class: algorithm='tests.support.interruption:Echo'",
+        ),
+        ({"algorithm": 3}, "optimize: algorithm is 3; give the name of one, such as 'gepa'"),
         ({"task": "classification"}, "task.data: is missing (this task has settings, which a configuration gives: "),
         (
             {"algorithm": "one_plus_lambda"},
