@@ -5,12 +5,12 @@ An objective is a metric that the task gives with its scores, or the length of a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.pool import Candidate
 
@@ -83,10 +83,9 @@ class FrontScores:
                 said = f"no score of the seed has {objective.name!r} in its metrics; they have {there}"
                 raise InputError(f"algorithm.archive.objectives: {said}")
             if having < len(first.scores) and self._kind != "cartesian":
-                warnings.warn(
+                warn_user(
                     f"algorithm.archive.objectives: {having} of the {len(first.scores)} scores of the seed have "
-                    f"{objective.name!r} in their metrics; a candidate whose scores lack it is not on its front",
-                    stacklevel=2,
+                    f"{objective.name!r} in their metrics; a candidate whose scores lack it is not on its front"
                 )
 
     def _of(self, candidate: Candidate) -> Mapping[str, float]:
