@@ -15,13 +15,14 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.fences import fence
-from flowevolve.prompts.reading.fields import lines_named
 from flowevolve.prompts.reading.json_replies import answer_in, read_json
 from flowevolve.prompts.reading.notes import (
     Relation,
     Tag,
+    diagnosis_in,
     ids_in,
     lessons_in,
+    lessons_said,
     relations_in,
     tags_in,
     without_counters,
@@ -45,7 +46,6 @@ SECTIONS_LABEL = "Sections:"
 PLAYBOOK_RULE = "These notes were learnt from the scores of earlier answers. Go by those that fit what is asked."
 LAST_TRY_RULE = "An earlier answer to this very question was not right. This was said of it:"
 CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
-_DIAGNOSIS = ("error", "cause", "correct approach")
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -109,22 +109,21 @@ def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
         UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
     """
     text = answer_in(reply)
-    lessons, tags = lessons_in(text), tags_in(text, known)
-    said = lines_named(text, "diagnosis", *_DIAGNOSIS, "lesson")
-    if not lessons and not tags and not said and "diagnosis" not in text.lower():
+    lessons, tags, diagnosis = lessons_in(text), tags_in(text, known), diagnosis_in(text)
+    if not (lessons or tags or diagnosis or lessons_said(text)) and "diagnosis" not in text.lower():
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply", Reason.MISSING)
-    return Reflection(lessons, tags, _diagnosis(text))
+    return Reflection(lessons, tags, _in_one_line(diagnosis))
 
 
-def _diagnosis(text: str) -> str:
-    """What a reply says of the error, its cause and the correct approach, in one line; or its line 'Diagnosis: …'."""
-    for diagnosis in lines_named(text, "diagnosis"):
-        return diagnosis
-    said = {name: next(iter(lines_named(text, name)), "") for name in _DIAGNOSIS}
-    told = [
-        f"{name.capitalize()}: {value}" for name, value in said.items() if value.strip(" .").lower() not in _NOT_SAID
-    ]
-    return " ".join(told)
+def _in_one_line(diagnosis: Mapping[str, str]) -> str:
+    """The line 'Diagnosis: …', or else what is said of the error, its cause and the correct approach."""
+    if whole := diagnosis.get("diagnosis"):
+        return whole
+    return " ".join(
+        f"{name.capitalize()}: {value}"
+        for name, value in diagnosis.items()
+        if value.strip(" .").lower() not in _NOT_SAID
+    )
 
 
 def gather_prompt(templates: Templates, samples: Sequence[Sequence[str]]) -> Prompt:

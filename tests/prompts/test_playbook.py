@@ -79,12 +79,49 @@ def test_what_only_speaks_of_a_lesson_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "lessons"),
+    [
+        ("Lesson:\n- Check units.\n- Mind signs.\nError: a sum", ("Check units.", "Mind signs.")),
+        ("Lesson:\n1. Check units.\n\n2. Mind signs.", ("Check units.", "Mind signs.")),
+        ("**Lesson:**\nCheck units.\n**Error:** a sum", ("Check units.",)),
+        (
+            "Error: a sum\n**Lesson**:\n\nWhen dividing: check the\nunits.\nstr-00001: helpful",
+            ("When dividing: check the units.",),
+        ),
+        ("### Error\na sum\n\n### Lesson\nCheck units.\n\n### Tags\nstr-00001: helpful", ("Check units.",)),
+        (
+            "Lesson 1:\nCheck units.\n\nLesson 2:\nMind signs.\nTags:\nstr-00001: helpful",
+            ("Check units.", "Mind signs."),
+        ),
+        ("Lesson:\n**Check units.**\n**Tags:**\nstr-00001: helpful", ("Check units.",)),
+        ("Lessons:\n- Check units.\n- str-00001: helpful", ("Check units.",)),
+        ("Lesson learned: Check units.\n**Key lesson:** Mind signs.", ("Check units.", "Mind signs.")),
+        ('{"diagnosis": "a sum", "lesson": "Check units."}', ("Check units.",)),
+        (
+            '{"lessons": [{"lesson": "Check units."}, "Mind signs."], "key_lesson": "Add up."}',
+            ("Check units.", "Mind signs.", "Add up."),
+        ),
+        ("Lesson: Check units.\nIt is as in the last\nlesson\nwhich was the same", ("Check units.",)),
+        ("Lesson:\nError: a sum\nCause: haste", ()),
+        ("Lesson:\n\n### What next\nNothing.", ()),
+        ("### Lesson\nNone.", ()),
+        ("Lesson:", ()),
+    ],
+)
+def test_lessons_below_their_name_are_read(reply: str, lessons: tuple[str, ...]) -> None:
+    assert parse_lesson(reply, {"str-00001"}).lessons == lessons
+
+
+@pytest.mark.parametrize(
     ("reply", "diagnosis"),
     [
         ("Diagnosis: hasty.\nError: a", "hasty."),
         ("**Error:** a sum\n- Cause: haste\nLesson: b", "Error: a sum Cause: haste"),
         ("Error: none\nLesson: b", ""),
         ("Correct approach: add up", "Correct approach: add up"),
+        ("### Error\na sum\n### Cause\nhaste\n\nMuch more.\n\nLesson: b", "Error: a sum Cause: haste"),
+        ("**Diagnosis:**\nhasty.\nLesson: b", "hasty."),
+        ("Diagnosis:\nError: a\nLesson: b", "Error: a"),
         ("Lesson: none", ""),
     ],
 )

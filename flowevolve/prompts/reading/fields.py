@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 _DECORATION = r"[ \t>*_#`~•+–-]*(?:\d{1,3}[.)][ \t*_]*)?"
 _MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
 _NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")
+_NEXT_PART = re.compile(r"^[ \t>]*(?:#|(?:\*\*|__)[^*_\n]*(?::(?:\*\*|__)|(?:\*\*|__):)[ \t]*$|[-*_]{3,}[ \t]*$)")
+"""A heading, a name alone in bold letters, or a rule."""
 
 
 @cache
@@ -67,18 +69,44 @@ def items(text: str) -> list[str]:
 
 def listed_under(text: str, *names: str) -> list[str]:
     """The items of the lists that follow a line which has nothing but one of the names, such as ``Lessons:``."""
-    found: list[str] = []
     pattern = _heading("|".join(map(re.escape, names)))
     lines = text.split("\n")
-    for place, line in enumerate(lines):
-        if pattern.match(line):
-            found += items("\n".join(_until_next_field(lines[place + 1 :])))
-    return found
+    places = [place for place, line in enumerate(lines) if pattern.match(line)]
+    ends = [*places[1:], len(lines)]
+    return [
+        item
+        for place, end in zip(places, ends, strict=False)
+        for item in items("\n".join(_until_next_field(lines[place + 1 : end])))
+    ]
+
+
+def paragraphs_under(text: str, names: Sequence[str], others: Sequence[str] = ()) -> list[str]:
+    """The paragraph below each line that has nothing but one of the names, as one line.
+
+    One of the ``others``, which are names of fields as well, ends it, and so does the next heading.
+    """
+    heading = _heading("|".join(map(re.escape, names)))
+    field = _line("|".join(map(re.escape, (*names, *others))))
+    found: list[list[str]] = []
+    below = False
+    for line in text.split("\n"):
+        if heading.match(line):
+            found.append([])
+            below = True
+        elif field.match(line) or _NEXT_PART.match(line):
+            below = False
+        elif below and line.strip(" \t`~") and not (found[-1] and _NEXT_FIELD.match(line)):
+            found[-1].append(line.strip())
+        else:
+            below = below and not found[-1]
+    return [plain(" ".join(lines)) for lines in found if lines]
 
 
 @cache
 def _heading(names: str) -> re.Pattern[str]:
-    return re.compile(rf"^{_DECORATION}(?:{names})[ \t*_]*[:：]?[ \t*_]*$", re.IGNORECASE)
+    return re.compile(
+        rf"^{_DECORATION}(?:the[ \t]+)?(?:{names})[ \t]*#?\d{{0,3}}[ \t*_]*[:：]?[ \t*_]*$", re.IGNORECASE
+    )
 
 
 def _until_next_field(lines: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from flowevolve._util.json_types import JSON
 from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.prompts.reading.fields import lines_named, listed_under
+from flowevolve.prompts.reading.fields import lines_named, listed_under, paragraphs_under
 from flowevolve.prompts.reading.json_replies import read_json
 
 NOTHING_USED = "none"
@@ -36,6 +36,12 @@ _USED = re.compile(
 _NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b[\]*_`]*\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
 _RELATION = re.compile(r"^\W*(?:(?:new )?note\W*)?(\d+)\W+(same|new|conflict)\w*\b(.*)$", re.IGNORECASE | re.MULTILINE)
+_TAG_LINE = re.compile(rf"^\W*{_TAG.pattern}", re.IGNORECASE)
+_LESSON = ("lesson", "new lesson", "key lesson", "lesson learned", "lesson learnt")
+_LESSONS = ("lessons", "new lessons", "key lessons", "lessons learned", "lessons learnt")
+_DIAGNOSIS = ("diagnosis", "error", "cause", "correct approach")
+_OTHER_FIELDS = (*_DIAGNOSIS, "tags", "notes", "ratings", "ids")
+"""The names of what else a reply with lessons has."""
 _NO_LESSON = frozenset({"", "none", "n/a", "nothing", "no new lesson", "nothing new", "-"})
 
 
@@ -71,15 +77,40 @@ def _json_tags(text: str) -> list[tuple[str, str]]:
 
 
 def lessons_in(text: str) -> tuple[str, ...]:
-    """The lessons, each once: lines 'Lesson: …', the list under 'Lessons:', or the texts under that name in JSON."""
-    found = lines_named(text, "lesson") or listed_under(text, "lessons", "lesson", "new lessons", "lessons learned")
+    """The lessons of `lessons_said`, each once, without what only says that there is none."""
+    lessons = (" ".join(lesson.split()) for lesson in lessons_said(text))
+    return tuple(dict.fromkeys(lesson for lesson in lessons if lesson.strip("*_. ").lower() not in _NO_LESSON))
+
+
+def lessons_said(text: str) -> list[str]:
+    """What stands in lines 'Lesson: …', or below such lines in a list or a paragraph, or under that name in JSON."""
+    lines = "\n".join(line for line in text.split("\n") if not _TAG_LINE.match(line))
+    beside = lines_named(lines, *_LESSON)
+    found = (
+        [value for value in beside if value]
+        or listed_under(lines, *_LESSON, *_LESSONS)
+        or paragraphs_under(lines, (*_LESSON, *_LESSONS), _OTHER_FIELDS)
+    )
     if not found and "{" in text:
         with suppress(UnparsableReplyError):
-            data = read_json(text)
-            listed = data.get("lessons") if isinstance(data, dict) else None
-            found = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
-    lessons = (" ".join(lesson.split()) for lesson in found)
-    return tuple(dict.fromkeys(lesson for lesson in lessons if lesson.strip("*_. ").lower() not in _NO_LESSON))
+            found = _json_lessons(read_json(text))
+    return found or beside
+
+
+def _json_lessons(data: JSON) -> list[str]:
+    """The texts under the names of lessons, alone or in lists."""
+    if not isinstance(data, dict):
+        return []
+    named = [value for name, value in data.items() if name.lower().replace("_", " ") in (*_LESSON, *_LESSONS)]
+    each = [one for value in named for one in (value if isinstance(value, list) else [value])]
+    return [text for one in each for text in ([one] if isinstance(one, str) else _json_lessons(one))]
+
+
+def diagnosis_in(text: str) -> Mapping[str, str]:
+    """What stands under each name that a diagnosis has, on its line or below it."""
+    others = (*_OTHER_FIELDS, *_LESSON, *_LESSONS)
+    said = {name: [*lines_named(text, name), *paragraphs_under(text, [name], others)] for name in _DIAGNOSIS}
+    return {name: next(filter(None, values), "") for name, values in said.items() if values}
 
 
 def relations_in(reply: str, count: int) -> list[Relation | None]:
