@@ -46,6 +46,7 @@ SECTIONS_LABEL = "Sections:"
 PLAYBOOK_RULE = "These notes were learnt from the scores of earlier answers. Go by those that fit what is asked."
 LAST_TRY_RULE = "An earlier answer to this very question was not right. This was said of it:"
 CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
+_VERB_NAMES = ("op", "type", "operation", "action")
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -184,10 +185,14 @@ def parse_curator_requests(reply: str) -> tuple[list[CuratorRequest], int]:
     """The operations that can be read, and the number of those that can't.
 
     Raises:
-        UnparsableReplyError: if there is no JSON list in the reply.
+        UnparsableReplyError: if there is no JSON list in the reply, or one in which no entry can be read.
     """
     entries = _json_list(reply)
     requests = [request for entry in entries if (request := _curator_request(entry)) is not None]
+    if entries and not requests:
+        raise UnparsableReplyError(
+            'no entry of the JSON list has a known "op" and what goes with it; where nothing is to change, write []'
+        )
     return requests, len(entries) - len(requests)
 
 
@@ -204,7 +209,7 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
         return None
     text = without_counters(str(entry.get("text") or entry.get("content") or ""))
     section = str(entry.get("section") or "")
-    verb = str(entry.get("op") or entry.get("type")).upper()
+    verb = next((str(entry[name]).upper() for name in _VERB_NAMES if entry.get(name)), "")
     one, several = ids_in(entry.get("id")), ids_in(entry.get("ids"))
     if verb == "ADD" and text:
         return CuratorRequest("ADD", (), section, text)

@@ -163,6 +163,25 @@ def test_operations_that_can_not_be_read_are_counted() -> None:
         parse_curator_requests("Nothing to do [really].")
 
 
+@pytest.mark.parametrize("name", ["op", "type", "operation", "action"])
+def test_what_an_operation_does_may_have_other_names(name: str) -> None:
+    requests, unread = parse_curator_requests(json.dumps([{name: "add", "section": "mistakes", "content": "a"}]))
+    assert ([(request.verb, request.text) for request in requests], unread) == ([("ADD", "a")], 0)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    ['["Check units."]', '[{"ADD": {"text": "Check units."}}]', '[{"op": "ADD", "note": "Check units."}, {}]'],
+)
+def test_a_list_without_a_single_operation_that_can_be_read_is_refused(entries: str) -> None:
+    with pytest.raises(UnparsableReplyError, match="no entry"):
+        parse_curator_requests(entries)
+
+
+def test_an_empty_list_says_that_nothing_is_to_be_changed() -> None:
+    assert parse_curator_requests("[]") == ([], 0)
+
+
 @pytest.mark.parametrize(
     "entry", ['"op": "UPDATE", "id": "str-00001"', '"op": "ADD"', '"op": "MERGE", "ids": ["a", "b"]']
 )

@@ -24,7 +24,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
-from flowevolve.prompts.playbook import GATHER_TITLE, LESSON_TITLE, USED_HEADING
+from flowevolve.prompts.playbook import CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, USED_HEADING
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
@@ -171,6 +171,20 @@ def test_where_nothing_comes_of_gathering_the_curator_gets_the_lessons_as_they_a
     assert events(facts, "gathering.failed")
     assert events(facts, "curated")
     assert Playbook.as_of(result.report.pool.updates_between(0)).bullets
+
+
+def test_lessons_are_added_as_they_are_where_no_entry_of_a_curation_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wordy = {**rules_playbook.ANSWERS, CURATE_TITLE: lambda prompt, params, rng: '[{"ADD": "Take up the lessons."}]'}
+    monkeypatch.setattr(rules_playbook, "ANSWERS", wordy)
+    result, facts = evolve({"refine_every": 0, "max_in_flight": 1})
+    check(result, facts)
+    given = [cast("list[dict[str, list[str]]]", event.data["curate"]) for event in events(facts, "ace.learned")]
+    lessons = {text for each in given for lesson in each for text in lesson["texts"]}
+    bullets = Playbook.as_of(result.report.pool.updates_between(0)).bullets
+    assert {bullet.text.casefold() for bullet in bullets} == {text.casefold() for text in lessons} != set()
+    assert len(events(facts, "reply.unparsable")) >= 2 * len(events(facts, "curation.failed")) > 0
 
 
 def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
