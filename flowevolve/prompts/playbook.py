@@ -7,6 +7,7 @@ a single operation; a reply in which they can read nothing raises `UnparsableRep
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.fences import fence
-from flowevolve.prompts.reading.json_replies import answer_in, read_json
+from flowevolve.prompts.reading.json_replies import answer_in, read_json, text_of
 from flowevolve.prompts.reading.notes import (
     Relation,
     Tag,
@@ -47,6 +48,7 @@ PLAYBOOK_RULE = "These notes were learnt from the scores of earlier answers. Go 
 LAST_TRY_RULE = "An earlier answer to this very question was not right. This was said of it:"
 CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
 _VERB_NAMES = ("op", "type", "operation", "action")
+_TEXT_NAMES = ("text", "content")
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -207,7 +209,7 @@ def _json_list(reply: str) -> list[JSON]:
 def _curator_request(entry: JSON) -> CuratorRequest | None:
     if not isinstance(entry, dict):
         return None
-    text = without_counters(str(entry.get("text") or entry.get("content") or ""))
+    text = without_counters(_text(entry))
     section = str(entry.get("section") or "")
     verb = next((str(entry[name]).upper() for name in _VERB_NAMES if entry.get(name)), "")
     one, several = ids_in(entry.get("id")), ids_in(entry.get("ids"))
@@ -220,6 +222,14 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
     if verb == "MERGE" and text and len(several) > 1:
         return CuratorRequest("MERGE", several, "", text)
     return None
+
+
+def _text(entry: Mapping[str, JSON]) -> str:
+    """The text of an operation; empty if there is none."""
+    for name in _TEXT_NAMES:
+        with suppress(UnparsableReplyError):
+            return text_of(entry, name)
+    return ""
 
 
 def merge_prompt(templates: Templates, texts: Sequence[str]) -> Prompt:

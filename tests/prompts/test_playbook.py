@@ -178,6 +178,13 @@ def test_a_list_without_a_single_operation_that_can_be_read_is_refused(entries: 
         parse_curator_requests(entries)
 
 
+def test_a_text_in_several_parts_is_one_note() -> None:
+    requests, unread = parse_curator_requests(
+        '[{"op": "ADD", "text": ["Check units.", "Mind signs."]}, {"op": "ADD", "text": {"a": "Add up."}}]'
+    )
+    assert ([request.text for request in requests], unread) == (["Check units. Mind signs."], 1)
+
+
 def test_an_empty_list_says_that_nothing_is_to_be_changed() -> None:
     assert parse_curator_requests("[]") == ([], 0)
 
