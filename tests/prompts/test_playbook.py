@@ -57,6 +57,13 @@ def test_lessons_and_tags_of_known_bullets_are_read() -> None:
         parse_lesson("No idea.", set())
 
 
+def test_tags_to_choose_from_are_none() -> None:
+    reply = "str-00001: helpful | harmful | neutral\nstr-00002: **helpful** or neutral\nstr-00003: helpful, str-00004: neutral"
+    known = {f"str-0000{number}" for number in range(1, 5)}
+    assert parse_lesson(reply, known).tags == {"str-00003": "helpful", "str-00004": "neutral"}
+    assert parse_lesson(f"{reply}\nstr-00001: harmful", known).tags["str-00001"] == "harmful"
+
+
 @pytest.mark.parametrize(
     "line",
     ["1. {}", "## {}", "> {}", "* {}", "- **{}**", "2) {}", "> - {}", "  {}"],

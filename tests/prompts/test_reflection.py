@@ -53,7 +53,10 @@ def test_verdicts_are_read_strictly() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "I think it is fine", "Verdict: maybe", "Verdict: orthogonal", "Verdict: orthogonal\n```other\nx\n```"],
+    [
+        *("", "I think it is fine", "Verdict: maybe", "Verdict: orthogonal", "Verdict: orthogonal\n```other\nx\n```"),
+        *("Verdict: not subsumed\n```prompt\nnew\n```", "Verdict: not orthogonal\n```prompt\nnew\n```"),
+    ],
 )
 def test_unclear_verdicts_are_refused(reply: str) -> None:
     with pytest.raises(UnparsableReplyError):

@@ -34,9 +34,12 @@ _USED = re.compile(
 )
 """The line of citations: the last line, or one further up if it has an id or says that there is none."""
 _NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
-_TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b[\]*_`]*\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
+_TAG_WORD = rf"(?:{'|'.join(_TAGS)})\b"
+_ID_AND_TAG = rf"\[?\b([a-z]{{1,3}}-\d{{5,}})\b[\]*_`]*\W+({_TAG_WORD})"
+_TAG = re.compile(rf"{_ID_AND_TAG}(?!\W*(?:\bor\b|[/|])\W*{_TAG_WORD})", re.IGNORECASE)
+"""A tag, but not the first of several to choose from."""
+_TAG_LINE = re.compile(rf"^\W*{_ID_AND_TAG}", re.IGNORECASE)
 _RELATION = re.compile(r"^\W*(?:(?:new )?note\W*)?(\d+)\W+(same|new|conflict)\w*\b(.*)$", re.IGNORECASE | re.MULTILINE)
-_TAG_LINE = re.compile(rf"^\W*{_TAG.pattern}", re.IGNORECASE)
 _LESSON = ("lesson", "new lesson", "key lesson", "lesson learned", "lesson learnt")
 _LESSONS = ("lessons", "new lessons", "key lessons", "lessons learned", "lessons learnt")
 _DIAGNOSIS = ("diagnosis", "error", "cause", "correct approach")

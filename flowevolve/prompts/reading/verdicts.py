@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import TypeVar
 
 from flowevolve._util.json_types import JSON
@@ -63,6 +64,7 @@ _KNOWN_WORDS = (
 _KNOWN = frozenset(_KNOWN_WORDS.split())
 """Words that are a verdict where they stand alone, without a name."""
 _CLAUSE = re.compile(r"\s[-–—]+\s|[.;:!?(]|,\s|$")
+_NEGATIONS = frozenset({"not", "no", "never", "neither", "nor", "nothing", "none", "hardly", "cannot", "non"})
 _LONGEST_LABEL = 3
 """In words."""
 
@@ -92,9 +94,13 @@ def _first_clause(value: str) -> str:
 
 
 def _words(value: str) -> list[str]:
-    """The words of a value's first clause, which is what it says before it gives reasons; none, if that is long."""
-    words = [word.strip("*_`\"'.,[]()").lower() for word in _first_clause(plain(value)).split()]
-    return words if len(words) <= 2 * _LONGEST_LABEL else []
+    """The words of a value's first clause, which is what it says before it gives reasons; none, if that is long.
+
+    What follows a word such as 'not' is not said.
+    """
+    words = [word.strip("*_`\"'.,[]()").lower() for word in _first_clause(plain(value)).replace("’", "'").split()]
+    said = takewhile(lambda word: word not in _NEGATIONS and not word.endswith("n't"), words)
+    return [*said] if len(words) <= 2 * _LONGEST_LABEL else []
 
 
 def read_verdict(reply: str) -> Verdict:
