@@ -17,6 +17,7 @@ from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.programs import ShownProgram, shown_files, shown_outcome, shown_programs, shown_task
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import read_object, text_of
+from flowevolve.prompts.reading.placeholders import no_placeholder
 
 SUMMARIZE_TITLE = "# Describe a program"
 NAVIGATE_TITLE = "# Give the search a direction"
@@ -148,10 +149,10 @@ def _programs(programs: Mapping[str, ShownProgram], shorten: Shorten) -> str:
 
 def read_summary(reply: str) -> Summary:
     """Raises:
-    UnparsableReplyError: if there is no abstract, or a list of traits is missing.
+    UnparsableReplyError: if there is no abstract, or dots in its place, or a list of traits is missing.
     """
     data = read_object(reply)
-    abstract = _cut(text_of(data, "abstract"))
+    abstract = _cut(no_placeholder(text_of(data, "abstract"), "the abstract"))
     return Summary(abstract=abstract, inherited=_traits(data, "inherited"), new=_traits(data, "new"))
 
 
@@ -166,9 +167,9 @@ def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:
 
 def read_guidance(reply: str) -> str:
     """Raises:
-    UnparsableReplyError: if there is no guidance.
+    UnparsableReplyError: if there is no guidance, or dots in its place.
     """
-    return _cut(text_of(read_object(reply), "guidance"))
+    return _cut(no_placeholder(text_of(read_object(reply), "guidance"), "the guidance"))
 
 
 def read_examples(reply: str, known: Collection[str], most: int) -> tuple[Example, ...]:

@@ -17,6 +17,7 @@ from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.programs import ShownProgram, shown_files, shown_outcome, shown_programs, shown_task
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import objects, read_array, read_object, text_of, texts, word_of
+from flowevolve.prompts.reading.placeholders import no_placeholder
 
 REFLECT_TITLE = "# Learn from a change"
 COMPRESS_TITLE = "# Shorten a memory"
@@ -173,10 +174,10 @@ def _about(templates: Templates, statement: str, program: ShownProgram, shorten:
 
 def read_insight(reply: str) -> Insight:
     """Raises:
-    UnparsableReplyError: if direction, outcome or lesson is missing.
+    UnparsableReplyError: if direction, outcome or lesson is missing, or the lesson is a placeholder.
     """
     data = read_object(reply)
-    return Insight(Direction.of(data), text_of(data, "lesson")[:TEXT_CHARS])
+    return Insight(Direction.of(data), no_placeholder(text_of(data, "lesson"), "the lesson")[:TEXT_CHARS])
 
 
 def compress_prompt(templates: Templates, digest: Digest, tokens: int) -> Prompt:
@@ -254,10 +255,11 @@ def read_advice(reply: str) -> tuple[Advice, ...]:
     """At most `DISTILLED` pieces of experience; there may be none.
 
     Raises:
-        UnparsableReplyError: if it is no array, or a title or text is missing.
+        UnparsableReplyError: if it is no array, or a title or text is missing, or a text is a placeholder.
     """
     found = objects(read_array(reply), "experience")
-    advice = (Advice(" ".join(text_of(each, "title").split()), text_of(each, "text")[:TEXT_CHARS]) for each in found)
+    said = ((text_of(each, "title"), no_placeholder(text_of(each, "text"), "the text")) for each in found)
+    advice = (Advice(" ".join(title.split()), text[:TEXT_CHARS]) for title, text in said)
     return tuple(dict.fromkeys(advice))[:DISTILLED]
 
 

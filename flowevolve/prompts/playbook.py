@@ -28,6 +28,7 @@ from flowevolve.prompts.reading.notes import (
     tags_in,
     without_counters,
 )
+from flowevolve.prompts.reading.placeholders import no_placeholder
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"
@@ -105,17 +106,23 @@ class Reflection:
         return "\n".join([*([self.diagnosis] if self.diagnosis else []), *self.lessons])
 
 
-def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
-    """Lessons and tags; tags of unknown bullets are ignored.
+def parse_lesson(reply: str, known: Collection[str], template: str = "") -> Reflection:
+    """Lessons and tags; tags of unknown bullets are ignored, and so are lessons of the ``template``'s own example.
 
     Raises:
         UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
     """
     text = answer_in(reply)
-    lessons, tags, diagnosis = lessons_in(text), tags_in(text, known), diagnosis_in(text)
+    lessons, tags, diagnosis = _own_lessons(text, template), tags_in(text, known), diagnosis_in(text)
     if not (lessons or tags or diagnosis or lessons_said(text)) and "diagnosis" not in text.lower():
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply", Reason.MISSING)
     return Reflection(lessons, tags, _in_one_line(diagnosis))
+
+
+def _own_lessons(text: str, template: str) -> tuple[str, ...]:
+    """The lessons in a text but for those in the template, which are its example of a reply."""
+    examples = frozenset(lessons_in(template))
+    return tuple(lesson for lesson in lessons_in(text) if lesson not in examples)
 
 
 def _in_one_line(diagnosis: Mapping[str, str]) -> str:
@@ -135,13 +142,13 @@ def gather_prompt(templates: Templates, samples: Sequence[Sequence[str]]) -> Pro
     return templates.write("gather", lambda shorten: {"lessons": fence(_listed(lessons, shorten))})
 
 
-def parse_lessons(reply: str) -> tuple[str, ...]:
-    """The lessons in a reply, each once.
+def parse_lessons(reply: str, template: str = "") -> tuple[str, ...]:
+    """The lessons in a reply, each once, without those of the ``template``'s own example.
 
     Raises:
         UnparsableReplyError: if there is none.
     """
-    lessons = lessons_in(answer_in(reply))
+    lessons = _own_lessons(answer_in(reply), template)
     if not lessons:
         raise UnparsableReplyError("no lesson in the reply", Reason.MISSING)
     return lessons
@@ -183,19 +190,26 @@ class CuratorRequest:
     text: str
 
 
-def parse_curator_requests(reply: str) -> tuple[list[CuratorRequest], int]:
-    """The operations that can be read, and the number of those that can't.
+def parse_curator_requests(reply: str, template: str = "") -> tuple[list[CuratorRequest], int]:
+    """The operations that can be read, and the number of those that can't or are the ``template``'s own example.
 
     Raises:
         UnparsableReplyError: if there is no JSON list in the reply, or one in which no entry can be read.
     """
     entries = _json_list(reply)
-    requests = [request for entry in entries if (request := _curator_request(entry)) is not None]
+    examples = {request.text for request in _example_requests(template)} - {""}
+    requests = [each for each in map(_curator_request, entries) if each is not None and each.text not in examples]
     if entries and not requests:
         raise UnparsableReplyError(
             'no entry of the JSON list has a known "op" and what goes with it; where nothing is to change, write []'
         )
     return requests, len(entries) - len(requests)
+
+
+def _example_requests(template: str) -> list[CuratorRequest]:
+    with suppress(UnparsableReplyError):
+        return [each for each in map(_curator_request, _json_list(template)) if each is not None]
+    return []
 
 
 def _json_list(reply: str) -> list[JSON]:
@@ -225,10 +239,10 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
 
 
 def _text(entry: Mapping[str, JSON]) -> str:
-    """The text of an operation; empty if there is none."""
+    """The text of an operation; empty if there is none, or a placeholder."""
     for name in _TEXT_NAMES:
         with suppress(UnparsableReplyError):
-            return text_of(entry, name)
+            return no_placeholder(text_of(entry, name), name)
     return ""
 
 

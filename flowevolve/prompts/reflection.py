@@ -19,6 +19,7 @@ from flowevolve.prompts.reading.fences import TEXT_LABELS, Block, blocks, fence
 from flowevolve.prompts.reading.fields import lines_named
 from flowevolve.prompts.reading.instructions import not_too_long
 from flowevolve.prompts.reading.json_replies import answer_in
+from flowevolve.prompts.reading.placeholders import no_placeholder
 from flowevolve.prompts.reading.verdicts import read_word
 
 EditVerdict = Literal["orthogonal", "subsumed", "conflicting"]
@@ -207,7 +208,7 @@ def parse_verdict(reply: str, components: Sequence[str], longest: int | None = N
 
     Raises:
         UnparsableReplyError: if the verdict is missing or unknown, an orthogonal verdict comes without a patch of
-            known components, or the text of one has more characters than the ``longest`` may have.
+            known components, or the text of one is a placeholder or has more characters than the ``longest`` may have.
     """
     verdict = read_word(reply, "verdict", _VERDICTS)
     text = answer_in(reply)
@@ -217,7 +218,7 @@ def parse_verdict(reply: str, components: Sequence[str], longest: int | None = N
         return RepairVerdict(verdict, reason, {})
     found = blocks(text, components)
     patch = {
-        name: not_too_long(chosen(each, text, f"block of {name}").body, longest)
+        name: no_placeholder(not_too_long(chosen(each, text, f"block of {name}").body, longest), f"the block of {name}")
         for name, each in _by_component(found, components)
     }
     if not patch:

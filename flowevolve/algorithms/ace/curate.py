@@ -67,7 +67,7 @@ class Curate:
         try:
             written = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
             prompt = commented_prompt(written, context, None)  # all playbooks before this one are what it was made of
-            read = parse_curator_requests
+            read = partial(parse_curator_requests, template=context.templates["curate"].text)
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:
             context.log("curation.failed", error=str(error))
@@ -99,7 +99,8 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
     model = context.chat_model(f"gather/{name}", None, role="reflection")
     try:
         asker = Asker("reflection", "gather")
-        return await read_reply(context, model.reply, gather_prompt(context.templates, samples), parse_lessons, asker)
+        read = partial(parse_lessons, template=context.templates["gather"].text)
+        return await read_reply(context, model.reply, gather_prompt(context.templates, samples), read, asker)
     except (UnparsableReplyError, LLMError) as error:
         context.log("gathering.failed", merge=name, samples=len(samples), error=str(error))
         return None

@@ -100,5 +100,6 @@ async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageConte
         question_of(rollout), rollout.output, score.feedback, score.value, score.passed, render(used)
     )
     prompt = lesson_prompt(context.templates, checked)
-    read = partial(parse_lesson, known={bullet.id for bullet in used})
+    template = context.templates["lesson"].text
+    read = partial(parse_lesson, known={bullet.id for bullet in used}, template=template)
     return await try_asking(context, "reflection", prompt, read, agent="reflect")

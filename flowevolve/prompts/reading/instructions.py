@@ -13,6 +13,7 @@ from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blo
 from flowevolve.prompts.reading.fields import marked_fields, tagged
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
+from flowevolve.prompts.reading.placeholders import no_placeholder
 from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, talks
 
 _NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
@@ -109,7 +110,7 @@ def _read(reply: str, parent: str) -> str:
 def _not_empty(text: str) -> str:
     if not text.strip():
         raise UnparsableReplyError("the new text in the reply is empty", Reason.EMPTY)
-    return text.strip()
+    return no_placeholder(text.strip(), "the new text")
 
 
 def _field(text: str) -> str | None:

@@ -13,6 +13,7 @@ from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.choosing import Said, chosen, said_in
 from flowevolve.prompts.reading.fences import Block, blocks
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
+from flowevolve.prompts.reading.placeholders import is_placeholder
 
 Word = TypeVar("Word", bound=str)
 Found = dict[str, JSON] | list[JSON]
@@ -161,14 +162,16 @@ def text_of(data: Mapping[str, JSON], name: str) -> str:
 
 
 def texts(values: object, name: str) -> tuple[str, ...]:
-    """The texts in the array ``values``, each once and without surrounding whitespace; other elements are ignored.
+    """The texts in the array ``values``, each once and without surrounding whitespace; what else is in it is ignored,
+    and so are placeholders.
 
     Raises:
         UnparsableReplyError: if it is no array, or there is no text in it.
     """
     if not isinstance(values, list):
         raise UnparsableReplyError(f"{name!r} is missing or no array")
-    found = tuple(dict.fromkeys(value.strip() for value in values if isinstance(value, str) and value.strip()))
+    written = (value.strip() for value in values if isinstance(value, str))
+    found = tuple(dict.fromkeys(value for value in written if value and not is_placeholder(value)))
     if not found:
         raise UnparsableReplyError(f"no text among {name!r}")
     return found

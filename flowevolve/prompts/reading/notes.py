@@ -12,6 +12,7 @@ from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.reading.fields import lines_named, listed_under, paragraphs_under
 from flowevolve.prompts.reading.json_replies import read_json
+from flowevolve.prompts.reading.placeholders import is_placeholder
 
 NOTHING_USED = "none"
 """Stands in place of ids if an answer says that it used no note."""
@@ -82,7 +83,11 @@ def _json_tags(text: str) -> list[tuple[str, str]]:
 def lessons_in(text: str) -> tuple[str, ...]:
     """The lessons of `lessons_said`, each once, without what only says that there is none."""
     lessons = (" ".join(lesson.split()) for lesson in lessons_said(text))
-    return tuple(dict.fromkeys(lesson for lesson in lessons if lesson.strip("*_. ").lower() not in _NO_LESSON))
+    return tuple(dict.fromkeys(lesson for lesson in lessons if not _says_none(lesson) and not is_placeholder(lesson)))
+
+
+def _says_none(lesson: str) -> bool:
+    return lesson.strip("*_. ").lower() in _NO_LESSON
 
 
 def lessons_said(text: str) -> list[str]:

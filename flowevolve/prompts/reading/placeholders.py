@@ -1,0 +1,29 @@
+"""What stands in place of a text: dots, or a few words that only say what is to stand there."""
+
+from __future__ import annotations
+
+import re
+
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.prompts.reading.talk import KINDS
+
+_DOTS = re.compile(r"[\s\"'`*_<(\[]*(?:\.\.|…)[\s\"'`*_>)\].…]*")
+_DETERMINERS = r"(?:(?:insert|put|write|place|add|paste)\s+)?(?:(?:the|a|an|one|your|my)\s+)?"
+_NEW = r"(?:(?:new|improved|updated|revised|rewritten|merged|optimi[sz]ed|refined|whole|full|complete|final)[\s_-]+)"
+_WHAT = rf"(?:{KINDS}|notes?|lessons?|advice|abstract|plan|guidance)(?:\s+text)?"
+_IN_BRACKETS = re.compile(
+    rf"[<\[]+\s*{_DETERMINERS}{_NEW}*{_WHAT}(?:\s+(?:goes|comes))?(?:\s+here)?[\s.…]*[>\]]+[\s.]*", re.IGNORECASE
+)
+_HERE = re.compile(rf"{_DETERMINERS}{_NEW}+{_WHAT}(?:\s+(?:goes|comes))?\s+here[\s.…]*", re.IGNORECASE)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether all of a text is dots, or words such as '<new instruction>', or 'The new text goes here.'"""
+    return any(pattern.fullmatch(text.strip()) for pattern in (_DOTS, _IN_BRACKETS, _HERE))
+
+
+def no_placeholder(text: str, name: str) -> str:
+    """The text. Raises: UnparsableReplyError if it is a placeholder."""
+    if is_placeholder(text):
+        raise UnparsableReplyError(f"{name} is a placeholder; the text itself has to stand there", Reason.EMPTY)
+    return text
