@@ -6,6 +6,7 @@ a single operation; a reply in which they can read nothing raises `UnparsableRep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.templates import Prompt, Shorten, Templates
 from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reading.json_replies import answer_in, read_json, text_of
 from flowevolve.prompts.reading.notes import (
     Relation,
@@ -50,6 +52,8 @@ LAST_TRY_RULE = "An earlier answer to this very question was not right. This was
 CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
 _VERB_NAMES = ("op", "type", "operation", "action")
 _TEXT_NAMES = ("text", "content")
+_WORDS = re.compile(r"[a-z0-9]+|\w")
+"""English words, and single letters of other languages, some of which put no spaces between words."""
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -249,6 +253,22 @@ def _text(entry: Mapping[str, JSON]) -> str:
 def merge_prompt(templates: Templates, texts: Sequence[str]) -> Prompt:
     """Ask for one piece of advice in place of several that say nearly the same."""
     return templates.write("merge_notes", lambda shorten: {"notes": fence(_listed(texts, shorten))})
+
+
+def parse_merged(reply: str, texts: Sequence[str], template: str = "") -> str:
+    """The one piece of advice that is to stand for several, in one line.
+
+    Raises:
+        UnparsableReplyError: if there is none, fewer than half of its words are among those of the several, or it is
+            the ``template``'s own example.
+    """
+    merged = " ".join(read_instruction(reply).removeprefix("- ").split())
+    words, known = set(_WORDS.findall(merged.lower())), set(_WORDS.findall(" ".join(texts).lower()))
+    if 2 * len(words & known) < len(words) or (merged in " ".join(template.split()) and merged not in texts):
+        raise UnparsableReplyError(
+            "the text does not say what the notes say that it is to stand for", Reason.WRONG_FORM
+        )
+    return merged
 
 
 def compare_prompt(templates: Templates, new: Sequence[str], noted: Sequence[str]) -> Prompt:

@@ -14,6 +14,7 @@ from flowevolve.prompts.playbook import (
     parse_curator_requests,
     parse_lesson,
     parse_lessons,
+    parse_merged,
     with_playbook,
 )
 from flowevolve.prompts.reading.notes import split_citation
@@ -214,3 +215,47 @@ def test_gathered_lessons_are_read_each_once() -> None:
     assert parse_lessons("Well.\nLesson: a\n- Lesson:  a\nLesson: b c") == ("a", "b c")
     with pytest.raises(UnparsableReplyError, match="no lesson"):
         parse_lessons("nothing")
+
+
+DATES = ["Write dates as day, month, year.", "Dates have the day first, then the month."]
+MARGINS = "Give margins in per cent with one decimal, unless the question asks for a ratio."
+
+
+@pytest.mark.parametrize(
+    ("merged", "texts"),
+    [
+        ("Write dates as day, month, year.", DATES),
+        ("- Put the day first in dates, then month\n  and year.", DATES),
+        ("Always check and convert units.", ["Check units.", "Units: always convert them!"]),
+        ("始终检查单位和符号。", ["始终检查单位。", "检查符号。"]),
+    ],
+)
+def test_a_merged_note_has_the_words_of_those_it_stands_for(merged: str, texts: list[str]) -> None:
+    found = parse_merged(f"```\n{merged}\n```", texts, SHIPPED["merge_notes"].text)
+    assert found == " ".join(merged.removeprefix("- ").split())
+
+
+@pytest.mark.parametrize(
+    "merged",
+    [
+        "I'm sorry, but these notes contradict each other.",
+        "I can't merge these notes, as the dates differ.",
+        MARGINS,
+        "...",
+        "抱歉，无法合并。",
+    ],
+)
+def test_what_says_something_else_is_no_merged_note(merged: str) -> None:
+    with pytest.raises(UnparsableReplyError):
+        parse_merged(f"```\n{merged}\n```", DATES, SHIPPED["merge_notes"].text)
+
+
+def test_the_example_of_the_prompt_may_be_one_of_the_notes() -> None:
+    others = [
+        "Give ratios in per cent with a decimal.",
+        "For the margin: one decimal, unless a question asks in words.",
+    ]
+    template = SHIPPED["merge_notes"].text
+    assert parse_merged(f"```\n{MARGINS}\n```", [MARGINS, *others], template) == MARGINS
+    with pytest.raises(UnparsableReplyError):
+        parse_merged(f"```\n{MARGINS}\n```", others, template)

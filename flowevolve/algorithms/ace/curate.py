@@ -25,8 +25,9 @@ from flowevolve.prompts.playbook import (
     merge_prompt,
     parse_curator_requests,
     parse_lessons,
+    parse_merged,
 )
-from flowevolve.prompts.reading.instructions import is_whole, read_instruction
+from flowevolve.prompts.reading.instructions import is_whole
 from flowevolve.stages import scan
 from flowevolve.stages.asking import Asker, ask, read_reply
 from flowevolve.stages.comments import commented_prompt
@@ -155,11 +156,12 @@ async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | 
     """The operation that makes one bullet of several; None where the reply can't be read."""
     model = context.chat_model(group[0].id, None, role="reflection")
     try:
-        prompt = merge_prompt(context.templates, [bullet.text for bullet in group])
-        merged = await read_reply(
-            context, model.reply, prompt, read_instruction, Asker("reflection", "merge"), whole=is_whole
+        texts = [bullet.text for bullet in group]
+        read = partial(parse_merged, texts=texts, template=context.templates["merge_notes"].text)
+        asker = Asker("reflection", "merge")
+        text = await read_reply(
+            context, model.reply, merge_prompt(context.templates, texts), read, asker, whole=is_whole
         )
-        text = " ".join(merged.removeprefix("- ").split())
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
         return None

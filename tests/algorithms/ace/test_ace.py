@@ -24,7 +24,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
-from flowevolve.prompts.playbook import CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, USED_HEADING
+from flowevolve.prompts.playbook import CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, MERGE_TITLE, USED_HEADING
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
@@ -185,6 +185,19 @@ def test_lessons_are_added_as_they_are_where_no_entry_of_a_curation_can_be_read(
     bullets = Playbook.as_of(result.report.pool.updates_between(0)).bullets
     assert {bullet.text.casefold() for bullet in bullets} == {text.casefold() for text in lessons} != set()
     assert len(events(facts, "reply.unparsable")) >= 2 * len(events(facts, "curation.failed")) > 0
+
+
+def test_notes_stay_as_they_are_where_what_is_to_stand_for_them_is_something_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    excuse = "I'm sorry, but these notes contradict each other."
+    sorry = {**rules_playbook.ANSWERS, MERGE_TITLE: lambda prompt, params, rng: f"```\n{excuse}\n```"}
+    monkeypatch.setattr(rules_playbook, "ANSWERS", sorry)
+    result, facts = evolve({"refine_every": 2, "duplicate": 0.5, "unlike": 0.3, "embedding": {"by": "hashing"}})
+    check(result, facts)
+    assert events(facts, "merge.failed")
+    book = Playbook.as_of(result.report.pool.updates_between(0))
+    assert excuse not in {bullet.text for bullet in (*book.bullets, *book.gone.values())}
 
 
 def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
