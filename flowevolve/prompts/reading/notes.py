@@ -29,12 +29,21 @@ NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_CO
 _SHOWN_COUNTERS = re.compile(rf"{_COUNTERS}$", re.IGNORECASE)
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
 _ANY_ID = re.compile(_ID.pattern, re.IGNORECASE)
+_BETWEEN = r"[\[\](),;&`*_ \t]"
 _USED = re.compile(
     r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|(?:[ \t*_]*none|[^\n]*\b[a-z]{1,3}-\d{5,})\b[^\n]*\n)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The line of citations: the last line, or one further up if it has an id or says that there is none."""
 _NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
+_IDS = rf"{_BETWEEN}*{_ID.pattern}(?:{_BETWEEN}+(?:and{_BETWEEN}+)?{_ID.pattern})*"
+_NO_IDS = r"[*_`]{0,3}[ \t]{0,4}[Nn]one\b(?=\W{0,9}\Z)"
+_ONLY_IDS = (
+    r"(?:[|>#•–—*-]{1,3}[ \t]{1,4})?[(\[*_`]{0,4}Used[*_`]{0,3}[ \t]?:"
+    rf"(?:{_IDS}|{_NO_IDS})(?:{_BETWEEN}|\.)*$"
+)
+_ASIDE = re.compile(rf"^[ \t]{{0,8}}{_ONLY_IDS}\n?|(?:[ \t]{{1,8}}|(?=[(\[])){_ONLY_IDS}", re.MULTILINE)
+"""Citations as an item of a list, in brackets, or behind the answer on its line: ids alone, or at the end 'none'."""
 _TAG_WORD = rf"(?:{'|'.join(_TAGS)})\b"
 _ID_AND_TAG = rf"\[?\b([a-z]{{1,3}}-\d{{5,}})\b[\]*_`]*\W+({_TAG_WORD})"
 _TAG = re.compile(rf"{_ID_AND_TAG}(?!\W*(?:\bor\b|[/|])\W*{_TAG_WORD})", re.IGNORECASE)
@@ -50,15 +59,15 @@ _NO_LESSON = frozenset({"", "none", "n/a", "nothing", "no new lesson", "nothing 
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
-    """A reply without its line 'Used: …', and the ids of the notes it cites, there or anywhere else but in thinking.
+    """A reply without its citation 'Used: …', and the ids of the notes it cites, there or anywhere but in thinking.
 
     The ids are just `NOTHING_USED` if the answer says that it used none, and empty if it says nothing about it.
     """
     answer = split_thinking(reply).answer
     cited = tuple(dict.fromkeys(_ID.findall(answer)))
-    if not cited and _NONE.search(answer):
+    if not cited and (_NONE.search(answer) or _ASIDE.search(answer)):
         cited = (NOTHING_USED,)
-    return _USED.sub("", reply.rstrip()).rstrip(), cited
+    return _ASIDE.sub("", _USED.sub("", reply.rstrip()).rstrip()).rstrip(), cited
 
 
 def tags_in(text: str, known: Collection[str]) -> dict[str, Tag]:
