@@ -71,6 +71,40 @@ def test_lessons_and_tags_of_known_bullets_are_read() -> None:
         parse_lesson("No idea.", set())
 
 
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        *("none", "None.", "**None**", "(none)", "N/A", "-", "", "Nothing new.", "no new lesson"),
+        *("No new lessons.", "No lesson needed.", "No lesson is needed here.", "Nothing to learn from this answer."),
+        *("None, the answer is right.", "none (answer is correct)", "none; str-00001 was enough"),
+        *("N/A - the answer was right", "None, as the notes already say this.", "No lesson: answered correctly."),
+        *("None because there is no error", "Nothing to add. The notes already cover it."),
+    ],
+)
+def test_that_there_is_no_lesson_is_none(lesson: str) -> None:
+    assert parse_lesson(f"Diagnosis: right\nLesson: {lesson}", set()).lessons == ()
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        "None of the dates is right unless the year is.",
+        "None is not 0: leave such rows out.",
+        "Nothing, not even a unit, may follow the answer.",
+        "Nothing in the table is in euros.",
+        "None, some or all of the rows may match, so count them.",
+        "No lesson plan without its goals.",
+        "No units in the answer.",
+        "No more than one word, as the answer is compared with one.",
+        "Nothing: some rows are already sorted, so keep their order.",
+        "None: return it where there is no row.",
+        "Not all that is correct is asked for.",
+    ],
+)
+def test_advice_that_begins_with_no_or_none_is_a_lesson(lesson: str) -> None:
+    assert parse_lesson(f"Diagnosis: wrong\nLesson: {lesson}", set()).lessons == (lesson,)
+
+
 def test_tags_to_choose_from_are_none() -> None:
     reply = "str-00001: helpful | harmful | neutral\nstr-00002: **helpful** or neutral\nstr-00003: helpful, str-00004: neutral"
     known = {f"str-0000{number}" for number in range(1, 5)}

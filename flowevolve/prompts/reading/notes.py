@@ -55,7 +55,23 @@ _LESSONS = ("lessons", "new lessons", "key lessons", "lessons learned", "lessons
 _DIAGNOSIS = ("diagnosis", "error", "cause", "correct approach")
 _OTHER_FIELDS = (*_DIAGNOSIS, "tags", "notes", "ratings", "ids")
 """The names of what else a reply with lessons has."""
-_NO_LESSON = frozenset({"", "none", "n/a", "nothing", "no new lesson", "nothing new", "-"})
+_NONE_AT_ALL = (
+    r"(?:none|n/?a|nothing(?: (?:new|more|else|further))?|no(?: (?:new|more|further|other|additional))? lessons?)"
+    r"(?:(?: (?:is|are|was|were))?"
+    r" (?:needed|required|necessary|learn(?:ed|t)|drawn|to (?:be )?(?:learn(?:ed|t)?|add|note))"
+    r"(?: (?:here|from (?:this|it)(?: answer)?))?)?"
+)
+_NO_LESSON = re.compile(rf"\W*(?:{_NONE_AT_ALL})?\W*", re.IGNORECASE)
+_NO_LESSON_AS = re.compile(
+    rf"\W*{_NONE_AT_ALL}[*_]*(?:\s*[.,;:(–—-]|\s+(?:as|because|since)\b)(?P<why>.*)", re.IGNORECASE
+)
+_ALL_RIGHT = re.compile(
+    r"\b(?:is|are|was|were) (?:already |all |fully |entirely )?(?:right|correct|fine|enough|sufficient)\b"
+    r"|\balready (?:says?|said|covers?|covered|states?|stated|known|noted|in)\b"
+    r"|\b(?:answered|solved) correctly\b|\bno (?:errors?|mistakes?)\b",
+    re.IGNORECASE,
+)
+"""Why there is no lesson. Without this, 'None, not even …' is advice."""
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
@@ -96,7 +112,8 @@ def lessons_in(text: str) -> tuple[str, ...]:
 
 
 def _says_none(lesson: str) -> bool:
-    return lesson.strip("*_. ").lower() in _NO_LESSON
+    said = _NO_LESSON_AS.fullmatch(lesson)
+    return _NO_LESSON.fullmatch(lesson) is not None or (said is not None and _ALL_RIGHT.search(said["why"]) is not None)
 
 
 def lessons_said(text: str) -> list[str]:
