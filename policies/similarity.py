@@ -9,6 +9,8 @@ from operator import mul
 from typing import Literal
 
 Vector = Sequence[float]
+_ROUNDING = 1e-6
+"""More than two ways to compute a cosine differ."""
 Relation = Literal["duplicate", "between", "unlike"]
 
 
@@ -22,15 +24,25 @@ def near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
     """Groups of two or more places whose vectors have at least this cosine with the group's first.
 
     Greedy, as in ACE's grow-and-refine: the first place that is free starts a group, and all free places near it join.
+    numpy finds those that may be near, as there are as many pairs as the square of their number, and `cosine` decides.
     """
-    free = list(range(len(vectors)))
+    import numpy as np  # noqa: PLC0415 - slow to load, and not needed before there is something to compare
+
+    if not vectors:
+        return []
+    lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
+    units = np.array(vectors, dtype=np.float64) / np.array(lengths)[:, np.newaxis]
+    free = np.ones(len(vectors), dtype=np.bool_)
     groups: list[list[int]] = []
-    while free:
-        first, *others = free
-        near = [other for other in others if cosine(vectors[first], vectors[other]) >= threshold]
+    for first in range(len(vectors)):
+        if not free[first]:
+            continue
+        free[first] = False
+        maybe = np.flatnonzero(free & (units @ units[first] >= threshold - _ROUNDING)).tolist()
+        near = [other for other in maybe if cosine(vectors[first], vectors[other]) >= threshold]
         if near:
+            free[near] = False
             groups.append([first, *near])
-        free = [other for other in others if other not in near]
     return groups
 
 

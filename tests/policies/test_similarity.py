@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve.policies.similarity import Likeness, cosine, near_groups
 
-VECTORS = st.lists(st.tuples(*[st.floats(-10, 10)] * 3), max_size=12)
+VECTORS = st.lists(st.tuples(*[st.floats(-10, 10, allow_subnormal=False)] * 3), max_size=12)
 
 
 def test_cosine_by_hand() -> None:
@@ -23,6 +23,22 @@ def test_groups_are_disjoint_and_near_their_first(vectors: list[tuple[float, ...
     for first, *others in groups:
         assert others
         assert all(cosine(vectors[first], vectors[other]) >= threshold for other in others)
+
+
+@given(VECTORS, st.floats(0.1, 1), st.lists(st.integers(0, 11), max_size=4))
+def test_groups_are_those_that_comparing_one_by_one_gives(
+    vectors: list[tuple[float, ...]], threshold: float, twice: list[int]
+) -> None:
+    """Also where vectors occur several times."""
+    vectors = [*vectors, *(vectors[place] for place in twice if place < len(vectors))]
+    free = list(range(len(vectors)))
+    groups = []
+    while free:
+        first, *others = free
+        near = [other for other in others if cosine(vectors[first], vectors[other]) >= threshold]
+        groups += [[first, *near]] if near else []
+        free = [other for other in others if other not in near]
+    assert near_groups(vectors, threshold) == groups
 
 
 def test_a_text_is_compared_with_the_nearest() -> None:
