@@ -21,7 +21,7 @@ from flowevolve.core.templates import Prompt
 from flowevolve.prompts.novelty import with_too_like
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reading.again import example_of
-from flowevolve.prompts.reading.children import Form, check_child, read_child
+from flowevolve.prompts.reading.children import Form, check_child, is_whole, read_child
 from flowevolve.prompts.reading.descriptions import Description, read_description, read_printed
 from flowevolve.prompts.reading.programs import ReadProgram
 from flowevolve.stages.asking import Asker, ask
@@ -128,6 +128,7 @@ class _Call:
                 agent=self.operator,
                 candidate=parent.id,
                 temperature=self.temperature,
+                whole=lambda reply: is_whole(read_description(reply)[1], parent.artifact, self.form),
             )
         except UnparsableReplyError as error:
             if error.reason is Reason.NO_OP:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import anyio
+import pytest
 
 import flowevolve as fe
+from flowevolve.algorithms.baselines.algorithm import OnePlusLambda, SearchConfig
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.config import ArchiveSettings, CodeEvolveConfig
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
@@ -14,8 +16,9 @@ from flowevolve.core.named import Named
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.programs import META_TITLE, OTHERS_HEADING
+from flowevolve.prompts.reading.children import Form
 from tests.support.interruption import events_of, evolve
-from tests.support.number_programs import NumberTask
+from tests.support.number_programs import Numbers, NumberTask
 
 
 class Namer:
@@ -65,3 +68,66 @@ def test_names_are_kept_and_shown() -> None:
     assert any(isinstance(each, dict) and each.get("edit.idea") == "more is better" for each in proposed)
     shown = [prompt.partition(OTHERS_HEADING)[2] for prompt in namer.prompts]
     assert any("Name: to 1." in each and "\nIdea: more is better\nScore: 1." in each for each in shown)
+
+
+EDIT = "<<<<<<< SEARCH\nvalue = {}\n=======\nvalue = 2.0\n>>>>>>> REPLACE"
+BEGUN = "<<<<<<< SEARCH\nhigh = 0.0\n=======\nhigh = 1"
+WHOLE = "value = 2.0\nhigh = 0.0\n"
+
+
+class CutOff(Namer):
+    """Writes one reply, which the limit of tokens cut off."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        await anyio.sleep(1)
+        return ChatReply(self._text, Usage(1, 1), "length")
+
+    def roles(self) -> Mapping[str, Models]:
+        return {"code": Role(self, "cut off")}
+
+
+def written(text: str, form: Form) -> tuple[list[str], list[str]]:
+    """The programs that are made of a seed by a reply that was cut off, and why it is refused where it is."""
+    algorithm = OnePlusLambda(NumberTask(Numbers(seed="value = 1.0\nhigh = 0.0\n")), SearchConfig(form=form))
+    report, facts = evolve(algorithm, roles=CutOff(text).roles, budget=fe.Budget(seconds=5), max_in_flight=1)
+    programs = [each for each in report.pool.snapshot().candidates() if each.operator != "seed"]
+    refused = [str(event.data["reason"]) for event in events_of(facts, "reply.unparsable")]
+    return [each.artifact["program.py"] for each in programs], refused
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (f"```python\n{WHOLE}", "whole"),
+        (f"```python\n{WHOLE}```\nThe final one:\n```python\n{WHOLE}low = 0.0", "whole"),
+        ("import math\nvalue = 2.0\nhigh = 0.0", "whole"),
+        (f"```python\n{WHOLE}", "edits"),
+        (f"{EDIT.format(1.0)}\n{BEGUN}", "edits"),
+        (f"{EDIT.format(1.0)}\n{BEGUN}", "whole"),
+        ("SEARCH:\nvalue = 1.0\nREPLACE:\nvalue = 2.0", "edits"),
+    ],
+)
+def test_a_program_that_the_limit_of_tokens_cut_off_is_not_taken(text: str, form: Form) -> None:
+    programs, refused = written(text, form)
+    assert programs == []
+    assert set(refused) == {"incomplete"}
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (f"```python\n{WHOLE}```\nThe value is now the larg", "whole"),
+        (f"```python\n{WHOLE}```\nThe value is now the larg", "edits"),
+        (f"```python\n{WHOLE}```\nTo run it:\n```bash\npython prog", "whole"),
+        (f"{EDIT.format(1.0)}\nThe value is now the larg", "edits"),
+        (f"```\n{EDIT.format(1.0)}", "edits"),
+    ],
+)
+def test_one_that_ends_before_that_is(text: str, form: Form) -> None:
+    programs, refused = written(text, form)
+    assert programs[:1] == [WHOLE]
+    assert "incomplete" not in refused

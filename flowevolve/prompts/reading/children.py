@@ -10,7 +10,7 @@ from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.features import same_but_for_imports, syntax_error
 from flowevolve.prompts.reading.edits import Found, LeftOut, apply_edits, failure, find_edits
-from flowevolve.prompts.reading.fences import unwrapped
+from flowevolve.prompts.reading.fences import blocks, unwrapped
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.programs import ReadProgram, looks_whole, read_whole
 
@@ -29,19 +29,29 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
     Raises:
         UnparsableReplyError: if nothing of it can be taken, or the child would not compile or not keep to the marks.
     """
-    answer = answer_in(reply)
-    if not any(name.endswith(_TEXTS) for name in parent):
-        answer = unwrapped(answer)
-    found = find_edits(answer)
+    answer = _answer(reply, parent)
+    found = _edits(answer, parent, form)
     if form == "edits" and not found and not looks_whole(answer, parent):
         raise EditError("no SEARCH/REPLACE block in the reply", Reason.MISSING)
-    if found and (form == "edits" or not _has_program_beside(answer, parent)):
-        read = _edited(found, parent, all_edits=all_edits)
-    else:
-        read = read_whole(answer, parent)
+    read = _edited(found, parent, all_edits=all_edits) if found else read_whole(answer, parent)
     for name, text in read.files.items():
         _check(name, parent[name], text, read.left_out)
     return read
+
+
+def is_whole(reply: str, parent: Mapping[str, str], form: Form) -> bool:
+    """Whether all that `read_child` makes of a reply is there, although the limit of tokens cut it off: its last edit
+    has an end, or its last block, or that block adds nothing. Of a program without a fence any part may be missing.
+    """
+    answer = _answer(reply, parent)
+    found = _edits(answer, parent, form)
+    if found:
+        return found[-1].ended
+    fenced = blocks(answer, parent)
+    if not fenced or fenced[-1].closed:
+        return bool(fenced)
+    before = "\n".join(answer.split("\n")[: fenced[-1].start])
+    return len(fenced) > 1 and _program(before, parent) == _program(answer, parent)
 
 
 def check_child(child: Mapping[str, str], parent: Mapping[str, str]) -> None:
@@ -54,13 +64,31 @@ def check_child(child: Mapping[str, str], parent: Mapping[str, str]) -> None:
         _check(name, parent[name], text, ())
 
 
+def _answer(reply: str, parent: Mapping[str, str]) -> str:
+    answer = answer_in(reply)
+    return answer if any(name.endswith(_TEXTS) for name in parent) else unwrapped(answer)
+
+
+def _edits(answer: str, parent: Mapping[str, str], form: Form) -> Sequence[Found]:
+    """The edits of a reply that are to be made: none where a whole program stands beside them and was asked for."""
+    found = find_edits(answer)
+    return found if form == "edits" or not found or not _has_program_beside(answer, parent) else ()
+
+
 def _has_program_beside(answer: str, parent: Mapping[str, str]) -> bool:
     """Whether a reply has a whole program although it has edits."""
-    try:
-        read = read_whole(answer, parent)
-    except UnparsableReplyError:
+    read = _program(answer, parent)
+    if read is None:
         return False
     return all(syntax_error(text) is None for name, text in read.files.items() if name.endswith(".py"))
+
+
+def _program(answer: str, parent: Mapping[str, str]) -> ReadProgram | None:
+    """The whole program of a reply, if it has one."""
+    try:
+        return read_whole(answer, parent)
+    except UnparsableReplyError:
+        return None
 
 
 def _edited(found: Sequence[Found], parent: Mapping[str, str], *, all_edits: bool) -> ReadProgram:

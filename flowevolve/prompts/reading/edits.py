@@ -39,11 +39,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An edit of a reply, or why what was meant as one is none; ``number`` counts them from 1."""
+    """An edit of a reply, or why what was meant as one is none; ``number`` counts them from 1. ``ended`` says whether a
+    mark of its own ends it, and not the end of the reply or the next edit.
+    """
 
     number: int
     edit: Edit | None
     problem: EditError | None = None
+    ended: bool = True
 
 
 def find_edits(answer: str) -> list[Found]:
@@ -78,7 +81,10 @@ def find_edits(answer: str) -> list[Found]:
     if all(drafts):
         return found
     problem = EditError("it stands below a heading that names drafts", Reason.DRAFT)
-    return [Found(each.number, None, problem) if draft else each for each, draft in zip(found, drafts, strict=True)]
+    return [
+        Found(each.number, None, problem, each.ended) if draft else each
+        for each, draft in zip(found, drafts, strict=True)
+    ]
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
@@ -101,9 +107,9 @@ def _bracketed(lines: Sequence[str], start: int, number: int, file: str | None) 
     if not ended and middles and (close := _closing_fence(lines, start, middles[0], stop)) is not None:
         ended, stop = True, close
     if not middles:
-        return Found(number, None, EditError("it has no line '======='", Reason.INCOMPLETE)), stop + ended
+        return Found(number, None, EditError("it has no line '======='", Reason.INCOMPLETE), ended), stop + ended
     if not ended:
-        return Found(number, None, EditError("it has no line '>>>>>>> REPLACE'", Reason.INCOMPLETE)), stop
+        return Found(number, None, EditError("it has no line '>>>>>>> REPLACE'", Reason.INCOMPLETE), ended), stop
     middle = middles[0]
     if len(middles) > 1:
         middle = (
@@ -167,7 +173,7 @@ def _named_unfenced(lines: Sequence[str], start: int, number: int, file: str | N
         search = search[:-1]
     while replace and not replace[-1].strip():
         replace = replace[:-1]
-    return Found(number, Edit(tuple(search), tuple(replace), file)), stop
+    return Found(number, Edit(tuple(search), tuple(replace), file), ended=stop < len(lines)), stop
 
 
 _MOST_LINES = 2000
