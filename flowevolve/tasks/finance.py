@@ -10,7 +10,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.loaders import no_text
-from flowevolve.tasks.scoring import decimal_of, stated_answer, stated_line
+from flowevolve.tasks.scoring import decimal_of, stated_line, stated_number, without_unit
 
 COMPONENT = "instruction"
 TAGS_SEED = "Answer the questions. On the last line write 'Answer:' and the tags in the order asked, joined by commas."
@@ -80,8 +80,9 @@ def score_tags(output: str, gold: str) -> Score:
 
 def score_number(output: str, gold: str) -> Score:
     """Score a number, which is right if it equals the right one to two decimals."""
-    stated = stated_answer(output)
+    stated = stated_number(output)
     said, wanted = decimal_of(stated), decimal_of(gold)
+    said = decimal_of(without_unit(stated)) if said is None else said
     right = said is not None and wanted is not None and round(said, 2) == round(wanted, 2)
     feedback = f"{'Right' if right else 'Wrong'}: the answer given was {stated!r}, the right one is {gold!r}."
     return Score(float(right), feedback, passed=right)

@@ -8,7 +8,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.tasks.scoring import same_number, stated_answer
+from flowevolve.tasks.scoring import is_number, same_number, stated_answer, stated_number
 
 COMPONENT = "instruction"
 SEED_PROMPT = "Solve the problem. Put the final answer on the last line as 'Answer: ...'."
@@ -42,7 +42,7 @@ class MathAnswer:
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         problem, gold = str(example.data["problem"]), str(example.data["answer"])
         output = await llm([Message("system", artifact[COMPONENT]), Message("user", problem)])
-        stated = stated_answer(output)
+        stated = stated_number(output) if is_number(gold) else stated_answer(output)
         right = same_number(stated, gold)
         feedback = f"{'Right' if right else 'Wrong'}: the answer given was {stated!r}, the right one is {gold!r}."
         solution = example.data.get("solution")

@@ -11,8 +11,40 @@ from fractions import Fraction
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_FINAL = re.compile(r"(?:final\s+)?answer\s*(?:is|:|=)\s*(.+)", re.IGNORECASE)
+_FINAL = re.compile(r"(?:final\s+)?answer\s*(?:is\s*:?|:|=)\s*(.+)", re.IGNORECASE)
+_LABEL = re.compile(
+    r"^[ \t>*_#-]*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+|my\s+)?" + _FINAL.pattern, re.IGNORECASE | re.MULTILINE
+)
+"""The same where a line begins with it."""
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
+_WITH_UNIT = re.compile(
+    r"(?P<number>[^A-Za-z\\]*\d)[\s*_$]*(?:\\?%|\^\{?\\circ\}?|°|(?:\\[,;: ]|~)*\\(?:text|mathrm)\{[^{}\d]*\}"
+    r"|(?<!\d)[A-Za-z]{2,}(?: [A-Za-z]{2,})?)[\s$.)\]*_!]*"
+)
+_WORD = re.compile(r"[a-z]+")
+_NO_UNITS = frozenset(
+    {"dozen", "hundred", "thousand", "thousands", "mil", "mn", "mm", "million", "millions", "bn", "billion", "billions"}
+    | {
+        "trillion",
+        "trillions",
+        "basis",
+        "bps",
+        "pi",
+        "sqrt",
+        "times",
+        "over",
+        "plus",
+        "minus",
+        "and",
+        "or",
+        "to",
+        "mod",
+    }
+    | {"modulo", "factorial", "log", "ln", "exp", "if", "not", "more", "less", "than"}
+)
+"""Words behind a number that make another one of it."""
+_MARKS = str.maketrans("", "", "".join(set(string.punctuation) - set(".-/")))
+"""What stands around a number, or between its digits, and is no part of it."""
 
 
 def normalized(text: str) -> str:
@@ -47,7 +79,7 @@ def stated_answer(text: str) -> str:
         return boxed
     finals = _FINAL.findall(text)
     if finals:
-        return str(finals[-1]).strip().lstrip("*_`$ ").rstrip("*_`$. ")
+        return _bare(finals[-1])
     numbers = _NUMBER.findall(text)
     if numbers:
         return str(numbers[-1])
@@ -55,9 +87,26 @@ def stated_answer(text: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
+def stated_number(text: str) -> str:
+    """As `stated_answer`, for a number: where none follows the last 'answer:', but the last line that begins with
+    'answer:' has one, that.
+    """
+    found = stated_answer(text)
+    if _last_boxed(text) is None and _number(without_unit(found)) is None:
+        labelled = [_bare(each) for each in _LABEL.findall(text)]
+        numbers = [each for each in labelled if _number(without_unit(each)) is not None]
+        return numbers[-1] if numbers else found
+    return found
+
+
 def stated_line(text: str) -> str:
-    """The rest of the line after the last 'answer:' of a text, or else its last line."""
+    """The rest of the line after the last 'answer:' of a text, or else its last line. If that is no list of single
+    words, it is the last list of them that follows an 'answer:' with which a line begins.
+    """
     finals = _FINAL.findall(text)
+    lists = [each for each in _LABEL.findall(text) if _is_list(each)]
+    if lists and not _is_list(finals[-1]):
+        return str(lists[-1]).strip()
     lines = text.strip().splitlines()
     return str(finals[-1] if finals else lines[-1] if lines else "").strip()
 
@@ -69,11 +118,28 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def same_number(answer: str, gold: str) -> bool:
-    """Whether two answers are the same number (an integer, decimal or simple fraction), or else the same text."""
-    first, second = _number(answer), _number(gold)
-    if first is None or second is None:
+    """Whether two answers are the same number (an integer, decimal or simple fraction, of any unit), or else, where the
+    second is none, the same text.
+    """
+    second = _number(gold)
+    if second is None:
         return normalized(answer) == normalized(gold) != ""
-    return first == second
+    return _number(without_unit(answer)) == second
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is an integer, a decimal or a simple fraction."""
+    return _number(text) is not None
+
+
+def without_unit(text: str) -> str:
+    """A number without the unit behind it, and without brackets, quotes and the like; any other text as it is."""
+    text = text.strip()
+    found = _WITH_UNIT.fullmatch(text)
+    if found is not None and not _NO_UNITS & set(_WORD.findall(text.lower())):
+        text = found["number"]
+    bare = text.translate(_MARKS).strip()
+    return bare if _number(text) is None is not _number(bare) and " " not in bare else text
 
 
 def stated_label(text: str, labels: Sequence[str]) -> str | None:
@@ -89,6 +155,15 @@ def stated_label(text: str, labels: Sequence[str]) -> str | None:
         if len(named) == 1:
             return named[0]
     return None
+
+
+def _bare(text: str) -> str:
+    return text.strip().lstrip("*_`$ ").rstrip("*_`$. ")
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text is single words with commas between."""
+    return all(len(each.split()) == 1 for each in text.strip(" \t*_`.").split(","))
 
 
 def _labels_in(text: str, labels: Sequence[str]) -> list[str]:

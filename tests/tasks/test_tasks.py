@@ -277,6 +277,33 @@ def test_math_shows_the_solution_to_who_was_wrong() -> None:
     assert "Add." in wrong.score.feedback
 
 
+@pytest.mark.parametrize(
+    ("reply", "gold", "right"),
+    [
+        ("The answer is: 42", "42", True),
+        ("The answer is: 4.2", "42", False),
+        ("Answer: 42\n\nNote: the final answer is an integer.", "42", True),
+        ("Answer: let me see.\n\nSo by this the answer is 42.", "42", True),
+        ("Answer: 41\n\nThe final answer is 42.", "42", True),
+        (r"\boxed{42^\circ}", "42", True),
+        (r"\boxed{42\text{ cm}}", "42", True),
+        (r"\boxed{42 \text{ million}}", "42", False),
+        ("Answer: 42 square meters", "42", True),
+        ("Answer: 42 million", "42", False),
+        ("Answer: 3 pi", "3", False),
+        ("Answer: 42 or 43", "42", False),
+        ("Answer: 2 + 40 apples", "240", False),
+        ("Answer: 12{,}345", "12345", True),
+        (r"So the answer is \(42\).", "42", True),
+        ("Answer: (42)", "42", True),
+        ("Answer: 2\n\nThe final answer is x + 1", "x + 1", True),
+        (r"\boxed{3 \text{ if } n > 2}", r"3 \text{ if } n > 2", True),
+    ],
+)
+def test_what_math_takes_for_the_answer(reply: str, gold: str, right: bool) -> None:
+    assert roll(MathAnswer(data({"problem": "?", "answer": gold})), reply).score.passed is right
+
+
 def test_classification_names_the_right_label() -> None:
     row: dict[str, JSON] = {"question": "goal!", "answer": "Sports"}
     task = Classification(data(row), labels=["Sports", "World"])
