@@ -11,7 +11,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.loaders import text_of
-from flowevolve.tasks.scoring import exact_match, stated_answer, token_f1
+from flowevolve.tasks.scoring import exact_match, is_number, stated_text, token_f1
 
 EVIDENCE, ANSWER = "find_evidence", "answer"
 SEEDS = {
@@ -60,8 +60,8 @@ class MultiHopQA:
         return Rollout(example.id, output, self._score(example, notes, output), calls)
 
     def _score(self, example: Example, notes: str, output: str) -> Score:
-        short = output.strip()
-        answer, golds = stated_answer(output) if "\n" in short else short, _answers(example)
+        golds = _answers(example)
+        answer = stated_text(output, number=any(map(is_number, golds)))
         if self._metric == "f1":
             value = max(token_f1(answer, gold) for gold in golds)
         else:

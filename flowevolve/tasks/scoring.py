@@ -16,6 +16,7 @@ _LABEL = re.compile(
     r"^[ \t>*_#-]*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+|my\s+)?" + _FINAL.pattern, re.IGNORECASE | re.MULTILINE
 )
 """The same where a line begins with it."""
+_TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
 _WITH_UNIT = re.compile(
     r"(?P<number>[^A-Za-z\\]*\d)[\s*_$]*(?:\\?%|\^\{?\\circ\}?|°|(?:\\[,;: ]|~)*\\(?:text|mathrm)\{[^{}\d]*\}"
@@ -24,23 +25,8 @@ _WITH_UNIT = re.compile(
 _WORD = re.compile(r"[a-z]+")
 _NO_UNITS = frozenset(
     {"dozen", "hundred", "thousand", "thousands", "mil", "mn", "mm", "million", "millions", "bn", "billion", "billions"}
-    | {
-        "trillion",
-        "trillions",
-        "basis",
-        "bps",
-        "pi",
-        "sqrt",
-        "times",
-        "over",
-        "plus",
-        "minus",
-        "and",
-        "or",
-        "to",
-        "mod",
-    }
-    | {"modulo", "factorial", "log", "ln", "exp", "if", "not", "more", "less", "than"}
+    | {"trillion", "trillions", "basis", "bps", "pi", "sqrt", "times", "over", "plus", "minus", "and", "or", "to"}
+    | {"mod", "modulo", "factorial", "log", "ln", "exp", "if", "not", "more", "less", "than"}
 )
 """Words behind a number that make another one of it."""
 _MARKS = str.maketrans("", "", "".join(set(string.punctuation) - set(".-/")))
@@ -97,6 +83,25 @@ def stated_number(text: str) -> str:
         numbers = [each for each in labelled if _number(without_unit(each)) is not None]
         return numbers[-1] if numbers else found
     return found
+
+
+def stated_text(text: str, *, number: bool = False) -> str:
+    r"""The final answer that a text states in words: in ``<answer>`` tags, in the last ``\boxed{…}``, or after the last
+    'answer:', that of a line which begins with it first; else the last line, or if it may be a ``number`` the last
+    number of several lines.
+    """
+    tagged, boxed = _TAGGED.findall(text), _last_boxed(text)
+    if tagged:
+        return str(tagged[-1]).strip()
+    if boxed is not None:
+        return boxed
+    lines = text.strip().splitlines()
+    several = len(lines) > 1
+    finals = _LABEL.findall(text) or (_FINAL.findall(text) if several else [])
+    if finals:
+        return _bare(finals[-1])
+    numbers = _NUMBER.findall(text) if number and several else []
+    return str(numbers[-1]) if numbers else lines[-1].strip() if lines else ""
 
 
 def stated_line(text: str) -> str:

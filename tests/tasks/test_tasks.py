@@ -257,6 +257,28 @@ def test_multihop_makes_two_calls_and_names_what_was_missed() -> None:
     assert roll(MultiHopQA(data(row), metric="em"), "Ada, Bob", "ada lovelace").score.passed
 
 
+@pytest.mark.parametrize(
+    ("reply", "gold", "right"),
+    [
+        ("Chief of Protocol\n\n(1976)", "Chief of Protocol", False),
+        ("She held it from 1976.\n\nChief of Protocol", "Chief of Protocol", True),
+        ("There are 2 notes.\n<answer>Ada Lovelace</answer>", "Ada Lovelace", True),
+        ("<answer>Ada Lovelace</answer>", "Ada Lovelace", True),
+        ("Answer: Ada Lovelace", "Ada Lovelace", True),
+        ("Answer: Ada Lovelace\n\nI hope this answer is helpful.", "Ada Lovelace", True),
+        ("The notes name 2 people.\nBy them the answer is Ada Lovelace.\nThey met in 1833.", "Ada Lovelace", True),
+        ("1. Ada\n2. Bob\n\nYes", "yes", True),
+        ("The Answer Band", "The Answer Band", True),
+        ("She was born in London.\n\nThat was in 1815.", "1815", True),
+        ("Answer: 1815\n\nShe was 36.", "1815", True),
+        ("1815", "1815", True),
+    ],
+)
+def test_what_multihop_takes_for_the_answer(reply: str, gold: str, right: bool) -> None:
+    row: dict[str, JSON] = {"question": "Who?", "answer": gold, "context": [["A", "Ada."]]}
+    assert roll(MultiHopQA(data(row), metric="em"), "notes", reply).score.passed is right
+
+
 def test_multihop_takes_rows_as_they_are_on_the_hub() -> None:
     row: dict[str, JSON] = {
         "question": "Who?",
