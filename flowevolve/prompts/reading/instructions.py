@@ -42,6 +42,22 @@ _SIGN_OFF = re.compile(
     r"(?:(?:please )?let me know|i hope|hope this|feel free|would you like|is there anything)\b[^\n]*\s*\Z",
     re.IGNORECASE,
 )
+_EXPLANATION = re.compile(
+    r"\n[ \t]*(?:-{3,}\s*\n\s*)?(?=[#*_]|[^\n]*:[ \t*_]*\n)"
+    r"[#*_ \t]*(?:(?:an?|the|brief|short|key|main|summary of|what|i)[ \t]+)*"
+    r"(?:explanations?|rationale|reasoning|changes|changed|improvements|why (?:this|it) (?:works|helps|is better))\b"
+    r"(?: (?:of|for|behind) [\w ]{0,40}| made)?[ \t*_:]*\s+(?P<said>\S(?:(?!\n[ \t]*#)[\s\S])*)\Z",
+    re.IGNORECASE,
+)
+"""The last part of a text, under a heading that says it explains something."""
+_OF_THE_TEXT = re.compile(
+    r"^[\W\d]*(?:(?:i|we|this is (?:better|clearer|shorter|more|because|since))\b"
+    rf"|(?:the|this) (?:{_NEW}|old|original|previous|current|initial) {KINDS}\b"
+    r"|(?:added|removed|replaced|clarified|emphasi[sz]ed|included|introduced|changed|specified|strengthened|shortened"
+    r"|made|rewrote|rephrased|reworded|reordered|tightened|simplified|expanded|merged|moved|kept)(?=\s))",
+    re.IGNORECASE,
+)
+"""How a text begins that says what became of another one, and why."""
 _DECLINED = re.compile(
     r"^\W*(?:i(?:'?m| am) (?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|i can(?:'t|not| not)\b|as an ai\b|"
     r"unfortunately,? i|could you (?:please )?(?:provide|share|clarify)|please provide|i (?:don't|do not) have)",
@@ -214,7 +230,7 @@ def _one_in_pieces(found: Sequence[Block], lines: Sequence[str]) -> bool:
 def _unfenced(text: str, parent: str) -> str:
     if _DECLINED.match(text) and len(text) < _LONG:
         raise UnparsableReplyError("the reply has no new text: it declines, or asks back", Reason.DECLINED)
-    text = _SIGN_OFF.sub("", text).strip()
+    text = _without_explanation(_SIGN_OFF.sub("", text).strip(), parent)
     introduced = True
     part = _under_heading(text)
     if part is not None:
@@ -230,6 +246,14 @@ def _unfenced(text: str, parent: str) -> str:
     if introduced and _ABOUT.search(text[:_LONG]) and not taken_over:
         raise UnparsableReplyError("no fenced block in the reply, and it speaks about the text", Reason.MISSING)
     return _not_empty(text)
+
+
+def _without_explanation(text: str, parent: str) -> str:
+    """Without what is said at the end on how the text was changed. A part of the task may have the same heading."""
+    found = _EXPLANATION.search(text)
+    if found is None or not _OF_THE_TEXT.match(found["said"]) or found["said"].strip() in parent:
+        return text
+    return text[: found.start()].rstrip()
 
 
 def _instructs(text: str) -> bool:
