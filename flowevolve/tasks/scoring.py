@@ -163,6 +163,9 @@ def stated_label(text: str, labels: Sequence[str]) -> str | None:
 
 
 def _bare(text: str) -> str:
+    """What is said behind 'answer:', without tags, marks and full stop around it."""
+    tagged = _TAGGED.search(text)
+    text = str(tagged[1]) if tagged is not None else text
     return text.strip().lstrip("*_`$ ").rstrip("*_`$. ")
 
 

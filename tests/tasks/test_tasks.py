@@ -304,6 +304,7 @@ def test_math_shows_the_solution_to_who_was_wrong() -> None:
     [
         ("The answer is: 42", "42", True),
         ("The answer is: 4.2", "42", False),
+        ("The final answer is:\n<answer>42</answer>", "42", True),
         ("Answer: 42\n\nNote: the final answer is an integer.", "42", True),
         ("Answer: let me see.\n\nSo by this the answer is 42.", "42", True),
         ("Answer: 41\n\nThe final answer is 42.", "42", True),
