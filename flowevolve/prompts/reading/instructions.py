@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.templates import CHARACTERS_PER_TOKEN
 from flowevolve.prompts.reading.choosing import chosen, line_above, said_in, without
@@ -24,6 +25,7 @@ _TAGS = (
 )
 _CLOSED_TAG = re.compile(rf"</(?:{'|'.join(_TAGS)})\s*>", re.IGNORECASE)
 _LAST_MARK = re.compile(r"\[\[\s*##\s*completed\b", re.IGNORECASE)
+_TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>\s*)?\Z", re.IGNORECASE | re.DOTALL)
 _LEAD_IN = re.compile(
     r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
     r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
@@ -114,6 +116,8 @@ def not_too_long(text: str, longest: int | None) -> str:
 
 def _read(reply: str, parent: str) -> str:
     text = answer_in(reply).strip()
+    if _TOOL_CALL.match(text) and _in_json(text) is None:
+        raise UnparsableReplyError("the reply calls a tool, and has no new text", Reason.MISSING)
     for found in (_field(text), _tagged(text), _in_json(text)):
         if found is not None:
             return _not_empty(found)
@@ -157,14 +161,24 @@ def _inner(text: str) -> str:
 
 
 def _in_json(text: str) -> str | None:
-    found = blocks(text)
-    inner = found[0].body.strip() if len(found) == 1 and found[0].language == "json" else text
+    """The text in a JSON object of its own, or among the arguments of the tool that one calls."""
+    fenced, call = blocks(text), _TOOL_CALL.match(text)
+    inner = fenced[0].body.strip() if len(fenced) == 1 and fenced[0].language == "json" else text
+    inner = call[1].strip() if call is not None else inner
     if not inner.startswith("{"):
         return None
     try:
         data, _ = decoded(inner)
     except BadJSONError:
         return None
+    found = _named(data)
+    if found is None and isinstance(data, dict) and isinstance(data.get("name"), str):
+        return _named(data.get("arguments"))
+    return found
+
+
+def _named(data: JSON) -> str | None:
+    """The one value of an object that its name says is a text of the kind."""
     named = (
         [value for name, value in data.items() if isinstance(value, str) and re.search(KINDS, name, re.IGNORECASE)]
         if isinstance(data, dict)
