@@ -21,8 +21,10 @@ from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.records import NewTexts
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
+from flowevolve.core.model import ChatReply, ChatRequest, RejectedError
 from flowevolve.core.pool import Candidate
+from flowevolve.prompts.reading.fences import blocks
+from flowevolve.stages.asking import Asker, read_reply
 
 ROLE = "reflection"
 CALLABLE = "reflection_lm"
@@ -82,7 +84,9 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class ByPrompt:
-    """gepa's own prompt, or the user's template for it, to the reflection role; one call for each component."""
+    """gepa's own prompt, or the user's template for it, to the reflection role; one call for each component, and one
+    more where the limit of tokens cut the reply off.
+    """
 
     template: str | Mapping[str, str] | None
 
@@ -107,8 +111,18 @@ class ByPrompt:
                 f"adapter.make_reflective_dataset: there are images in the records of {name!r}, which prompts can't "
                 "hold here; give a custom_candidate_proposer that sends them"
             )
-        reply = await context.chat_model(name, parent.id, role=ROLE)([Message("user", prompt)])
-        return InstructionProposalSignature.output_extractor(reply.strip())["new_instruction"]
+        model, asker = context.chat_model(name, parent.id, role=ROLE), Asker(ROLE, "reflect", parent.id, name)
+        return await read_reply(context, model.reply, prompt, _extracted, asker, whole=_ends)
+
+
+def _extracted(reply: str) -> str:
+    return InstructionProposalSignature.output_extractor(reply.strip())["new_instruction"]
+
+
+def _ends(reply: str) -> bool:
+    """Whether the block with the new text ends before the limit of tokens cut the reply off."""
+    found = blocks(reply)
+    return bool(found) and found[-1].closed
 
 
 def make_writer(

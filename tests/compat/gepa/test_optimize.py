@@ -12,12 +12,15 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Any, cast
 
+import anyio
 import pytest
+from anyio import to_thread
 from gepa.api import optimize as gepas_optimize
 from gepa.core.adapter import EvaluationBatch
 from gepa.core.data_loader import ListDataLoader
@@ -27,6 +30,10 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 import flowevolve.compat.gepa as compat
 from flowevolve._util.clock import is_running
 from flowevolve._util.errors import InputError, TaskFailedError
+from flowevolve.core.model import ChatRequest
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.server import serve
 from tests.support.gepa_dummies import (
     SEED,
     TRAIN,
@@ -328,6 +335,33 @@ def test_a_reflection_strategy_is_handed_on() -> None:
 def test_a_proposer_may_only_name_what_there_is() -> None:
     with pytest.raises(InputError, match="custom_candidate_proposer: returned texts for"):
         optimize(HashAdapter(), custom_candidate_proposer=lambda *_: {"other": "x"})
+
+
+class Lengthy:
+    """Writes a text that is too long for the limit of tokens, and a short one when it is asked again."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def reply(self, request: ChatRequest, rng: Random) -> str:
+        self.asked.append(len(request.messages))
+        again = len(request.messages) > 1
+        return f"```\nAnswer {'briefly' if again else 'at length, ' * 90}.\n```"
+
+
+def test_a_reflection_that_the_limit_of_tokens_cut_off_is_asked_for_again() -> None:
+    world = Lengthy()
+
+    async def go() -> Any:
+        async with serve(SimBackend(world, PROFILES["instant"], model="m")) as url:
+            settings = {"base_url": url, "max_tokens": 60}
+            return await to_thread.run_sync(
+                partial(optimize, HashAdapter(), reflection_lm="m", reflection_lm_kwargs=settings, max_metric_calls=40)
+            )
+
+    texts = {text for candidate in anyio.run(go).candidates for text in candidate.values()}
+    assert not any("at length" in text for text in texts)
+    assert 3 in world.asked
 
 
 def test_a_model_that_always_fails_ends_the_run() -> None:
