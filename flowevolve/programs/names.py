@@ -31,6 +31,26 @@ def used_names(node: ast.stmt) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
 
 
+def names_read(tree: ast.Module) -> set[str]:
+    """The names that a program reads, at any depth, but for those in annotations, which nothing may ever look up."""
+    left: list[ast.AST] = [tree]
+    names: set[str] = set()
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns"):
+                children = value if isinstance(value, list) else [value]
+                left += [each for each in children if isinstance(each, ast.AST)]
+    return names
+
+
+def names_of_arguments(tree: ast.Module) -> set[str]:
+    """The names of the arguments of all functions in a program."""
+    return {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+
+
 def names_bound_within(node: ast.stmt) -> set[str]:
     """The names that a statement may bind, also in nested functions: an overestimate is safe."""
     names: set[str] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,15 @@ from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
-from flowevolve.programs.names import bound_names, parsed
+from flowevolve.programs.names import (
+    bound_names,
+    is_docstring,
+    names_bound_within,
+    names_of_arguments,
+    names_read,
+    parsed,
+    star_imports,
+)
 from flowevolve.programs.splicing import splice
 from flowevolve.prompts.reading.choosing import chosen, each_said, without
 from flowevolve.prompts.reading.edits import LeftOut
@@ -35,6 +44,8 @@ _FILE_HEADING = re.compile(
     r"^[\s#*`>-]*(?:file(?:name)?\s*:\s*)?[`*]*([\w./-]+\.\w{1,5})[`*]*\s*:?[\s*`]*$", re.IGNORECASE
 )
 _REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
+_DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr"})
+"""Functions that may make names known."""
 _TRIES = 6
 _MOST_BLOCKS = 50
 """Of more blocks than these it is not asked which are parts of others."""
@@ -66,6 +77,8 @@ def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
         _refuse_elisions(text, parent[name])
         spliced = splice(parent[name], text, python=name.endswith(".py"))
         files[name] = ended_like(parent[name], spliced.text)
+        if name.endswith(".py"):
+            _refuse_fragments(files[name], parent[name])
         if spliced.ignored:
             message = f"{name}: what the reply has outside of the EVOLVE-BLOCK marks was left out"
             left_out.append(LeftOut(Reason.FROZEN, message))
@@ -273,6 +286,37 @@ def _is_program(text: str) -> bool:
     """Whether a text is Python that does something, and not a word or two that happen to be."""
     tree = parsed(text)
     return tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
+
+
+def _refuse_fragments(text: str, parent: str) -> None:
+    """Raises: UnparsableReplyError if a program can't do without what it lacks of its parent: it uses a function or
+    class which only the parent has, or it has nothing of the parent and runs nothing, so that nothing can call it.
+    """
+    old, new = parsed(parent), parsed(text)
+    if old is None or new is None or any(map(star_imports, new.body)):
+        return
+    wanted, used = _defined(old, [range(len(parent))]), names_read(new)
+    lost = wanted - {name for node in new.body for name in names_bound_within(node)} - names_of_arguments(new)
+    missing = sorted((lost & used) - set(dir(builtins)))
+    if missing and not used & _DYNAMIC:
+        raise UnparsableReplyError(
+            f"the program is not complete: it uses {', '.join(missing)}, which it does not define", Reason.INCOMPLETE
+        )
+    if wanted and lost == wanted and all(map(_is_plain_definition, new.body)):
+        raise UnparsableReplyError(
+            f"the reply is another program: it defines nothing of what the program does ({', '.join(sorted(wanted))})",
+            Reason.INCOMPLETE,
+        )
+
+
+def _is_plain_definition(node: ast.stmt) -> bool:
+    """Whether a statement only makes a name known, and can't have itself called by another one."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.FunctionDef(decorator_list=[]):
+            return True
+    return is_docstring(node)
 
 
 def _refuse_elisions(text: str, parent: str) -> None:
