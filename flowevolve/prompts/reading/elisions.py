@@ -21,9 +21,17 @@ _ELIDED = re.compile(
     rf"|(?:{_LEFT}){_THINGS}\s*(?:{_DOTS}|(?:remains?|stays?|is|are|continues?)?\s*{_SAME})[\s.\])*/]*$"
     rf"|(?:{_REST}){_THINGS}[\s.\])*/]*$"
     rf"|(?:the )?(?:same|unchanged) {_THINGS}? ?(?:as (?:before|above)|{_DOTS})"
-    rf"|{_THINGS} (?:remains?|stays?|is|are) (?:unchanged|the same)\b)",
+    rf"|{_THINGS} (?:remains?|stays?|is|are) (?:unchanged|the same)\b"
+    r"|[（(]?(?:其余|其他|其它|剩余)[^\n]{0,6}(?:代码|程序|函数|方法|实现)[^\n]{0,6}(?:不变|省略|同上|相同|一样)[\s.。)）*/]*$)",
     re.IGNORECASE,
 )
+_NAMED = re.compile(
+    r"^[ \t]*(?:#|//)+\s*[\[(]?(?:the )?`?(?P<name>\w+)(?:\(\))?`?(?: (?:function|method|class))?"
+    r"(?: (?:is|remains?|stays?|left|kept))? (?:unchanged|(?:the same )?as (?:above|before|in the original)|the same)"
+    r"[\s.\])]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DEFINED = r"^[ \t]*(?:async )?(?:def|class) {}\b"
 
 
 def elision(text: str, known: str = "") -> str | None:
@@ -31,3 +39,13 @@ def elision(text: str, known: str = "") -> str | None:
     lines = {line.strip() for line in known.split("\n")}
     found = (line.strip() for line in text.split("\n") if _ELIDED.match(line))
     return next((line for line in found if line not in lines), None)
+
+
+def named_elision(program: str, parent: str) -> str | None:
+    """The first line of a whole program that says a function or class is as it was, while only its parent has it."""
+    for found in _NAMED.finditer(program):
+        name = re.escape(found["name"])
+        only = len(re.findall(rf"\b{name}\b", program)) == 1
+        if only and found[0].strip() not in parent and re.search(_DEFINED.format(name), parent, re.MULTILINE):
+            return found[0].strip()
+    return None

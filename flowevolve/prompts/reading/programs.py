@@ -24,7 +24,7 @@ from flowevolve.programs.names import (
 from flowevolve.programs.splicing import splice
 from flowevolve.prompts.reading.choosing import chosen, each_said, without
 from flowevolve.prompts.reading.edits import LeftOut
-from flowevolve.prompts.reading.elisions import elision
+from flowevolve.prompts.reading.elisions import elision, named_elision
 from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
 
@@ -74,9 +74,10 @@ def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
     files = dict(parent)
     left_out: list[LeftOut] = []
     for name, text in found.items():
-        _refuse_elisions(text, parent[name])
+        _refuse_elisions(elision(text, parent[name]))
         spliced = splice(parent[name], text, python=name.endswith(".py"))
         files[name] = ended_like(parent[name], spliced.text)
+        _refuse_elisions(named_elision(files[name], parent[name]))
         if name.endswith(".py"):
             _refuse_fragments(files[name], parent[name])
         if spliced.ignored:
@@ -98,7 +99,7 @@ def read_program_text(answer: str, language: str = "") -> str:
     text = _one_text(answer, None, language)
     if not text.strip():
         raise UnparsableReplyError("the block of the program is empty", Reason.EMPTY)
-    _refuse_elisions(text, "")
+    _refuse_elisions(elision(text))
     wrong = syntax_error(text) if language in _PYTHON else None
     if wrong is not None:
         raise UnparsableReplyError(f"the program does not compile: {wrong}", Reason.DOES_NOT_COMPILE)
@@ -319,8 +320,7 @@ def _is_plain_definition(node: ast.stmt) -> bool:
     return is_docstring(node)
 
 
-def _refuse_elisions(text: str, parent: str) -> None:
-    left_out = elision(text, parent)
+def _refuse_elisions(left_out: str | None) -> None:
     if left_out is not None:
         raise UnparsableReplyError(
             f"the program is not complete: {left_out[:60]!r} stands for a part of it", Reason.ELIDED
