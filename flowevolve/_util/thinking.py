@@ -12,7 +12,6 @@ The time is linear in the length of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flowevolve._util.values import value
@@ -60,7 +59,8 @@ def _channels(text: str) -> Thinking | None:
 
 
 _TOKENS = re.compile(
-    r"""^[ \t]*+(?P<fence>`{3,}|~{3,})(?P<label>[^\n]*)     # a line that opens or ends a fenced block
+    r"""^[ \t]*+(?P<fence>`{3,}|~{3,})     # a line that opens or ends a fenced block
+      (?P<label>(?:(?!</(?:think|thinking|reasoning|thoughts?|seed:think)[ \t]*+>|\[/(?-i:THINK)\])[^\n])*+)
     | ^[ \t]*+(?:<{5,9}[ \t]*+(?P<edit>SEARCH)|>{5,9}[ \t]*+(?P<edit_end>REPLACE))\b
     | (?P<ticks>`{1,2})(?!`)[^`\n]*(?P=ticks)               # inline code, in which tags are text
     | (?P<line_start>^[ \t]*+)?
@@ -116,7 +116,7 @@ class _TagReader:
 
     def read(self) -> Thinking | None:
         """The two parts; None if there is no thinking."""
-        for token in self._tokens():
+        for token in _TOKENS.finditer(self._text):
             if token["fence"]:
                 self._take_fence(token["fence"], token["label"])
             elif token["edit"] or token["edit_end"]:
@@ -133,13 +133,6 @@ class _TagReader:
         if not self._found:
             return None
         return Thinking(_joined(self._thoughts), "".join([*self._answer, self._text[self._rest :]]).strip())
-
-    def _tokens(self) -> Iterator[re.Match[str]]:
-        """Fences, edits, inline code and tags in turn. Within thoughts, those on the line of a fence as well."""
-        start = 0
-        while token := _TOKENS.search(self._text, start):
-            start = token.end("fence") if token["fence"] and self._opened is not None else token.end()
-            yield token
 
     def _take_fence(self, marks: str, label: str) -> None:
         if self._opened is not None:

@@ -42,13 +42,18 @@ SPLIT = {
         f"{FENCE}python\nx = 1\n{FENCE}",
         f"{FENCE}python\nx = 2\n{FENCE}",
     ),
-    "thoughts that end on the line of a fence": (
+    "closed on the line of a fence, after other thoughts": (
         f"<think>\nA {FENCE}python\nx = 1\n{FENCE} </think>\nfine",
         f"A {FENCE}python\nx = 1\n{FENCE}",
         "fine",
     ),
-    "thoughts that end right behind a fence": (
-        f"<think>\n{FENCE}python\nx = 1\n{FENCE}</think>\nfine",
+    "closed on the line of a fence": (
+        f"<think>\n{FENCE}python\nx = 1\n{FENCE} </think>\nfine",
+        f"{FENCE}python\nx = 1\n{FENCE}",
+        "fine",
+    ),
+    "the same, without the opening tag": (
+        f"{FENCE}python\nx = 1\n{FENCE} </think>\nfine",
         f"{FENCE}python\nx = 1\n{FENCE}",
         "fine",
     ),
@@ -101,6 +106,7 @@ UNCHANGED = {
     "empty": "",
     "in a fenced block": f"Here:\n{FENCE}python\nif '<think>' in x:\n    y = x.split('</think>')\n{FENCE}\n",
     "a pair in a fenced block": f"{FENCE}\n<think>\nreason\n</think>\n{FENCE}",
+    "a pair in a block on one line": f"{FENCE}<think>reason</think>{FENCE}\nThen answer.",
     "in a block of tildes": "Use\n~~~\n<think>\nreason\n</think>\n~~~",
     "in inline code": "Write `<think>your thoughts</think>` first.",
     "quoted": "Write '<think>' before and \"</think>\" after.",
