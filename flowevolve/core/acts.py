@@ -157,6 +157,19 @@ def read_act(data: object) -> Act:
     return act
 
 
+def checked(act: object, by: object) -> Act:
+    """An act that a program asks for, whose fields nobody has checked before, and who it is that asks.
+
+    Raises:
+        InputError: naming what is wrong with either.
+    """
+    if not isinstance(act, _Act):
+        raise InputError(f"act: {act!r:.80} is no act; give one, such as flowevolve.Pause()")
+    if not isinstance(by, str):
+        raise InputError(f"{vars(act)['act']}: by is {by!r:.80}; say who asks for it, as a text")
+    return read_act(act.to_json())
+
+
 @cache
 def _reader() -> TypeAdapter[Act]:
     return TypeAdapter(Act)

@@ -17,7 +17,7 @@ from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
-from flowevolve.core.acts import Act
+from flowevolve.core.acts import Act, checked
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Ledger
@@ -213,7 +213,7 @@ class Engine:
             InputError: if it can't be done, saying why. Unless the run has ended, or the act makes no sense by itself,
                 the journal has that, too.
         """
-        act.check()
+        act = checked(act, by)
         if self._report is not None:
             raise InputError(f"{act.act}: the run has ended ({self._report.stop_reason.said}); see flowevolve resume")
         try:

@@ -42,7 +42,7 @@ async def inject(
             outside, a parent is unknown, ``artifact`` is not an Artifact, or the attributes are not plain data.
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
-    _check_given(artifact, attributes)
+    _check_given(artifact, parents, attributes)
     estimate = await _admitted(dispatcher, algorithm, parents)
     if before is not None:
         before()
@@ -130,9 +130,13 @@ def _no_room(dimension: Dimension) -> InputError:
     )
 
 
-def _check_given(artifact: object, attributes: Mapping[str, JSON]) -> None:
+def _check_given(artifact: object, parents: object, attributes: object) -> None:
     if not isinstance(artifact, Artifact):
         raise InputError(f"inject: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
+    if isinstance(parents, str) or not isinstance(parents, Sequence):
+        raise InputError(f"inject: parents is {parents!r:.80}; give a list of ids of candidates")
+    if not isinstance(attributes, Mapping):
+        raise InputError(f"inject: attributes is a {type(attributes).__name__}; give a dict of plain data")
     try:
         json.dumps(attributes)
     except (TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -324,6 +325,34 @@ def test_what_can_not_be_done_is_refused_and_that_is_journaled(act: Act, message
     assert steered(facts) == [("ada", act.to_json(), said[0])]
     untouched, _ = evolve(Climbing(), budget=fe.Budget(proposals=20), max_in_flight=1)
     assert (report.pool.version, report.stop_reason) == (untouched.pool.version, untouched.stop_reason)
+
+
+@pytest.mark.parametrize(
+    ("act", "by", "message"),
+    [
+        (fe.Inject({"a": 3}, "c1"), "ada", "inject: texts.a: Input should be an instance of str"),
+        (fe.Inject("text", "c1"), "ada", "inject: texts: Input should be a valid"),
+        (fe.Veto(3), "ada", "veto: candidate: Input should be a valid string"),
+        (fe.Comment(5, candidate="c1"), "ada", "comment: text: Input should be an instance of str"),
+        (fe.Comment("Hm.", candidate="c1"), None, "comment: by is None; say who asks for it, as a text"),
+        ("pause", "ada", "act: 'pause' is no act; give one, such as flowevolve.Pause()"),
+    ],
+    ids=repr,
+)
+def test_an_act_of_a_wrong_type_is_refused_and_nothing_of_it_is_journaled(act: Any, by: Any, message: str) -> None:
+    async def refused(engine: Engine) -> None:
+        await anyio.sleep(8.5)
+        with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+            await engine.act(act, by)
+
+    _, facts = evolve(Climbing(), beside=refused, max_in_flight=1)
+    assert not events_of(facts, "run.steered")
+
+
+def test_a_limit_in_words_is_taken_as_the_number_that_it_says() -> None:
+    report, facts = climb((5.0, fe.RaiseBudget({"proposals": "5"})), budget=fe.Budget(proposals=3), max_in_flight=1)  # type: ignore[dict-item]
+    assert report.spent.proposals == 5
+    assert steered(facts)[0][1] == {"act": "raise_budget", "limits": {"proposals": 5}}
 
 
 def test_what_the_algorithm_does_not_take_is_refused_by_its_name() -> None:
