@@ -6,15 +6,17 @@ checks the fields against their types.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
+from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
 from flowevolve.core.item_ids import ItemId
@@ -95,16 +97,38 @@ def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
     """
     if kind not in KINDS:
         return OwnEvent(kind, data)
+    return _read(KINDS[kind], data, kind)
+
+
+def check_readable(plain: Plain, what: str) -> None:
+    """See that plain data which an algorithm has made can be read again from the journal that it is about to be in.
+
+    Raises:
+        EngineError: if it can't. ``what`` says whose fields these are.
+    """
     try:
-        return _reader(kind).validate_python(data)
+        _read(type(plain), json.loads(json.dumps(plain.to_json())), what)
+    except ValueError as error:
+        raise EngineError(f"{error}; the journal could not be read again") from error
+    except TypeError as error:
+        raise EngineError(f"{what}: {error}; the journal holds nothing but plain data") from error
+
+
+P = TypeVar("P", bound=Plain)
+
+
+def _read(plain: type[P], data: Mapping[str, JSON], what: str) -> P:
+    """Raises: ValueError if the data does not have the fields of this class."""
+    try:
+        return _reader(plain).validate_python(data)
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ValueError(f"{kind}: {'; '.join(wrong)}") from error
+        raise ValueError(f"{what}: {'; '.join(wrong)}") from error
 
 
 @cache
-def _reader(kind: str) -> TypeAdapter[EventBody]:
-    return TypeAdapter(KINDS[kind])
+def _reader(plain: type[P]) -> TypeAdapter[P]:
+    return TypeAdapter(plain)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,21 @@ class Emit:
     version: int | None = None
     derives: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Raises: EngineError if one of the last three is of another type, which the journal could not be read with."""
+        if not (self.to is None or isinstance(self.to, str)):
+            raise EngineError(f"Emit: to is {self.to!r:.80}; give the name of a stage")
+        if not (self.version is None or isinstance(self.version, int)):
+            raise EngineError(f"Emit: version is {self.version!r:.80}; give a whole number, such as context.pool.version")
+        if not (self.derives is None or _are_texts(self.derives)):
+            raise EngineError(
+                f"Emit: derives is {self.derives!r:.80}; give a tuple of ids of candidates, such as (parent.id,)"
+            )
+
+
+def _are_texts(given: object) -> bool:
+    return isinstance(given, tuple) and all(isinstance(each, str) for each in given)
+
 
 NO_EMISSIONS: tuple[Emit, ...] = ()
 """What a stage without emissions goes through with ``yield``, because an async generator needs one."""
@@ -45,7 +60,7 @@ class Discard(Exception):  # noqa: N818 - an outcome, not an error
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)  # which the journal could not be read with otherwise
 
 
 class Exhausted(Exception):  # noqa: N818 - an outcome, not an error

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from flowevolve._util.errors import EngineError
 from flowevolve.core.event_body import Number, Plain, Table, Text
 from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Vetoed
 
@@ -64,7 +65,11 @@ LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote | LoggedVeto
 
 
 def logged_change(change: Change) -> LoggedChange:
-    """A change of the pool as the event log has it."""
+    """A change of the pool as the event log has it.
+
+    Raises:
+        EngineError: if it is none.
+    """
     match change:
         case Add(candidate, status, pool):
             return LoggedAdd(candidate.id, pool, status, candidate.operator, candidate.scores, candidate.attributes)
@@ -76,6 +81,8 @@ def logged_change(change: Change) -> LoggedChange:
             return LoggedNote(kind, pool, data)
         case Vetoed(name, stands, pool):
             return LoggedVeto(name, pool, stands)
+        case _:
+            raise EngineError(f"commit: a {type(change).__name__} is no change; give Add, Move, Annotate or Note")
 
 
 def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:

@@ -316,6 +316,9 @@ class Dispatcher:
         return target
 
     def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
+        unknown = [name for name in emit.derives or () if name not in self.pool]
+        if unknown:
+            raise EngineError(f"Emit: derives names {', '.join(unknown)}, of which the pool has no candidate")
         repaired = stage.name == self.graph.repair
         stale = item.expect(Stale).item if repaired else item
         child: Item[object] = Item(

@@ -23,12 +23,12 @@ from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import NOTHING, Cost, Ledger
 from flowevolve.core.calls import CallScope, Payer
-from flowevolve.core.event_body import read_body
+from flowevolve.core.event_body import check_readable, read_body
 from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
 from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
-from flowevolve.core.logged_changes import logged_change
+from flowevolve.core.logged_changes import LoggedChange, logged_change
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.core.templates import Templates
@@ -63,6 +63,22 @@ class _ItemPays(Payer):
 
     def pay(self, usage: Usage, dollars: float | None) -> None:
         self._services.pay(self._scope.stage, self._scope.work.item, usage, dollars)
+
+
+def _check_proposal(artifact: object, parents: Sequence[object]) -> None:
+    """Raises: EngineError if these are not what a proposal is made of and from."""
+    if not isinstance(artifact, Artifact):
+        raise EngineError(f"propose: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
+    for parent in parents:
+        if not isinstance(parent, Candidate):
+            raise EngineError(f"propose: parents has {parent!r:.80}; give the candidates themselves, not their ids")
+
+
+def _logged(change: Change) -> LoggedChange:
+    """A change as the log has it, once it has turned out that it can be read again."""
+    logged = logged_change(change)
+    check_readable(logged, f"commit: {type(change).__name__}")
+    return logged
 
 
 class EngineServices:
@@ -299,11 +315,14 @@ class EngineServices:
         known = work.proposed(artifact, parents, operator) if work is not None else None
         if known is not None:
             return known
+        _check_proposal(artifact, parents)
         names = tuple(parent.id for parent in parents)
         candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
+        proposed = CandidateProposed.of(candidate, item_id)
+        check_readable(proposed, "propose")
         self.pool.register(candidate)
         self._proposals.setdefault(item_id, []).append(candidate)
-        self._events.emit(CandidateProposed.of(candidate, item_id))
+        self._events.emit(proposed)
         return candidate
 
     def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
@@ -321,8 +340,10 @@ class EngineServices:
     def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None:
         if item_id in self.interrupted_work and self.pool.status(candidate.id) == "rejected":
             return
+        rejected = CandidateRejected(candidate.id, item_id, reason)
+        check_readable(rejected, "reject")
         self.pool.reject(candidate.id)
-        self._events.emit(CandidateRejected(candidate.id, item_id, reason))
+        self._events.emit(rejected)
 
     def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
         """Commit as a stage's work on an item."""
@@ -332,12 +353,12 @@ class EngineServices:
 
     def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
         """Commit changes for a stage or, with None, for the engine itself."""
+        logged = tuple(map(_logged, changes))
         update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
         score = None if best is None else best.mean_score
         proposals = self._ledger.spent.proposals
         improved = self.pool_and_archives.note_best(score, proposals)
-        logged = tuple(map(logged_change, changes))
         self._events.emit(
             PoolCommitted(
                 update.version,
