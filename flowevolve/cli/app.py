@@ -278,7 +278,7 @@ def repair_command(
 
     if only_check:
         with RecordedRun(directory) as recorded:
-            recorded.check()
+            recorded.check(fields=True)
     done = None if only_check else repair(directory)
     if done is None:
         print_plain(f"{directory}: nothing is wrong with the journal")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_text import json_text
@@ -31,6 +32,8 @@ class Event:
     attachment: object | None = None
     """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
     _body: EventBody | None = field(default=None, repr=False, compare=False)
+    directory: Path | None = field(default=None, repr=False, compare=False)
+    """The run directory that it was read from; None of an event of a run that goes on."""
 
     @classmethod
     def of(cls, seq: int, time: float, body: EventBody, attachment: object | None = None) -> Event:
@@ -47,13 +50,19 @@ class Event:
             try:
                 body = read_body(self.kind, self.data)
             except ValueError as error:
+                folder = self.directory or "DIR"
                 raise InputError(
-                    f"the journal can't be followed at event {self.seq}, as another version of flowevolve wrote it: "
-                    f"{error}. Start a new run from its pool: flowevolve run CONFIG --from DIR"
+                    f"{self.journal} can't be followed at event {self.seq}: {error}. Read it with the version of "
+                    f"flowevolve that wrote it, or keep what came before this event: flowevolve repair {folder}"
                 ) from error
             object.__setattr__(self, "_body", body)
             return body
         return self._body
+
+    @property
+    def journal(self) -> str:
+        """The journal that it was read from, as a message begins with it."""
+        return "the journal" if self.directory is None else f"{self.directory}: the journal"
 
     @property
     def attached_to(self) -> str:

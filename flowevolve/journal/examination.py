@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from flowevolve.core.event_body import read_body
 from flowevolve.core.event_kinds import FlowClosed, FlowOpened, ItemSent
 from flowevolve.core.item_ids import flow_of
 from flowevolve.journal.checksums import checksum, payload_checksum, seed_of
@@ -64,13 +65,21 @@ class Findings:
     damage: str | None
 
 
-def examine(database: sqlite3.Connection, schema: int, run: str | None = None, before: int = sys.maxsize) -> Findings:
+def examine(
+    database: sqlite3.Connection,
+    schema: int,
+    run: str | None = None,
+    before: int = sys.maxsize,
+    *,
+    fields: bool = False,
+) -> Findings:
     """Examine a journal in which the views of its schema were made (`flowevolve.journal.views`). It may be going on.
 
     ``run`` is the id of its run, for where the journal can't tell any more. What happened from the event ``before`` on
-    is left out of account.
+    is left out of account. With ``fields`` an event also has to have the fields of its kind, which takes longer: one
+    that has not is as it was written, but nothing can follow the run beyond it.
     """
-    return _Examination(database, schema, run).findings(before)
+    return _Examination(database, schema, run, fields=fields).findings(before)
 
 
 def rows_between(database: sqlite3.Connection, statement: str, after: int, last: int) -> Iterator[tuple[Any, ...]]:
@@ -101,9 +110,10 @@ def rows_between(database: sqlite3.Connection, statement: str, after: int, last:
 
 
 class _Examination:
-    def __init__(self, database: sqlite3.Connection, schema: int, run: str | None) -> None:
+    def __init__(self, database: sqlite3.Connection, schema: int, run: str | None, *, fields: bool) -> None:
         self._database = database
         self._schema = schema
+        self._fields = fields
         self._damage: list[str] = []
         self._run, self._unchecked = self._read_meta(run)
         self._seed = 0 if self._run is None else seed_of(self._run)
@@ -219,6 +229,8 @@ class _Examination:
                     self._damage.append(f"event {sound + 1} is missing")
                     return sound
                 wrong = self._wrong_with(row, seq <= self._unchecked[0], _event_columns)
+                if not wrong and self._fields:
+                    wrong = _wrong_with_fields(kind, data)
                 if wrong:
                     self._damage.append(f"event {seq} {wrong}")
                     return sound
@@ -290,6 +302,14 @@ class _Examination:
             found = in_words(error)
         if found != "ok":
             self._damage.append(" ".join(str(found).split()))
+
+
+def _wrong_with_fields(kind: str | bytes, data: str | bytes) -> str:
+    try:
+        read_body(unpack(kind), json.loads(unpack(data)))
+    except ValueError as error:
+        return f"can't be followed ({error})"
+    return ""
 
 
 def _event_columns(row: tuple[Any, ...]) -> None:

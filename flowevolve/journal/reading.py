@@ -149,15 +149,16 @@ class RecordedRun:
     def close(self) -> None:
         self._journal.close()
 
-    def check(self) -> None:
+    def check(self, *, fields: bool = False) -> None:
         """See that what was recorded is all there and as it was written, as far as checksums can tell.
 
-        It takes about three seconds for 100,000 calls. The run may be going on.
+        It takes about three seconds for 100,000 calls. The run may be going on. With ``fields`` every event also has to
+        have the fields of its kind.
 
         Raises:
             DamagedError: if it is not.
         """
-        damage = examine(self._journal.database, self.schema).damage
+        damage = examine(self._journal.database, self.schema, fields=fields).damage
         if damage is not None:
             raise DamagedError(self.path, damage)
 
@@ -310,7 +311,7 @@ class RecordedRun:
     def _event(self, row: tuple[Any, ...]) -> Event:
         seq, time, kind, data = row
         with self._unpacking(f"event {seq}"):
-            return Event(seq, time, unpack(kind), json.loads(unpack(data)))
+            return Event(seq, time, unpack(kind), json.loads(unpack(data)), directory=self.path)
 
     @contextmanager
     def _unpacking(self, what: str) -> Iterator[None]:

@@ -75,14 +75,15 @@ def repair(path: Path) -> Repaired | None:
 
 
 def find_damage(path: Path) -> str | None:
-    """What is wrong with the journal of a run directory, in words; None if nothing is.
+    """What is wrong with the journal of a run directory, in words; None if nothing is. An event that does not have the
+    fields of its kind is wrong, too, though it is as it was written: nothing can follow the run beyond it.
 
     Raises:
         InputError: if there is no run, or it can't be read in this place.
     """
     try:
         with RecordedRun(path) as recorded:
-            recorded.check()
+            recorded.check(fields=True)
     except DamagedError as error:
         return error.what
     return None

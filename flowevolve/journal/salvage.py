@@ -88,9 +88,9 @@ def _examined(database: sqlite3.Connection, mark: EndMark | None) -> Iterator[So
         return
     database.executescript(VIEWS[schema])
     run = None if mark is None else mark.run
-    found = examine(database, schema, run)
+    found = examine(database, schema, run, fields=True)
     if found.usable_before is not None:
-        found = replace(examine(database, schema, run, found.usable_before), ends=found.ends)
+        found = replace(examine(database, schema, run, found.usable_before, fields=True), ends=found.ends)
     if mark is None or found.run == mark.run:
         yield Source(database, schema, found)
 

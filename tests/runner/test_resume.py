@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import sqlite3
 import threading
 import tomllib
@@ -25,6 +26,7 @@ from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.examination import Findings, examine
 from flowevolve.journal.export import export
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.journal.repair import repair
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
@@ -472,6 +474,28 @@ def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp
         clock.run(go, clock="virtual")
 
 
+def test_a_run_with_an_event_that_can_not_be_followed_is_named_and_goes_on_after_a_repair(tmp_path: Path) -> None:
+    run(tmp_path)
+    with edited(tmp_path) as database:
+        # As versions that did not look at acts wrote one of a caller who gave no name.
+        database.execute(
+            "UPDATE events SET kind = 'run.steered', data = ? WHERE seq = (SELECT max(seq) - 20 FROM events)",
+            ('{"by": null, "act": {"act": "pause"}, "refused": null}',),
+        )
+    told = rf"^{re.escape(str(tmp_path))}: the journal can't be followed at event \d+: run\.steered: by: .*"
+    advice = rf"keep what came before this event: flowevolve repair {re.escape(str(tmp_path))}$"
+    with pytest.raises(InputError, match=told + advice):
+        resume(tmp_path, "budget.proposals=12")
+    with pytest.raises(InputError, match="can't be followed"):
+        export(tmp_path, tmp_path / "export")
+    done = repair(tmp_path)
+    assert done is not None
+    assert "can't be followed (run.steered: by: Input should be an instance of str)" in done.damage
+    assert done.gone_events == 21
+    result, _ = resume(tmp_path, "budget.proposals=12")
+    assert result.proposals == 12
+
+
 def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
     run(tmp_path)
     refused: list[str] = []
@@ -496,10 +520,10 @@ def test_in_real_time_the_journal_is_looked_at_beside_what_else_the_loop_has_to_
     run(tmp_path)
     looking, went_on = threading.Event(), threading.Event()
 
-    def look(database: sqlite3.Connection, schema: int) -> Findings:
+    def look(database: sqlite3.Connection, schema: int, *, fields: bool) -> Findings:
         looking.set()
         assert went_on.wait(2)
-        return examine(database, schema)
+        return examine(database, schema, fields=fields)
 
     async def something_else() -> None:
         await clock.in_thread(looking.wait)

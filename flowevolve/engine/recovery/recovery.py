@@ -109,9 +109,9 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
             replay.take(event)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
-                "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "
-                "flowevolve run CONFIG --from DIR"
+                f"{event.journal} can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: "
+                f"{error}; it was written by another version of flowevolve or of the algorithm. Start a new run from "
+                f"its pool: flowevolve run CONFIG --from {event.directory or 'DIR'}"
             ) from error
     return replay.finished(history)
 
