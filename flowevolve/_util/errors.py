@@ -65,6 +65,10 @@ class EngineError(FlowevolveError):
     """The engine was used in a way that its contract forbids: an algorithm or a plug-in has a bug."""
 
 
+class StageError(EngineError):
+    """What an algorithm's own code raised in the work on an item, and nobody may raise there. That is the cause."""
+
+
 def one_line(error: Exception) -> str:
     """The message of an error on one line, or the error's name where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
@@ -76,7 +80,7 @@ def for_a_script(error: FlowevolveError) -> FlowevolveError:
     Its message says what is wrong, so it has no frames of ours. Of the errors that caused it those are left that came
     through code of the user's, each from there on.
     """
-    if isinstance(error, EngineError):
+    if isinstance(error, EngineError) and not _is_of_the_user(error):
         return error
     of_task = isinstance(error, TaskFailedError)
     kept: BaseException = error.with_traceback(None)
@@ -86,6 +90,34 @@ def for_a_script(error: FlowevolveError) -> FlowevolveError:
             kept = cause
     kept.__cause__ = None  # which hides what it came up in the handling of, too
     return error
+
+
+def is_bug(error: FlowevolveError) -> bool:
+    """Whether something came up in a run that no code of the user's has to do with: all of it is of interest then."""
+    return isinstance(error, EngineError) and _cause(error) is not None and not _is_of_the_user(error)
+
+
+def _is_of_the_user(error: EngineError) -> bool:
+    """Whether it was said on purpose of what the user's code did, or came through that code."""
+    causes = _causes(error)
+    told = bool(causes) and isinstance(causes[-1], FlowevolveError)
+    return told or any(_from_the_users(each, of_task=False) for each in causes)
+
+
+def said(error: Exception) -> str:
+    """An error in one line: what it is, what it says and, if it came through code of the user's, where in that last."""
+    own = isinstance(error, FlowevolveError)
+    name, message, place = type(error).__name__, one_line(error), _last_of_the_users(error)
+    told = message if own or message == name else f"{name}: {message}"
+    return told if place is None else f"{told} ({Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno})"
+
+
+def _last_of_the_users(error: BaseException) -> TracebackType | None:
+    last, frame = None, error.__traceback__
+    while frame is not None:
+        last = last if _is_ours(frame) or _is_installed(frame) else frame
+        frame = frame.tb_next
+    return last
 
 
 def _causes(error: BaseException) -> list[BaseException]:

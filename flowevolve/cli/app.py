@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, runtime_checkab
 import typer
 
 from flowevolve._util import clock
-from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError, is_bug
 from flowevolve._util.outputs import LastingOutput, drop_output
 from flowevolve.cli.branch import branch_command
 from flowevolve.cli.calibrate import calibrate_command
@@ -328,7 +328,7 @@ class _Misuse(Protocol):
 
 
 def main() -> NoReturn:
-    """Entry point: errors a user can meet become one line and an exit code."""
+    """Entry point: errors a user can meet become one line and an exit code. A bug of ours keeps its traceback."""
     code = _exit_code()
     LastingOutput(sys.stdout).flush()
     sys.exit(code)
@@ -338,6 +338,8 @@ def _exit_code() -> int:
     try:
         return app(prog_name="flowevolve", standalone_mode=False) or 0
     except FlowevolveError as error:
+        if is_bug(error):
+            raise
         print_error(f"error: {error}")
         return error.exit_code
     except typer.Abort:

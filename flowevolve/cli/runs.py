@@ -17,7 +17,7 @@ from rich.console import Console
 
 from flowevolve._util import clock
 from flowevolve._util.console import PlainConsole
-from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve.cli.terminal import console, print_json, print_plain
 from flowevolve.config.backends import SHIPPED_BACKENDS
 from flowevolve.config.roles import model_names
@@ -25,6 +25,7 @@ from flowevolve.config.run import Config, load_config
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.journal.files import writing
 from flowevolve.journal.opening import JOURNAL
+from flowevolve.journal.run_directory import RESULT
 from flowevolve.page.report.report import REPORT, write_report
 from flowevolve.runner.answered import unanswered_error
 from flowevolve.runner.assemble import problem_notes
@@ -131,7 +132,12 @@ def show(
     )
     with _served(metrics, metrics_port), progress:
         interruptible = partial(until_interrupted, partial(go, watchers), parting=partial(_how_to_go_on, directory))
-        result = clock.run(interruptible, clock=config.clock)
+        try:
+            result = clock.run(interruptible, clock=config.clock)
+        except EngineError:
+            if (directory / RESULT).is_file():
+                told.say(f"once it is mended, to go on: flowevolve resume {directory}")
+            raise
     _tell_end(result, config, directory, told)
 
 

@@ -40,7 +40,7 @@ class Emit:
         if not (self.to is None or isinstance(self.to, str)):
             raise EngineError(f"Emit: to is {self.to!r:.80}; give the name of a stage")
         if not (self.version is None or isinstance(self.version, int)):
-            raise EngineError(f"Emit: version is {self.version!r:.80}; give a whole number, such as context.pool.version")
+            raise EngineError(f"Emit: version is {self.version!r:.80}; give a number, such as context.pool.version")
         if not (self.derives is None or _are_texts(self.derives)):
             raise EngineError(
                 f"Emit: derives is {self.derives!r:.80}; give a tuple of ids of candidates, such as (parent.id,)"

@@ -6,7 +6,7 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import NoReturn
@@ -14,7 +14,7 @@ from typing import NoReturn
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, said
 from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
@@ -67,6 +67,25 @@ from flowevolve.prompts.shipped import SHIPPED
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
+
+
+def _check_generator(work: object) -> None:
+    """Raises: EngineError if what a stage's function has returned is not what an async generator returns."""
+    if isinstance(work, AsyncGenerator):
+        return
+    if isinstance(work, Coroutine):
+        work.close()
+        raise EngineError(
+            "it is an async function without a yield, and has to be an async generator: where it hands nothing on, "
+            "flowevolve.stages.committing makes a stage of it, or it goes through `for emission in (): yield emission`"
+        )
+    raise EngineError(f"it returned a {type(work).__name__}; make it an async generator: async def, with a yield")
+
+
+def _check_emission(emit: object) -> None:
+    """Raises: EngineError if a stage has yielded something else."""
+    if not isinstance(emit, Emit):
+        raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
 
 
 class Dispatcher:
@@ -262,6 +281,7 @@ class Dispatcher:
         try:
             async with aclosing(self._begin(stage, item, worker)) as emissions:
                 async for emit in emissions:
+                    _check_emission(emit)
                     target = self._target(stage, emit)
                     if work is None or not work.handed_on(target, emit.payload):
                         await send(target, self._emission(stage, target, item, emit, children))
@@ -272,17 +292,28 @@ class Dispatcher:
             self.tickets.out_of_work = True
             self.stopping.stop(EXHAUSTED)
         except NotYet:
-            return self._not_yet(stage, item, changes)
+            if not isinstance(item.payload, Ticket):
+                early = EngineError("NotYet was raised for an item that is under way; raise Discard")
+                await self.fail(self.fault(stage.name, item, early))
+            return self._not_yet(item.payload, changes)
         except LLMError as error:
             return "discarded", f"{NO_REPLY} {error}"
         except OverBudgetError as error:
             await self._over_budget(error)
             return "discarded", str(error)
-        except EngineError:
-            raise
+        except EngineError as error:
+            await self.fail(self.fault(stage.name, item, error))
         except FlowevolveError as error:
             await self.fail(error)
+        except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the stage, in whatever form
+            await self.fail(self.fault(stage.name, item, error))
         return "consumed", ""
+
+    def fault(self, stage: str, item: Item[object], error: Exception) -> StageError:
+        """The error that the run fails with where the code of a stage has raised this, and nothing may."""
+        fault = StageError(f"stage {stage!r} of algorithm {self._algorithm.name!r}, item {item.id}: {said(error)}")
+        fault.__cause__ = error
+        return fault
 
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
@@ -293,10 +324,7 @@ class Dispatcher:
             self.log(BudgetRefused(error.dimension, error.needed))
             self.stopping.stop(error.dimension)
 
-    def _not_yet(self, stage: AnyStage, item: Item[object], changes: int) -> tuple[Outcome, str]:
-        ticket = item.payload
-        if not isinstance(ticket, Ticket):
-            raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
+    def _not_yet(self, ticket: Ticket, changes: int) -> tuple[Outcome, str]:
         if ticket.trigger is None:
             self.tickets.hold(changes)
         return NOTHING_TO_DO
@@ -306,13 +334,16 @@ class Dispatcher:
         # Priorities go in steps of two, so that less urgent calls still come before those of the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
-            return stage.run(item, UpdateContext(self.services, stage.name, item.id, worker, priority))
-        return stage.run(item, StageContext(self.services, stage.name, item.id, worker, priority))
+            work = stage.run(item, UpdateContext(self.services, stage.name, item.id, worker, priority))
+        else:
+            work = stage.run(item, StageContext(self.services, stage.name, item.id, worker, priority))
+        _check_generator(work)
+        return work
 
     def _target(self, stage: AnyStage, emit: Emit) -> str:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")
         if target not in self.graph.positions:
-            raise EngineError(f"stage {stage.name!r} emitted to {target!r}, which the graph does not have")
+            raise EngineError(f"it emitted to {target!r}; the graph has {', '.join(self.graph.positions)}")
         return target
 
     def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:

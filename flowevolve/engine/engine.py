@@ -13,7 +13,7 @@ from typing import Literal, Self
 import anyio
 
 from flowevolve._util import clock
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError, said
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
@@ -234,8 +234,24 @@ class Engine:
         """Run to the end. A failure of the backend or the task is in the report; other errors are raised.
 
         Raises:
-            EngineError: if the algorithm broke the engine's contract.
+            EngineError: if the algorithm broke the engine's contract, or its own code failed. The run has ended then,
+                and its report has this, too.
         """
+        error = await self._go()
+        if error is not None:
+            self._fail_by_algorithm(error)
+        self._lifecycle.hold_open()
+        failure = self._dispatcher.stopping.failure
+        if not isinstance(failure, EngineError):  # else the algorithm is not asked any more
+            self._dispatcher.services.keep_state()
+        self._report = self._make_report()
+        self._dispatcher.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
+        if isinstance(failure, EngineError):
+            raise failure
+        return self._report
+
+    async def _go(self) -> BaseException | None:
+        """Go through the run; returns what was raised in it, as it was, without the groups around it."""
         before = RUN.set(RUN.get(self._algorithm.name))
         try:
             with self._scope:
@@ -243,14 +259,19 @@ class Engine:
                     await self._lifecycle.run(tasks)
                     tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            raise first_leaf(group) from group
+            return first_leaf(group)
         finally:
             RUN.reset(before)
-        self._lifecycle.hold_open()
-        self._dispatcher.services.keep_state()
-        self._report = self._make_report()
-        self._dispatcher.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
-        return self._report
+        return None
+
+    def _fail_by_algorithm(self, error: BaseException) -> None:
+        """Note in the journal that the run has failed, where it had begun and what was raised is the algorithm's."""
+        others = isinstance(error, FlowevolveError) and not isinstance(error, EngineError)
+        if others or not isinstance(error, Exception) or not self._lifecycle.begun:
+            raise error
+        fault = EngineError(f"algorithm {self._algorithm.name!r}: {said(error)}")
+        fault.__cause__ = error
+        self._dispatcher.stopping.fail(fault)
 
     def _make_report(self) -> RunReport:
         dispatcher = self._dispatcher

@@ -51,6 +51,8 @@ class Lifecycle:
         about: RunStarted,
     ) -> None:
         self.held = 0
+        self.begun = False
+        """Whether the run is under way: what it goes on from, if anything, has been rebuilt."""
         self._algorithm = algorithm
         self._dispatcher = dispatcher
         self._executor = executor
@@ -74,6 +76,7 @@ class Lifecycle:
             dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history, tasks)
+        self.begun = True
         if (limit := dispatcher.ledger.seconds) is not None:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)
@@ -164,12 +167,14 @@ class Lifecycle:
         dispatcher = self._dispatcher
         try:
             await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, 0, 0))
-        except EngineError:
-            raise
+        except EngineError as error:
+            await dispatcher.fail(dispatcher.fault(FIT, ticket, error))
         except LLMError as error:
             await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
         except FlowevolveError as error:
             await dispatcher.fail(error)
+        except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the algorithm, in whatever form
+            await dispatcher.fail(dispatcher.fault(FIT, ticket, error))
         dispatcher.end_phase("init", ticket, stage=FIT)
 
     async def _finish(self) -> None:

@@ -355,7 +355,7 @@ class EngineServices:
         """Commit changes for a stage or, with None, for the engine itself."""
         logged = tuple(map(_logged, changes))
         update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
-        best = self._algorithm.best()
+        best = self._best()
         score = None if best is None else best.mean_score
         proposals = self._ledger.spent.proposals
         improved = self.pool_and_archives.note_best(score, proposals)
@@ -373,6 +373,12 @@ class EngineServices:
         self.keep_state()
         self._on_commit(update, improved, item_id)
         return update
+
+    def _best(self) -> Candidate | None:
+        best: object = self._algorithm.best()
+        if best is None or isinstance(best, Candidate):
+            return best
+        raise EngineError(f"best() returned a {type(best).__name__}; return the best candidate itself, or None")
 
     @property
     def measured_score(self) -> float | None:

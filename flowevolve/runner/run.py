@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Protocol
 import anyio
 
 from flowevolve._util.clock import in_thread, now
+from flowevolve._util.errors import EngineError
 from flowevolve._util.intervals import Interval, mean_interval
 from flowevolve._util.logger import RUN, logger
 from flowevolve._util.tasks import beside
@@ -180,8 +181,9 @@ async def open_run(
         async with beside() as tasks:
             for side_task in opened.side_tasks:
                 tasks.start_soon(side_task, opened.engine)
-            async with opened.engine:
-                yield opened.engine
+            with _left_to_the_report(opened.engine):
+                async with opened.engine:
+                    yield opened.engine
         await opened.finish(opened.engine.report)
         if opened.engine.report.error is not None:
             raise opened.engine.report.error
@@ -211,7 +213,7 @@ class _Opened:
         by_model = clients.by_model()
         confirmed = report.pool.snapshot().candidates(vetoed=True)
         seed = next((each for each in confirmed if each.operator == "seed"), None)
-        best = algorithm.best()
+        best, frontier = _best_of(algorithm, report)
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
@@ -230,7 +232,7 @@ class _Opened:
             accepted=report.accepted,
             seed_score=None if seed is None else seed.mean_score,
             best=None if best is None else Best.of(best, _interval(best), algorithm.fresh_score(), seed=seed),
-            frontier=[Best.of(each) for each in algorithm.frontier()],
+            frontier=[Best.of(each) for each in frontier],
             source=report,
             llm=llm,
             by_model=by_model,
@@ -248,6 +250,18 @@ class _Opened:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         return result
+
+
+def _best_of(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
+    """The best candidate and the frontier; none where the algorithm has failed, and this is what it can't say."""
+    try:
+        best, frontier = algorithm.best(), algorithm.frontier()
+        known = all(isinstance(each, Candidate) for each in (*frontier, *([] if best is None else [best])))
+    except Exception:
+        if not isinstance(report.error, EngineError):
+            raise
+        known = False
+    return (best, frontier) if known else (None, ())
 
 
 def _interval(candidate: Candidate) -> Interval | None:
@@ -395,4 +409,16 @@ async def _run_and_follow(engine: Engine, side_tasks: Sequence[SideTask]) -> Run
     async with beside() as tasks:
         for side_task in side_tasks:
             tasks.start_soon(side_task, engine)
-        return await engine.run()
+        with _left_to_the_report(engine):
+            await engine.run()
+    return engine.report
+
+
+@contextmanager
+def _left_to_the_report(engine: Engine) -> Iterator[None]:
+    """What the run has ended with is raised once its result is written, and not here."""
+    try:
+        yield
+    except EngineError as error:
+        if not engine.ended or engine.report.error is not error:
+            raise

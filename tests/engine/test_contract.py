@@ -48,17 +48,26 @@ def updating(make: Callable[[Carrier], Any]) -> Small:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda context: context.propose(A, parents=[], operator=None), "propose: operator: Input should be a valid st"),
+        (
+            lambda context: context.propose(A, parents=[], operator=None),
+            "propose: operator: Input should be a valid st",
+        ),
         (lambda context: context.propose(A, parents=[], operator="w", born="x"), "propose: born: Input should be a va"),
         (lambda context: context.propose(A, parents=[], operator="w", attributes=[1]), "propose: attributes: Input sh"),
-        (lambda context: context.propose(A, parents=[], operator="w", attributes={"x": {1}}), "propose: Object of type"),
-        (lambda context: context.propose(A, parents=["c0"], operator="w"), "propose: parents has 'c0'; give the candid"),
+        (
+            lambda context: context.propose(A, parents=[], operator="w", attributes={"x": {1}}),
+            "propose: Object of type",
+        ),
+        (
+            lambda context: context.propose(A, parents=["c0"], operator="w"),
+            "propose: parents has 'c0'; give the candid",
+        ),
         (lambda context: context.propose({"text": "a"}, parents=[], operator="w"), "propose: the artifact is a dict; "),
         (lambda context: context.reject(propose(context), None), "reject: reason: Input should be an instance of str"),
         (lambda context: Emit(1, derives="c0"), "Emit: derives is 'c0'; give a tuple of ids of candidates, such as"),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=(propose(context),)), "Emit: derives is (Candidate("),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=("c9",)), "Emit: derives names c9, of which the pool has no candidate"),
-        (lambda context: Emit(1, version="1"), "Emit: version is '1'; give a whole number"),  # type: ignore[arg-type]
+        (lambda context: Emit(1, version="1"), "Emit: version is '1'; give a number"),  # type: ignore[arg-type]
         (lambda context: Emit(1, to=3), "Emit: to is 3; give the name of a stage"),  # type: ignore[arg-type]
     ],
 )

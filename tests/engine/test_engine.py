@@ -359,24 +359,37 @@ def test_a_failure_no_item_can_get_past_ends_the_run_and_keeps_what_was_done() -
 
 class Buggy(Toy):
     async def _enter(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("no")
         yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
 
 
-def test_a_bug_in_a_stage_is_raised_as_it_is() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run_toy(Buggy([Plan()]), budget=Budget(seconds=10))
+BUG = r"^stage 'entry' of algorithm 'toy', item 1: ZeroDivisionError: no \(test_engine\.py, line \d+\)$"
+
+
+def test_a_bug_in_a_stage_is_told_with_its_place_and_noted_as_a_failure() -> None:
+    events: list[Event] = []
+
+    async def go() -> None:
+        engine = Engine(Buggy([Plan()]), llm=no_llm(), budget=Budget(seconds=10), sinks=[events.append])
+        with pytest.raises(EngineError, match=BUG) as caught:
+            await engine.run()
+        assert [event.data["error"] for event in events if event.kind == "run.failed"] == [str(caught.value)]
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        assert (engine.report.error, engine.report.stop_reason) == (caught.value, "failed")
+
+    clock.run(go, clock="virtual")
+    assert events[-1].kind == "run.stop"
 
 
 @pytest.mark.parametrize("following", [True, False])
-def test_a_bug_in_a_stage_ends_the_open_form_as_it_is(following: bool) -> None:
+def test_a_bug_in_a_stage_ends_the_open_form(following: bool) -> None:
     async def go() -> None:
         async with Engine(Buggy([Plan()]), llm=no_llm(), budget=Budget(seconds=10)) as engine:
             async for _ in engine.events():
                 if not following:
                     await anyio.sleep_forever()
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(EngineError, match=BUG):
         clock.run(go, clock="virtual")
 
 

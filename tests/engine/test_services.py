@@ -203,5 +203,5 @@ def test_what_would_come_back_from_the_journal_as_something_else_is_refused(said
             context.log("seen", said=said)  # type: ignore[arg-type]  # what a plug-in without type checks may do
             yield Emit(item.payload)
 
-    with pytest.raises(TypeError, match="not JSON serializable"):
+    with pytest.raises(fe.EngineError, match=r"TypeError: Object of type .* is not JSON serializable"):
         interruption.evolve(Logging(), roles=interruption.echo, budget=fe.Budget(tokens=400), max_in_flight=1)

@@ -39,5 +39,8 @@ def test_an_item_for_a_stage_that_is_not_there_ends_the_run() -> None:
     async def emit(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         yield Emit(Carrier(propose(context)), to="nowhere")
 
-    with pytest.raises(EngineError, match="stage 'entry' emitted to 'nowhere', which the graph does not have"):
+    with pytest.raises(
+        EngineError,
+        match="stage 'entry' of algorithm 'small', item 1: it emitted to 'nowhere'; the graph has entry, update",
+    ):
         evolve(Small(once(emit)))

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flowevolve._util import clock as clocks, garbage as collector
-from flowevolve._util.errors import EndedInThreadError, InputError
+from flowevolve._util.errors import EndedInThreadError, InputError, StageError
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
@@ -243,9 +243,15 @@ class Launch:
         )
 
     async def _run(self, _: SideTask | None = None) -> Literal[True]:
-        """True when it has ended, or the adapter has ended it."""
+        """True when it has ended, or the adapter has ended it. What the user's objects raise comes out as it is."""
         with self.parts.adapter.cutting_off():
-            await self._begin_or_go_on()
+            try:
+                await self._begin_or_go_on()
+            except StageError as error:
+                raised = error.__cause__ or error
+            else:
+                return True
+            raise raised
         return True
 
     async def _begin_or_go_on(self) -> None:

@@ -1,0 +1,178 @@
+"""A mistake in somebody's own algorithm ends the run with a line that says where it is, and is recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve.cli.app import app, main
+from flowevolve.config.run import Config, parse_config
+from flowevolve.journal.run_directory import read_result
+from flowevolve.runner.overview import read_overview
+from flowevolve.runner.run import open_run, run
+from tests.support.own_algorithm import Climb
+
+MENDED: list[bool] = []
+"""Filled as soon as the mistakes are mended."""
+
+
+class Failing(Climb):
+    """Fails in the stage propose, once there are two candidates."""
+
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        if not MENDED and context.pool.version == 2:
+            raise KeyError("late bug")
+        async for emission in super().propose(item, context):
+            yield emission
+
+
+class NotGenerator(Climb):
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> Any:
+        return None
+
+
+class NotAsync(Climb):
+    def propose(self, item: fe.Item[object], context: fe.StageContext) -> Any:
+        return []
+
+
+class NoEmit(Climb):
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[Any]:
+        yield {"query": "x"}
+
+
+class WrongBest(Climb):
+    def best(self) -> Any:
+        return None if self.archive.best is None else self.archive.best.mean_score
+
+
+class FailingGap(Climb):
+    def gap(self, item: fe.Item[object], pool: object) -> int:
+        raise LookupError("no gap")
+
+
+def config(kind: type[Climb], **sections: object) -> Config:
+    settings = {
+        "clock": "virtual",
+        "algorithm": {"name": f"{__name__}:{kind.__name__}", "max_in_flight": 2},
+        "budget": {"proposals": 4},
+    }
+    return parse_config({**settings, **sections}, "test")
+
+
+@pytest.fixture(autouse=True)
+def unmended() -> None:
+    MENDED.clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            Failing,
+            r"stage 'propose' of algorithm 'climb', item \d\.0: KeyError: 'late bug' \(test_faulty.*, line \d+\)",
+        ),
+        (NotGenerator, r"stage 'propose' of .*: it is an async function without a yield, and has to be an async gen"),
+        (NotAsync, "stage 'propose' of .*: it returned a list; make it an async generator: async def, with a yield"),
+        (NoEmit, r"stage 'propose' of .*: it yielded a dict; yield flowevolve\.Emit\(payload\)"),
+        (WrongBest, r"stage 'update' of .*: best\(\) returned a float; return the best candidate itself, or None"),
+        (FailingGap, r"algorithm 'climb': LookupError: no gap \(test_faulty_algorithms\.py, line \d+\)"),
+    ],
+)
+def test_it_is_told_in_one_line_and_the_run_has_failed(kind: type[Climb], said: str, tmp_path: Path) -> None:
+    async def go() -> None:
+        await run(config(kind), out=tmp_path)
+
+    with pytest.raises(fe.EngineError, match=f"^{said}") as caught:
+        clock.run(go, clock="virtual")
+    assert "\n" not in str(caught.value)
+    overview = read_overview(tmp_path)
+    assert (overview.state, overview.error) == ("failed", str(caught.value))
+    assert read_result(tmp_path)["stop_reason"] == "failed"
+
+
+def test_the_run_goes_on_when_it_is_mended(tmp_path: Path) -> None:
+    async def go() -> None:
+        await run(config(Failing), out=tmp_path)
+
+    async def go_on() -> fe.Result:
+        return await fe.resume(tmp_path)
+
+    with pytest.raises(fe.EngineError):
+        clock.run(go, clock="virtual")
+    before = read_overview(tmp_path).proposals
+    assert before < 4
+    MENDED.append(True)
+    assert clock.run(go_on, clock="virtual").proposals == 4
+
+
+def test_a_run_in_a_loop_of_ones_own_has_its_result_too(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with open_run(config(Failing), out=tmp_path) as engine:
+            async for _ in engine.events():
+                pass
+
+    with pytest.raises(fe.EngineError, match="late bug"):
+        clock.run(go, clock="virtual")
+    assert read_overview(tmp_path).state == "failed"
+
+
+def test_the_command_tells_it_as_json_and_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        f'clock = "virtual"\n[algorithm]\nname = "{__name__}:Failing"\nmax_in_flight = 2\n[budget]\nproposals = 4\n'
+    )
+    with pytest.raises(fe.EngineError):
+        app(["run", str(file), "--out", str(tmp_path / "run"), "--json"], standalone_mode=False)
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert (told["state"], told["exit_code"]) == ("failed", 1)
+    assert "KeyError: 'late bug'" in told["error"]
+    assert f"once it is mended, to go on: flowevolve resume {tmp_path / 'run'}" in printed.err
+
+
+def test_a_script_shows_where_in_the_users_code_it_is_and_nothing_of_ours() -> None:
+    with pytest.raises(fe.EngineError, match="late bug") as caught:
+        fe.optimize(
+            "house_style",
+            algorithm=f"{__name__}:Failing",
+            llm="simulated",
+            clock="virtual",
+            budget=fe.Budget(proposals=4),
+            progress=False,
+        )
+    cause = caught.value.__cause__
+    assert isinstance(cause, KeyError)
+    assert cause.__traceback__ is not None
+    assert Path(cause.__traceback__.tb_frame.f_code.co_filename).name == "test_faulty_algorithms.py"
+    assert not re.search("Group", repr(caught.value.__context__))
+
+
+def test_a_bug_of_ours_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('clock = "virtual"\n[budget]\nproposals = 4\n')
+    monkeypatch.setattr("flowevolve.algorithms.gepa.algorithm.Proposed", divmod)  # which can't be made like this
+    monkeypatch.setattr("sys.argv", ["flowevolve", "run", str(file), "--out", str(tmp_path / "run")])
+    with pytest.raises(fe.EngineError, match="stage 'init' of algorithm 'gepa', item 0: TypeError: divmod"):
+        main()
+
+
+def test_a_mistake_of_the_users_is_a_line_and_an_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(f'clock = "virtual"\n[algorithm]\nname = "{__name__}:NoEmit"\n[budget]\nproposals = 4\n')
+    monkeypatch.setattr("sys.argv", ["flowevolve", "run", str(file), "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert "error: stage 'propose' of algorithm 'climb', item 1.0: it yielded a dict" in said
