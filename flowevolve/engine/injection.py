@@ -15,7 +15,7 @@ from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
-from flowevolve.core.pool import Candidate
+from flowevolve.core.pool import Candidate, Pool
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 
@@ -39,11 +39,12 @@ async def inject(
 
     Raises:
         InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, a parent is unknown, ``artifact`` is not an Artifact, or the attributes are not plain data.
+            outside, a parent is unknown, ``artifact`` is not an Artifact or has other components than those of the pool, or the
+            attributes are not plain data.
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, parents, attributes)
-    estimate = await _admitted(dispatcher, algorithm, parents)
+    estimate = await _admitted(dispatcher, algorithm, artifact, parents)
     if before is not None:
         before()
     flow = _Flow(dispatcher, algorithm, artifact, parents, attributes)
@@ -59,8 +60,10 @@ async def inject(
     return candidate
 
 
-async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, parents: Sequence[str]) -> Cost:
-    """Wait until init is over, and see that the run takes a candidate with these parents; returns what is set aside.
+async def _admitted(
+    dispatcher: Dispatcher, algorithm: Algorithm, artifact: Artifact, parents: Sequence[str]
+) -> Cost:
+    """Wait until init is over, and see that the run takes this with these parents; returns what is set aside.
 
     Raises:
         InputError: if it doesn't.
@@ -71,6 +74,7 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, parents: Seque
         raise InputError(
             f"inject: the run takes nothing more ({dispatcher.stopping.reason}); resume it, or start a new one"
         )
+    _check_components(dispatcher.pool, artifact)
     unknown = [name for name in parents if name not in dispatcher.pool or not dispatcher.pool.keeps(name)]
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
@@ -79,6 +83,13 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, parents: Seque
     if refusal is not None:
         raise _no_room(refusal)
     return estimate
+
+
+def _check_components(pool: Pool, artifact: Artifact) -> None:
+    """Raises: InputError if no candidate of the pool has the components of what is to be injected."""
+    known = {frozenset(each.artifact) for each in pool.snapshot().candidates(vetoed=True)}
+    if known and frozenset(artifact) not in known:
+        raise InputError(f"inject: the artifact has components {sorted(artifact)}, not {sorted(next(iter(known)))}")
 
 
 class _Flow:

@@ -72,6 +72,12 @@ def _check_proposal(artifact: object, parents: Sequence[object]) -> None:
     for parent in parents:
         if not isinstance(parent, Candidate):
             raise EngineError(f"propose: parents has {parent!r:.80}; give the candidates themselves, not their ids")
+    of_parents = [parent.artifact for parent in parents if isinstance(parent, Candidate)]
+    if of_parents and all(set(artifact) != set(each) for each in of_parents):
+        raise EngineError(
+            f"propose: the artifact has components {sorted(artifact)}, and what it is made from has "
+            f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) leaves all others as they are"
+        )
 
 
 def _logged(change: Change) -> LoggedChange:

@@ -63,6 +63,10 @@ def updating(make: Callable[[Carrier], Any]) -> Small:
             "propose: parents has 'c0'; give the candid",
         ),
         (lambda context: context.propose({"text": "a"}, parents=[], operator="w"), "propose: the artifact is a dict; "),
+        (
+            lambda context: context.propose(Artifact({"txet": "b"}), parents=[propose(context)], operator="w"),
+            "propose: the artifact has components ['txet'], and what it is made from has ['text']; parent.artifact.rep",
+        ),
         (lambda context: context.reject(propose(context), None), "reject: reason: Input should be an instance of str"),
         (lambda context: Emit(1, derives="c0"), "Emit: derives is 'c0'; give a tuple of ids of candidates, such as"),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=(propose(context),)), "Emit: derives is (Candidate("),  # type: ignore[arg-type]

@@ -259,6 +259,24 @@ def test_attributes_that_no_journal_can_hold_are_refused() -> None:
     assert report.stop_reason == "exhausted"
 
 
+def test_what_has_other_components_than_all_that_the_pool_has_is_refused_and_the_run_goes_on() -> None:
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(InputError, match=r"inject: the artifact has components \['b'\], not \['a'\]") as caught:
+            await engine.inject(fe.Artifact({"b": "x"}))
+        said.append(str(caught.value))
+        with pytest.raises(InputError, match="inject: parents is 'c0'; give a list of ids of candidates"):
+            await engine.inject(fe.Artifact({"a": "x"}), parents="c0")
+        with pytest.raises(InputError, match="inject: attributes is a list; give a dict of plain data"):
+            await engine.inject(fe.Artifact({"a": "x"}), attributes=["x"])  # type: ignore[arg-type]
+        said.append("all")
+
+    said: list[str] = []
+    report, facts = evolve(Growing(), beside=try_it)
+    assert len(said) == 2
+    assert report.stop_reason == "exhausted"
+    assert not [event for event in events_of(facts, "flow.open") if event.data["trigger"] == INJECTION]
+
+
 def test_what_is_no_artifact_is_refused() -> None:
     """Before a flow is opened for it, which would stay open."""
     said: list[str] = []
