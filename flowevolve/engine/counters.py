@@ -19,7 +19,9 @@ from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateProposed,
     CandidateRejected,
+    FlowClosed,
     FlowLimitChanged,
+    FlowOpened,
     ItemDone,
     ItemSent,
     ItemsGathered,
@@ -35,7 +37,8 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
-from flowevolve.core.item_ids import ItemId, parent_and_number
+from flowevolve.core.item import INJECTION
+from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove
 from flowevolve.core.policies import PAST, Batch, FlowLimit
 from flowevolve.core.pool import DEFAULT_POOL
@@ -208,6 +211,14 @@ class RunCounters:
         self.in_vain: Counter[str] | None = Counter()
         """Why work was in vain, as long as nothing has been proposed or accepted; then None."""
         self.said_in_vain = False
+        self.charges_proposals = False
+        """Whether a flow has charged a proposal, other than those of init, finish and what is injected."""
+        self.not_charged = 0
+        """How many candidates such flows, which have ended, had proposed while none had charged one."""
+        self._proposed = Counter[int]()
+        """The same by flow, of those that are open."""
+        self._special = set[int]()
+        """The open flows of init, finish and what is injected."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
@@ -257,8 +268,15 @@ class RunCounters:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
                 self.refused = refused
-            case CandidateProposed(operator=operator) if operator != "seed":
+            case CandidateProposed(item=item, operator=operator) if operator != "seed":
                 self.in_vain = None
+                if not self.charges_proposals and flow_of(item) not in self._special:
+                    self._proposed[flow_of(item)] += 1
+            case FlowOpened(flow=flow, trigger=trigger, phase=phase) if phase or trigger == INJECTION:
+                self._special.add(flow)
+            case FlowClosed(flow=flow):
+                self._special.discard(flow)
+                self.not_charged += self._proposed.pop(flow, 0)
             case RunFruitless():
                 self.said_in_vain = True
             case FlowLimitChanged(flows=flows, reason=reason):
@@ -325,6 +343,8 @@ class RunCounters:
             self.stages[sent.source].items_out += 1
 
     def _done(self, done: ItemDone, counts: StageCounts) -> None:
+        if done.cost.proposals and flow_of(done.item) not in self._special:
+            self.charges_proposals = True
         size = self._gathered.pop(done.item, 0)
         if size:
             self.batches[done.stage].append(Batch(size, done.seconds))

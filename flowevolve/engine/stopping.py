@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.errors import EngineError, FlowevolveError
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.budget import DIMENSIONS, Ledger
 from flowevolve.core.event_kinds import RunFailed, RunFruitless, RunStopping
@@ -108,6 +108,7 @@ class Stopping:
             self.stop(UNPRODUCTIVE)
             return
         self._look_for_fruits()
+        self._see_that_proposals_are_charged()
         spent = self._ledger.spent
         without_gain = spent.proposals - self._services.pool_and_archives.proposals_at_gain
         version, changes = self._services.pool.version, self._tickets.changes
@@ -117,6 +118,19 @@ class Stopping:
             if reason is not None:
                 self.stop(reason)
                 return
+
+    def _see_that_proposals_are_charged(self) -> None:
+        """Fail if the run is limited by proposals, and its flows make proposals that nobody charges."""
+        counters = self._counters
+        if self._ledger.limit("proposals") is None or counters.charges_proposals or counters.not_charged < FIRST:
+            return
+        self.fail(
+            EngineError(
+                f"the first {counters.not_charged} candidates that flows of the algorithm have proposed were charged to "
+                "nothing, so that budget.proposals would never end the run: charge each in the stage that proposes it, "
+                "with context.spend(flowevolve.Cost(proposals=1))"
+            )
+        )
 
     def _look_for_fruits(self) -> None:
         """Say so if the first flows were all in vain, and end the run if nothing can come of it."""

@@ -17,7 +17,7 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.journal.run_directory import read_result
 from flowevolve.runner.overview import read_overview
 from flowevolve.runner.run import open_run, run
-from tests.support.own_algorithm import Climb
+from tests.support.own_algorithm import Child, Chosen, Climb
 
 MENDED: list[bool] = []
 """Filled as soon as the mistakes are mended."""
@@ -176,3 +176,30 @@ def test_a_mistake_of_the_users_is_a_line_and_an_exit_code(
     said = capsys.readouterr().err
     assert "Traceback" not in said
     assert "error: stage 'propose' of algorithm 'climb', item 1.0: it yielded a dict" in said
+
+
+class Uncharged(Climb):
+    """Forgets to charge the budget for what it proposes."""
+
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
+        parent = item.expect(Chosen).parent
+        texts = {name: f"{text} {item.id}" for name, text in parent.artifact.items()}
+        yield fe.Emit(Child(context.propose(fe.Artifact(texts), parents=[parent], operator="add")))
+
+
+def test_a_limit_on_proposals_that_nothing_is_charged_to_ends_the_run_and_says_what_to_write() -> None:
+    async def go() -> None:
+        await run(config(Uncharged))
+
+    said = r"the first 10 candidates .* nothing, .*: charge each .*, with context\.spend\(flowevolve\.Cost\(proposals=1\)\)"
+    with pytest.raises(fe.EngineError, match=said):
+        clock.run(go, clock="virtual")
+
+
+def test_where_proposals_are_not_limited_nothing_need_be_charged() -> None:
+    async def go() -> fe.Result:
+        return await run(config(Uncharged, budget={"rollouts": 2400}))
+
+    result = clock.run(go, clock="virtual")
+    assert (result.stop_reason, result.proposals) == ("rollouts", 0)
+    assert result.accepted > 10
