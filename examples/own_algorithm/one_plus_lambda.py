@@ -1,7 +1,5 @@
 """A (1+λ) reflective search: the best candidate gets λ children, and the best of them all is the next parent."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -30,8 +28,7 @@ class Child:
 
 
 class Best:
-    def __init__(self) -> None:
-        self.candidate: fe.Candidate | None = None
+    candidate: fe.Candidate | None = None
 
     def apply(self, update: fe.Update) -> None:
         for candidate in update.added():
@@ -64,6 +61,9 @@ class OnePlusLambda(fe.Algorithm[Settings]):
         )
         return fe.Graph(stages, entry="select")
 
+    def estimate(self, trigger: str | None = None) -> fe.Cost:
+        return fe.Cost(proposals=self.config.children)
+
     async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:
         yield fe.Emit(Child(context.propose(self.task.seed(), parents=[], operator="seed")), to="evaluate")
 
@@ -80,7 +80,7 @@ class OnePlusLambda(fe.Algorithm[Settings]):
         rollouts = await self.rollouts.run(selected.parent, selected.batch, "train", context)
         component = context.random.choice(list(selected.parent.artifact))
         text = await reflect(selected.parent, component, rollouts, context)
-        context.spend(fe.Cost(proposals=1))
+        context.begin(fe.Cost(proposals=1))
         new = selected.parent.artifact.replace(**{component: text})
         yield fe.Emit(Child(context.propose(new, parents=[selected.parent], operator="reflect", born=item.version)))
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -33,6 +34,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(PACKAGE)
+    yield
+    sys.modules.pop(MODULE.stem, None)
+
+
 def test_it_is_under_100_lines() -> None:
     assert len(MODULE.read_text("utf-8").splitlines()) < 100
 
@@ -51,9 +59,7 @@ def test_the_page_shows_the_entry_point_as_it_is() -> None:
     assert block in (PACKAGE / "pyproject.toml").read_text("utf-8")
 
 
-def test_in_lockstep_the_children_of_a_generation_have_one_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(PACKAGE)
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+def test_in_lockstep_the_children_of_a_generation_have_one_parent() -> None:
     algorithm = {"name": "one_plus_lambda:OnePlusLambda", "mode": "sync", "children": 3}
     config = parse_config({"clock": "virtual", "algorithm": algorithm, "budget": {"proposals": 9}}, "test")
     parents: dict[int, set[str]] = defaultdict(set)
@@ -71,6 +77,18 @@ def test_in_lockstep_the_children_of_a_generation_have_one_parent(monkeypatch: p
     assert {len(each) for each in parents.values()} == {1}
 
 
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_limit_on_proposals_is_not_passed_by_flows_of_several_children(mode: str) -> None:
+    algorithm = {"name": "one_plus_lambda:OnePlusLambda", "mode": mode, "children": 4}
+    config = parse_config({"clock": "virtual", "algorithm": algorithm, "budget": {"proposals": 10}}, "test")
+
+    async def go() -> Result:
+        return await run(config)
+
+    result = clock.run(go, clock="virtual")
+    assert (result.proposals, result.stop_reason) == (8, "proposals")
+
+
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
@@ -79,9 +97,7 @@ def test_in_lockstep_the_children_of_a_generation_have_one_parent(monkeypatch: p
         ({"examples": 500}, r"algorithm\.examples: there are only 120 training examples"),
     ],
 )
-def test_its_settings_are_checked(setting: dict[str, int], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(PACKAGE)
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+def test_its_settings_are_checked(setting: dict[str, int], says: str) -> None:
     sections = {"algorithm": {"name": "one_plus_lambda:OnePlusLambda", **setting}, "budget": {"proposals": 1}}
     config = parse_config(sections, "test")
     with pytest.raises(InputError, match=says):
