@@ -61,10 +61,24 @@ class Score:
     """The class of machines that it was measured on, where it can be compared only with scores from the same class."""
 
     def __post_init__(self) -> None:
-        """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store."""
+        """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store.
+
+        Raises:
+            TypeError: if ``passed`` is neither true nor false, but a word, say.
+        """
+        if not _is_truth(self.passed):
+            raise TypeError(f"Score: passed is {self.passed!r:.80}; give True or False")
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "passed", bool(self.passed))
         object.__setattr__(self, "metrics", {name: float(number) for name, number in self.metrics.items()})
+
+
+def _is_truth(value: object) -> bool:
+    """Whether a value is True or False, numpy's included, or a number that stands for one."""
+    try:
+        return value in (True, False)
+    except ValueError:  # an array of several
+        return False
 
 
 @payload

@@ -39,8 +39,8 @@ async def inject(
 
     Raises:
         InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, a parent is unknown, ``artifact`` is not an Artifact or has other components than those of the pool, or the
-            attributes are not plain data.
+            outside, a parent is unknown, ``artifact`` is not an Artifact, or not one with the components that those of
+            the pool have, or the attributes are not plain data.
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, parents, attributes)
@@ -60,9 +60,7 @@ async def inject(
     return candidate
 
 
-async def _admitted(
-    dispatcher: Dispatcher, algorithm: Algorithm, artifact: Artifact, parents: Sequence[str]
-) -> Cost:
+async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Artifact, parents: Sequence[str]) -> Cost:
     """Wait until init is over, and see that the run takes this with these parents; returns what is set aside.
 
     Raises:

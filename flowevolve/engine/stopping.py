@@ -126,7 +126,7 @@ class Stopping:
             return
         self.fail(
             EngineError(
-                f"the first {counters.not_charged} candidates that flows of the algorithm have proposed were charged to "
+                f"the first {counters.not_charged} candidates that flows of the algorithm proposed were charged to "
                 "nothing, so that budget.proposals would never end the run: charge each in the stage that proposes it, "
                 "with context.spend(flowevolve.Cost(proposals=1))"
             )

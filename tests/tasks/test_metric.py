@@ -194,6 +194,12 @@ def fails(row: GivenRow, output: str) -> bool:
     return bool(1 // (len(output) - len(output)))
 
 
+def test_a_metric_whose_score_passed_in_words_names_the_row() -> None:
+    task = MetricTask("p", ROWS, lambda row, output: fe.Score(0.5, "Half.", passed="no"))  # type: ignore[arg-type]
+    with pytest.raises(fe.FlowevolveError, match=r"train row 1: TypeError: Score: passed is 'no'; give True or False"):
+        rolled(task)
+
+
 def test_a_metric_that_fails_names_the_row_and_ends_the_run_or_is_counted() -> None:
     task = MetricTask("p", ROWS, fails)
     with pytest.raises(
