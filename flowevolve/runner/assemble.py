@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
@@ -11,7 +11,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm, Tuning, WorkersWanted
-from flowevolve.core.policies import Allocation, Speculation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.policies import Allocation, NoRacing, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.task import Task
 from flowevolve.llm.scheduling.admission import Admission
 from flowevolve.llm.scheduling.request_queue import Order
@@ -113,8 +113,9 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
     tuning = make_tuning(config)
     if config.algorithm.name in ALGORITHMS.builtin:
         return factory(task, settings, tuning)
+    asked = set[str]()
     try:
-        algorithm = factory(task, settings, tuning)
+        algorithm = factory(task, settings, _noting(tuning, asked))
         algorithm.graph()  # what is wrong with it is told before anything is paid
     except (AttributeError, TypeError) as error:
         place = extract_tb(error.__traceback__)[-1]
@@ -122,7 +123,37 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
             f"algorithm.name: can't use algorithm {config.algorithm.name!r}: {type(error).__name__}: {error} "
             f"({Path(place.filename).name}, line {place.lineno}); was it written for another version of flowevolve?"
         ) from error
+    _check_asked(algorithm.name, tuning, asked)
     return algorithm
+
+
+def _noting(tuning: Tuning, asked: set[str]) -> Tuning:
+    """The tuning, which adds to ``asked`` the name of each of its fields that somebody reads."""
+
+    class Noting(Tuning):
+        def __getattribute__(self, name: str) -> object:
+            asked.add(name)
+            return super().__getattribute__(name)
+
+    return Noting(tuning.workers, tuning.speculation, tuning.racing, tuning.sandbox, tuning.target_score)
+
+
+def _check_asked(algorithm: str, tuning: Tuning, asked: Collection[str]) -> None:
+    """See that no section says how the run is to go that the algorithm, now that it is made, has never asked for.
+
+    Raises:
+        InputError: naming the first setting that would be left alone.
+    """
+    if tuning.workers and "workers" not in asked:
+        raise InputError(
+            f"stages.{next(iter(tuning.workers))}: algorithm {algorithm} asks for no workers of its stages; "
+            "leave [stages] out, or give it tuning.workers_of"
+        )
+    left = Tuning(
+        speculation=Speculation() if "speculation" in asked else tuning.speculation,
+        racing=NoRacing() if "racing" in asked else tuning.racing,
+    )
+    left.check_no_speculation(algorithm)
 
 
 def make_tuning(config: Config) -> Tuning:

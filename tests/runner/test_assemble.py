@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import flowevolve as fe
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
+from flowevolve.core.policies import NoRacing
 from flowevolve.runner.plan import ProvidedObjects, make_plan
+from tests.support.own_algorithm import Climb
 
 
 @pytest.mark.parametrize("name", ["levi", "code_evolve", "one_plus_lambda", "best_of_n"])
@@ -19,3 +22,52 @@ def test_repair_is_refused_where_nothing_repairs(name: str) -> None:
     }
     with pytest.raises(InputError, match=rf"staleness\.policy: algorithm '{name}' has no stage that repairs"):
         make_plan(parse_config(table, "test"), ProvidedObjects())
+
+
+class Tuned(Climb):
+    """Reads what a user wants as it makes its graph."""
+
+    name = "tuned"
+
+    def graph(self) -> fe.Graph:
+        workers = self.tuning.workers_of({"propose": fe.Workers(2)})
+        assert workers.by_stage["propose"].start == 3
+        assert not isinstance(self.tuning.racing, NoRacing)
+        assert self.tuning.speculation.alpha
+        return super().graph()
+
+
+SECTIONS = {
+    "stages": {"propose": {"workers": 3}},
+    "racing": {"policy": "bound"},
+    "speculation": {"alpha": {"evaluate": 0.5}},
+}
+
+
+def made(kind: type[Climb], **sections: object) -> fe.Algorithm:
+    table = {"algorithm": {"name": f"{__name__}:{kind.__name__}"}, "budget": {"proposals": 1}, **sections}
+    return make_plan(parse_config(table, "test"), ProvidedObjects()).algorithm
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        (
+            "stages",
+            r"stages\.propose: algorithm climb asks for no workers of its stages; leave \[stages\] out",
+        ),
+        ("racing", r"racing\.policy: algorithm climb has no evaluation that can be stopped; set it to \"off\""),
+        ("speculation", r"speculation\.alpha: algorithm climb has no stage that can speculate"),
+    ],
+)
+def test_a_section_that_an_algorithm_never_asks_for_is_refused(section: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        made(Climb, **{section: SECTIONS[section]})
+
+
+def test_sections_that_an_algorithm_asks_for_are_its_own_to_judge() -> None:
+    assert made(Tuned, **SECTIONS).name == "tuned"
+
+
+def test_sections_that_say_nothing_are_no_matter() -> None:
+    assert made(Climb, racing={"policy": "off"}, speculation={"window": 3}, stages={}).name == "climb"
