@@ -99,13 +99,17 @@ def status_command(
     """Print a line on each run: its state, best score, proposals, use of the budget and time."""
     from flowevolve.runner.overview import read_overview, run_directories
 
+    left_out: list[InputError] = []
+
     if not directories and not every:
         raise InputError("status: name run directories, or --all for those in runs/")
-    if not every:
+    if every:
+        folders = directories or [RUNS]
+        overviews = list(_readable([path for folder in folders for path in run_directories(folder)], left_out))
+    elif len(directories or ()) == 1:
         overviews = [read_overview(path) for path in directories or ()]
     else:
-        folders = directories or [RUNS]
-        overviews = list(_readable([path for folder in folders for path in run_directories(folder)]))
+        overviews = list(_readable(directories or (), left_out))
     if as_json:
         print_json([each.to_json() for each in overviews])
     elif overviews:
@@ -113,8 +117,10 @@ def status_command(
         for each in overviews:
             for said in each.many_cut:
                 print_plain(f"{each.path}: {said}")
-    else:
+    elif every:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
+    if left_out and not every:  # which were named
+        raise typer.Exit(left_out[0].exit_code)
 
 
 def compare_command(
@@ -136,15 +142,17 @@ def compare_command(
         print_plain("note: these runs are of different tasks, or of other settings of one: scores don't compare")
 
 
-def _readable(paths: Sequence[Path]) -> Iterator[Overview]:
-    """Of the runs that can be read; what is wrong with others is said."""
+def _readable(paths: Sequence[Path], left_out: list[InputError]) -> Iterator[Overview]:
+    """Of the runs that can be read; what is wrong with others is said, and added to ``left_out``."""
     from flowevolve.runner.overview import read_overview
 
     for path in paths:
         try:
             yield read_overview(path)
         except InputError as error:
-            print_error(f"left out: {error}")
+            named = "" if str(path) in str(error) else f"{path}: "
+            print_error(f"left out: {named}{error}")
+            left_out.append(error)
 
 
 def _status_row(overview: Overview) -> tuple[str, ...]:

@@ -75,6 +75,20 @@ def test_status_says_where_the_limit_of_tokens_cut_off_many_replies(tmp_path: Pa
     assert said in flowevolve("report", "cut", cwd=tmp_path).stdout
 
 
+def test_status_has_a_line_for_each_run_that_can_be_read_and_names_the_others(made: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    copytree(made / "runs" / "cut", bad)
+    (bad / "journal.sqlite").write_bytes(b"nonsense")
+    done = flowevolve("status", "runs/cut", str(bad), "runs/done", cwd=made)
+    assert done.returncode == 2
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["runs/cut", "runs/done"]
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(f"left out: {bad}")
+    alone = flowevolve("status", str(bad), cwd=made)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert alone.stderr.startswith(f"error: {bad}")
+
+
 def test_a_run_that_somebody_works_on_is_running(made: Path) -> None:
     lock = Lock(made / "runs" / "cut")
     try:
