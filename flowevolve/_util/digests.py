@@ -29,7 +29,25 @@ def code_digest(function: Callable[..., object]) -> str | None:
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if not isinstance(code, CodeType):
         return None
-    return f"{sys.version_info.major}.{sys.version_info.minor}:{text_digest(_parts(code))}"
+    return _of_this_python(_parts(code))
+
+
+def modules_digest(kind: type) -> str | None:
+    """A digest of what the modules do that a class and its bases are written in, comments left aside; None if all of
+    them are ours or Python's own, or their source is not at hand. It begins as that of a function does.
+    """
+    names = dict.fromkeys(base.__module__ for base in kind.__mro__)
+    others = [name for name in names if name.partition(".")[0] not in {"flowevolve", *sys.stdlib_module_names}]
+    try:
+        sources = [inspect.getsource(sys.modules[name]) for name in others]
+        parts = [part for source in sources for part in _parts(compile(source, "", "exec"))]
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return None
+    return _of_this_python(parts) if parts else None
+
+
+def _of_this_python(parts: Iterable[str]) -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}:{text_digest(parts)}"
 
 
 def _parts(code: CodeType) -> Iterator[str]:

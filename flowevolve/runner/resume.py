@@ -174,7 +174,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         alike = _measuring_alike(wanted, before.start)
         planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
-        new_functions = _check_parts(request, before.start, planned.task)
+        new_functions = _check_parts(request, before.start, planned)
         table = wanted.model_dump(mode="json")
         with closing(
             RunDirectory(directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
@@ -276,17 +276,17 @@ def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
         )
 
 
-FUNCTIONS = ("metric", "program")
-"""Parts of a task that may be mended when a run goes on, as after an error in one."""
+FUNCTIONS = ("metric", "program", "algorithm")
+"""Code of the user's that may be mended when a run goes on, as after an error in it."""
 
 
-def _check_parts(request: _ResumeRequest, start: RunStarted, task: Task) -> list[str]:
-    """The functions of the task whose code has changed, which `request.note` is told.
+def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list[str]:
+    """The code that has changed of what may be mended, which `request.note` is told.
 
     Raises:
         InputError: if anything else has: the run would go on with what it began with.
     """
-    changed = changed_parts(start, task)
+    changed = changed_parts(start, plan.task, type(plan.algorithm))
     if other := [name for name in changed if name not in FUNCTIONS]:
         raise InputError(
             f"{request.directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "

@@ -347,7 +347,7 @@ def _make_engine(
         history=history,
         start=start,
         about=replace(
-            identity(plan.task),
+            identity(plan.task, type(plan.algorithm)),
             given=tuple(plan.given.names()),
             score_trust=None if trust is None else trust.kind,
             shared_because=None if trust is None else trust.why or None,

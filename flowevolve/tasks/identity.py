@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from flowevolve._util.digests import text_digest
+from flowevolve._util.digests import modules_digest, text_digest
+from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.event_kinds import RunStarted
 from flowevolve.core.task import Example, Task
 
@@ -19,10 +20,11 @@ class Digested(Protocol):
         """Digests of its parts, by name."""
 
 
-def identity(task: Task) -> RunStarted:
+def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted:
     """The task's name, the number of its validation examples, a digest of them that ignores their order, and digests of
-    its seed, its training examples and what else it is made of.
+    its seed, its training examples and what else it is made of; and of the code of an algorithm that is not ours.
     """
+    of_algorithm = None if algorithm is None else modules_digest(algorithm)
     return RunStarted(
         task=task.name,
         examples=len(task.data.val),
@@ -31,6 +33,7 @@ def identity(task: Task) -> RunStarted:
             "prompt": task.seed().id,
             "train": text_digest(sorted(map(_line, task.data.train))),
             **(task.digests() if isinstance(task, Digested) else {}),
+            **({} if of_algorithm is None else {"algorithm": of_algorithm}),
         },
     )
 
@@ -48,12 +51,13 @@ def difference(before: RunStarted, task: Task) -> str | None:
     return f"of {_words(before)}, not of {_words(after)}{hint if same_size else ''}"
 
 
-def changed_parts(before: RunStarted, task: Task) -> list[str]:
-    """What of a task's digests is another than the run began with: only of those that are known of both.
+def changed_parts(before: RunStarted, task: Task, algorithm: type[Algorithm]) -> list[str]:
+    """What of a task's and an algorithm's digests is another than the run began with: only of those that are known of
+    both.
 
     What is a function's is compared only under the Python that the run began with.
     """
-    old, new = before.digests or {}, identity(task).digests or {}
+    old, new = before.digests or {}, identity(task, algorithm).digests or {}
     return [
         name
         for name in new

@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import sqlite3
+import sys
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -494,6 +495,46 @@ def test_a_run_with_an_event_that_can_not_be_followed_is_named_and_goes_on_after
     assert done.gone_events == 21
     result, _ = resume(tmp_path, "budget.proposals=12")
     assert result.proposals == 12
+
+
+ALGORITHM = """
+from tests.support.own_algorithm import Climb
+
+MOST = 3
+
+class Mine(Climb):
+    name = "mine"
+
+    async def update(self, item, context):
+        await super().update(item, context)  # {comment}
+        assert MOST {sign} 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("comment", "sign", "told"), [("kept", ">", False), ("another comment", ">", False), ("kept", ">=", True)]
+)
+def test_an_algorithm_of_ones_own_whose_code_has_changed_is_told_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comment: str, sign: str, *, told: bool
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module, notes = tmp_path / "mine_to_change.py", list[str]()
+
+    def write(comment: str, sign: str) -> None:
+        module.write_text(ALGORITHM.format(comment=comment, sign=sign))
+        monkeypatch.delitem(sys.modules, module.stem, raising=False)
+
+    async def go_on() -> Result:
+        return await fe.resume(tmp_path / "run", changes=["budget.proposals=12"], note=notes.append)
+
+    write("kept", ">")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    run(tmp_path / "run", algorithm={"name": f"{module.stem}:Mine"}, staleness={}, speculation={})
+    write(comment, sign)
+    assert clock.run(go_on, clock="virtual").proposals == 12
+    assert [f"{tmp_path / 'run'}: the code of algorithm has changed since the run began" in each for each in notes] == (
+        [True] if told else []
+    )
 
 
 def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
