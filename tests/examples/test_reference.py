@@ -17,8 +17,11 @@ from pydantic import BaseModel
 
 import flowevolve as fe
 from flowevolve._util.errors import FlowevolveError
+from flowevolve.config.run import parse_config
+from flowevolve.runner.plan import ProvidedObjects, make_plan
 from tests.support.command import flowevolve as command
 from tests.support.documented import ROOT
+from tests.support.journals import edited
 
 API = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 FAQ = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
@@ -28,6 +31,7 @@ MESSAGES = [
     for message in re.findall(r"`([^`]*)`", heading)
 ]
 ROWS = [{"text": f"Ticket {number}.", "label": "bug"} for number in range(4)]
+FAULTY = "tests.runner.test_faulty_algorithms"
 NOBODY = "http://127.0.0.1:9/v1"
 
 
@@ -71,6 +75,11 @@ def _always_failing() -> None:
         _call(metric=lambda row, output: row["title"], on_error="count", budget=fe.Budget(proposals=30))()
 
 
+def _with_workers() -> None:
+    table = {"algorithm": {"name": f"{FAULTY}:Climb"}, "stages": {"propose": {"workers": 3}}, "budget": {"minutes": 1}}
+    make_plan(parse_config(table, "test"), ProvidedObjects())
+
+
 async def _in_a_loop() -> None:
     fe.optimize(budget=fe.Budget(proposals=1))
 
@@ -96,6 +105,9 @@ MISTAKES: list[Callable[[], object]] = [
     _named("house"),
     _named(algorithm="gepaa"),
     _named("none:Task"),
+    _named(algorithm=f"{FAULTY}:NoEmit"),
+    _named(algorithm=f"{FAULTY}:Uncharged"),
+    _with_workers,
     _twice,
     lambda: anyio.run(_in_a_loop),
 ]
@@ -120,7 +132,10 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         content = bytearray((folder / name / "journal.sqlite").read_bytes())
         content[place:] = bytes(len(content) - place)
         (folder / name / "journal.sqlite").write_bytes(content)
-    ended = ["report", "none"], ["resume", "a"], ["export", "damaged"], ["repair", "lost"]
+    copytree(folder / "a", folder / "older")
+    with edited(folder / "older") as journal:
+        journal.execute("UPDATE events SET data = '{}' WHERE seq = 3")
+    ended = ["report", "none"], ["resume", "a"], ["export", "damaged"], ["export", "older"], ["repair", "lost"]
     return [*found, *(command(*arguments, cwd=folder).stderr for arguments in ended)]
 
 
