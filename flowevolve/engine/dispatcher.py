@@ -318,8 +318,12 @@ class Dispatcher:
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
         if error.alone:
-            begins = f"evaluate what the run begins with, which takes {error.needed:g}"
-            await self.fail(InputError(f"budget.{error.dimension}: is too small to {begins}; raise it beyond that"))
+            await self.fail(
+                InputError(
+                    f"budget.{error.dimension}: is too small to evaluate what the run begins with; give "
+                    f"{error.needed:g} at least"
+                )
+            )
         else:
             self.log(BudgetRefused(error.dimension, error.needed))
             self.stopping.stop(error.dimension)

@@ -71,7 +71,8 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
     except Exception as error:
         raise StorageError(
             f"a journaled payload can't be loaded: {type(error).__name__}: {error}; "
-            "resume with the code, the packages and the plug-ins the run was started with"
+            "resume with the code, the packages and the plug-ins the run was started with; a field of a payload "
+            "that is new needs a default"
         ) from error
 
 
