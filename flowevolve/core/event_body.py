@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
 from pydantic_core import core_schema
@@ -97,7 +96,9 @@ def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
     """
     if kind not in KINDS:
         return OwnEvent(kind, data)
-    return _read(KINDS[kind], data, kind)
+    body = _read(KINDS[kind], data, kind)
+    assert isinstance(body, EventBody)
+    return body
 
 
 def check_readable(plain: Plain, what: str) -> None:
@@ -114,10 +115,7 @@ def check_readable(plain: Plain, what: str) -> None:
         raise EngineError(f"{what}: {error}; the journal holds nothing but plain data") from error
 
 
-P = TypeVar("P", bound=Plain)
-
-
-def _read(plain: type[P], data: Mapping[str, JSON], what: str) -> P:
+def _read(plain: type[Plain], data: Mapping[str, JSON], what: str) -> Plain:
     """Raises: ValueError if the data does not have the fields of this class."""
     try:
         return _reader(plain).validate_python(data)
@@ -126,9 +124,11 @@ def _read(plain: type[P], data: Mapping[str, JSON], what: str) -> P:
         raise ValueError(f"{what}: {'; '.join(wrong)}") from error
 
 
-@cache
-def _reader(plain: type[P]) -> TypeAdapter[P]:
-    return TypeAdapter(plain)
+def _reader(plain: type[Plain]) -> TypeAdapter[Plain]:
+    return _READERS.get(plain) or _READERS.setdefault(plain, TypeAdapter(plain))
+
+
+_READERS: dict[type[Plain], TypeAdapter[Plain]] = {}
 
 
 @dataclass(frozen=True)

@@ -330,10 +330,10 @@ def test_what_can_not_be_done_is_refused_and_that_is_journaled(act: Act, message
 @pytest.mark.parametrize(
     ("act", "by", "message"),
     [
-        (fe.Inject({"a": 3}, "c1"), "ada", "inject: texts.a: Input should be an instance of str"),
-        (fe.Inject("text", "c1"), "ada", "inject: texts: Input should be a valid"),
-        (fe.Veto(3), "ada", "veto: candidate: Input should be a valid string"),
-        (fe.Comment(5, candidate="c1"), "ada", "comment: text: Input should be an instance of str"),
+        (fe.Inject({"a": 3}, "c1"), "ada", "inject: texts.a: Input should be an instance of str"),  # type: ignore[dict-item]
+        (fe.Inject("text", "c1"), "ada", "inject: texts: Input should be a valid"),  # type: ignore[arg-type]
+        (fe.Veto(3), "ada", "veto: candidate: Input should be a valid string"),  # type: ignore[arg-type]
+        (fe.Comment(5, candidate="c1"), "ada", "comment: text: Input should be an instance of str"),  # type: ignore[arg-type]
         (fe.Comment("Hm.", candidate="c1"), None, "comment: by is None; say who asks for it, as a text"),
         ("pause", "ada", "act: 'pause' is no act; give one, such as flowevolve.Pause()"),
     ],

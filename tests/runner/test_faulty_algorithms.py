@@ -34,7 +34,7 @@ class Failing(Climb):
 
 
 class NotGenerator(Climb):
-    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> Any:
+    async def propose(self, item: fe.Item[object], context: fe.StageContext) -> Any:  # type: ignore[override]
         return None
 
 

@@ -245,14 +245,18 @@ class Launch:
     async def _run(self, _: SideTask | None = None) -> Literal[True]:
         """True when it has ended, or the adapter has ended it. What the user's objects raise comes out as it is."""
         with self.parts.adapter.cutting_off():
-            try:
-                await self._begin_or_go_on()
-            except StageError as error:
-                raised = error.__cause__ or error
-            else:
-                return True
-            raise raised
+            raised = await self._failure_of_stage()
+            if raised is not None:
+                raise raised
         return True
+
+    async def _failure_of_stage(self) -> BaseException | None:
+        """What the user's objects raised at the work of a stage, once the run has ended; None if they did not."""
+        try:
+            await self._begin_or_go_on()
+        except StageError as error:
+            return error.__cause__ or error
+        return None
 
     async def _begin_or_go_on(self) -> None:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
