@@ -32,7 +32,7 @@ class Event:
     attachment: object | None = None
     """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
     _body: EventBody | None = field(default=None, repr=False, compare=False)
-    directory: Path | None = field(default=None, repr=False, compare=False)
+    _directory: Path | None = field(default=None, repr=False, compare=False)
     """The run directory that it was read from; None of an event of a run that goes on."""
 
     @classmethod
@@ -50,19 +50,13 @@ class Event:
             try:
                 body = read_body(self.kind, self.data)
             except ValueError as error:
-                folder = self.directory or "DIR"
                 raise InputError(
-                    f"{self.journal} can't be followed at event {self.seq}: {error}. Read it with the version of "
-                    f"flowevolve that wrote it, or keep what came before this event: flowevolve repair {folder}"
+                    f"{not_followed(self)}: {error}. Read it with the version of flowevolve that wrote it, or keep "
+                    f"what came before this event: flowevolve repair {self._directory or 'DIR'}"
                 ) from error
             object.__setattr__(self, "_body", body)
             return body
         return self._body
-
-    @property
-    def journal(self) -> str:
-        """The journal that it was read from, as a message begins with it."""
-        return "the journal" if self.directory is None else f"{self.directory}: the journal"
 
     @property
     def attached_to(self) -> str:
@@ -73,6 +67,12 @@ class Event:
     def to_json(self) -> str:
         """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
         return json_text({"seq": self.seq, "t": round(self.time, 6), "kind": self.kind, **self.data})
+
+
+def not_followed(event: Event) -> str:
+    """That the journal which an event was read from can't be followed there, as a message begins with it."""
+    named = "" if event._directory is None else f"{event._directory}: "
+    return f"{named}the journal can't be followed at event {event.seq}"
 
 
 Sink = Callable[[Event], None]

@@ -311,7 +311,7 @@ class RecordedRun:
     def _event(self, row: tuple[Any, ...]) -> Event:
         seq, time, kind, data = row
         with self._unpacking(f"event {seq}"):
-            return Event(seq, time, unpack(kind), json.loads(unpack(data)), directory=self.path)
+            return Event(seq, time, unpack(kind), json.loads(unpack(data)), _directory=self.path)
 
     @contextmanager
     def _unpacking(self, what: str) -> Iterator[None]:

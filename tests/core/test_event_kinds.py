@@ -80,7 +80,7 @@ def test_the_events_of_a_run_are_read_and_written_as_they_were() -> None:
 
 
 def test_what_can_not_be_read_is_named() -> None:
-    with pytest.raises(InputError, match=r"at event 7, as another.*flow\.close: flow: .*valid integer.*; more: "):
+    with pytest.raises(InputError, match=r"at event 7: flow\.close: flow: .*valid integer.*; more: "):
         _ = Event(7, 0.0, "flow.close", {"flow": "x", "more": 1}).body
 
 

@@ -36,7 +36,7 @@ from flowevolve.core.event_kinds import (
     StageEvent,
     TriggerFired,
 )
-from flowevolve.core.events import Event
+from flowevolve.core.events import Event, not_followed
 from flowevolve.core.graph import Graph
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
@@ -109,9 +109,9 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
             replay.take(event)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"{event.journal} can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: "
-                f"{error}; it was written by another version of flowevolve or of the algorithm. Start a new run from "
-                f"its pool: flowevolve run CONFIG --from {event.directory or 'DIR'}"
+                f"{not_followed(event)} ({event.kind}): {type(error).__name__}: {error}; it was written by another "
+                "version of flowevolve or of the algorithm. Start a new run from its pool: flowevolve run CONFIG "
+                "--from DIR"
             ) from error
     return replay.finished(history)
 
