@@ -211,9 +211,14 @@ class _Opened:
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
         by_model = clients.by_model()
-        confirmed = report.pool.snapshot().candidates(vetoed=True)
+        confirmed = list(report.pool.snapshot().candidates(vetoed=True))
         seed = next((each for each in confirmed if each.operator == "seed"), None)
         best, frontier = _best_of(algorithm, report)
+        if best is None and confirmed and report.error is None:
+            why = (
+                "the pool has candidates, and best() knows of none: are all archives of the algorithm in self.archives?"
+            )
+            logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:

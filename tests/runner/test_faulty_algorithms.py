@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 import flowevolve as fe
 from flowevolve._util import clock
@@ -17,7 +18,7 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.journal.run_directory import read_result
 from flowevolve.runner.overview import read_overview
 from flowevolve.runner.run import open_run, run
-from tests.support.own_algorithm import Child, Chosen, Climb
+from tests.support.own_algorithm import Child, Chosen, Climb, Settings
 
 MENDED: list[bool] = []
 """Filled as soon as the mistakes are mended."""
@@ -203,3 +204,22 @@ def test_where_proposals_are_not_limited_nothing_need_be_charged() -> None:
     result = clock.run(go, clock="virtual")
     assert (result.stop_reason, result.proposals) == ("rollouts", 0)
     assert result.accepted > 10
+
+
+class Forgetful(Climb):
+    """Does not name its archive, so that it is told of no commit."""
+
+    def __init__(self, task: fe.Task, config: Settings, tuning: fe.Tuning) -> None:
+        super().__init__(task, config, tuning)
+        self.archives = ()
+
+
+def test_an_archive_that_nobody_is_told_of_is_asked_for() -> None:
+    async def go() -> fe.Result:
+        return await run(config(Forgetful))
+
+    with capture_logs() as logs:
+        result = clock.run(go, clock="virtual")
+    assert result.best is None
+    (said,) = [record for record in logs if record["event"] == "algorithm.no_best"]
+    assert "self.archives" in said["why"]
