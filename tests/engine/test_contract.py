@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_what_the_journal_could_not_be_read_with_is_refused_where_it_is_made(mak
     [
         (lambda carrier: [carrier.candidate], "commit: a Candidate is no change; give Add"),
         (lambda carrier: [Note("seen", [1])], "commit: Note: data: Input should be a valid dictionary"),  # type: ignore[arg-type]
-        (lambda carrier: [Add(carrier.candidate.scored({"1": None}))], "commit: Add: scores.1."),
+        (lambda carrier: [Add(replace(carrier.candidate, scores={"1": None}))], "commit: Add: scores.1."),
     ],
 )
 def test_a_change_that_could_not_be_read_again_is_refused_and_not_made(
