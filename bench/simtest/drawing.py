@@ -11,8 +11,8 @@ from bench.simtest.server import MODELS, PROFILES
 from bench.simtest.trial import plan_of
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.engine.engine import check_gathering
-from flowevolve.runner.run import flows_of
+from flowevolve.engine.contract import check_gathering
+from flowevolve.runner.plan import flows_of
 
 Settings = dict[str, JSON]
 _TRIES = 50

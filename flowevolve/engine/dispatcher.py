@@ -6,7 +6,7 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import NoReturn
@@ -14,7 +14,7 @@ from typing import NoReturn
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError, StageError, said
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
@@ -39,17 +39,11 @@ from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exha
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
 from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.core.model import LLMError
-from flowevolve.core.policies import (
-    Decision,
-    Departure,
-    FlowFacts,
-    StalenessPolicy,
-    StoppingPolicy,
-    Waiting,
-)
+from flowevolve.core.policies import Decision, Departure, FlowFacts, StalenessPolicy, StoppingPolicy, Waiting
 from flowevolve.core.pool import Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED
 from flowevolve.core.templates import Templates
+from flowevolve.engine.contract import check_emission, check_generator, check_target, stage_error
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.endings import CandidateEndings
 from flowevolve.engine.flow_facts import flow_facts
@@ -67,25 +61,6 @@ from flowevolve.prompts.shipped import SHIPPED
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
-
-
-def _check_generator(work: object) -> None:
-    """Raises: EngineError if what a stage's function has returned is not what an async generator returns."""
-    if isinstance(work, AsyncGenerator):
-        return
-    if isinstance(work, Coroutine):
-        work.close()
-        raise EngineError(
-            "it is an async function without a yield, and has to be an async generator: where it hands nothing on, "
-            "flowevolve.stages.committing makes a stage of it, or it goes through `for emission in (): yield emission`"
-        )
-    raise EngineError(f"it returned a {type(work).__name__}; make it an async generator: async def, with a yield")
-
-
-def _check_emission(emit: object) -> None:
-    """Raises: EngineError if a stage has yielded something else."""
-    if not isinstance(emit, Emit):
-        raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
 
 
 class Dispatcher:
@@ -188,6 +163,14 @@ class Dispatcher:
         await anyio.sleep_forever()
         raise AssertionError("a run that has failed is cancelled")
 
+    async def fail_by(self, stage: str, item: Item[object], error: Exception) -> NoReturn:
+        """End the run because of what the code of a stage has raised. All but a failure that users can meet is told as
+        a mistake in that code.
+        """
+        if isinstance(error, FlowevolveError) and not isinstance(error, EngineError):
+            await self.fail(error)
+        await self.fail(stage_error(self._algorithm, stage, item, error))
+
     # Flows and items
 
     async def refusal(self, estimate: Cost) -> Dimension | None:
@@ -281,7 +264,7 @@ class Dispatcher:
         try:
             async with aclosing(self._begin(stage, item, worker)) as emissions:
                 async for emit in emissions:
-                    _check_emission(emit)
+                    check_emission(emit, self.pool)
                     target = self._target(stage, emit)
                     if work is None or not work.handed_on(target, emit.payload):
                         await send(target, self._emission(stage, target, item, emit, children))
@@ -292,38 +275,23 @@ class Dispatcher:
             self.tickets.out_of_work = True
             self.stopping.stop(EXHAUSTED)
         except NotYet:
-            if not isinstance(item.payload, Ticket):
-                early = EngineError("NotYet was raised for an item that is under way; raise Discard")
-                await self.fail(self.fault(stage.name, item, early))
-            return self._not_yet(item.payload, changes)
+            if isinstance(item.payload, Ticket):
+                return self._not_yet(item.payload, changes)
+            await self.fail_by(stage.name, item, EngineError("NotYet was raised for work under way; raise Discard"))
         except LLMError as error:
             return "discarded", f"{NO_REPLY} {error}"
         except OverBudgetError as error:
             await self._over_budget(error)
             return "discarded", str(error)
-        except EngineError as error:
-            await self.fail(self.fault(stage.name, item, error))
-        except FlowevolveError as error:
-            await self.fail(error)
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the stage, in whatever form
-            await self.fail(self.fault(stage.name, item, error))
+            await self.fail_by(stage.name, item, error)
         return "consumed", ""
-
-    def fault(self, stage: str, item: Item[object], error: Exception) -> StageError:
-        """The error that the run fails with where the code of a stage has raised this, and nothing may."""
-        fault = StageError(f"stage {stage!r} of algorithm {self._algorithm.name!r}, item {item.id}: {said(error)}")
-        fault.__cause__ = error
-        return fault
 
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
         if error.alone:
-            await self.fail(
-                InputError(
-                    f"budget.{error.dimension}: is too small to evaluate what the run begins with; give "
-                    f"{error.needed:g} at least"
-                )
-            )
+            needs = f"evaluate what the run begins with; give {error.needed:g} at least"
+            await self.fail(InputError(f"budget.{error.dimension}: is too small to {needs}"))
         else:
             self.log(BudgetRefused(error.dimension, error.needed))
             self.stopping.stop(error.dimension)
@@ -341,19 +309,15 @@ class Dispatcher:
             work = stage.run(item, UpdateContext(self.services, stage.name, item.id, worker, priority))
         else:
             work = stage.run(item, StageContext(self.services, stage.name, item.id, worker, priority))
-        _check_generator(work)
+        check_generator(work)
         return work
 
     def _target(self, stage: AnyStage, emit: Emit) -> str:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")
-        if target not in self.graph.positions:
-            raise EngineError(f"it emitted to {target!r}; the graph has {', '.join(self.graph.positions)}")
+        check_target(target, self.graph)
         return target
 
     def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
-        unknown = [name for name in emit.derives or () if name not in self.pool]
-        if unknown:
-            raise EngineError(f"Emit: derives names {', '.join(unknown)}, of which the pool has no candidate")
         repaired = stage.name == self.graph.repair
         stale = item.expect(Stale).item if repaired else item
         child: Item[object] = Item(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 import anyio
 
 from flowevolve._util import clock
-from flowevolve._util.errors import EngineError, FlowevolveError, InputError, said
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
@@ -24,11 +24,11 @@ from flowevolve.core.budget import Budget, Ledger
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
-from flowevolve.core.graph import Graph
 from flowevolve.core.policies import Allocation, FlowBound, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.core.templates import Templates
+from flowevolve.engine.contract import Mode, algorithm_error, check_gathering
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.fruitless import MOST_IN_VAIN
@@ -46,8 +46,6 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.policies.flows import FixedFlows
 from flowevolve.policies.staleness import Full
 from flowevolve.prompts.shipped import SHIPPED
-
-Mode = Literal["stream", "sync"]
 
 
 class Engine:
@@ -269,9 +267,7 @@ class Engine:
         others = isinstance(error, FlowevolveError) and not isinstance(error, EngineError)
         if others or not isinstance(error, Exception) or not self._lifecycle.begun:
             raise error
-        fault = EngineError(f"algorithm {self._algorithm.name!r}: {said(error)}")
-        fault.__cause__ = error
-        self._dispatcher.stopping.fail(fault)
+        self._dispatcher.stopping.fail(algorithm_error(self._algorithm, error))
 
     def _make_report(self) -> RunReport:
         dispatcher = self._dispatcher
@@ -380,21 +376,6 @@ def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound, *, all
     if not isinstance(flows, int):
         raise InputError("max_in_flight: in lockstep it is a number, not a policy")
     return Lockstep(dispatcher, flows)
-
-
-def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
-    """Raises:
-    InputError: if a stage gathers more items than there may be flows. A policy is told how many it gathers.
-    """
-    if not isinstance(width, int):
-        return
-    for stage in graph.stages:
-        if stage.gather > width and stage.departs is None:
-            setting = "max_in_flight" if mode == "stream" else "width"
-            raise InputError(
-                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
-                f"set it to at least {stage.gather}"
-            )
 
 
 def make_event_log(history: History | None = None) -> EventLog:

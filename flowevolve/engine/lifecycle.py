@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import BackendRefusedError, EngineError, FlowevolveError
+from flowevolve._util.errors import BackendRefusedError
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
@@ -167,14 +167,10 @@ class Lifecycle:
         dispatcher = self._dispatcher
         try:
             await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, 0, 0))
-        except EngineError as error:
-            await dispatcher.fail(dispatcher.fault(FIT, ticket, error))
         except LLMError as error:
             await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
-        except FlowevolveError as error:
-            await dispatcher.fail(error)
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the algorithm, in whatever form
-            await dispatcher.fail(dispatcher.fault(FIT, ticket, error))
+            await dispatcher.fail_by(FIT, ticket, error)
         dispatcher.end_phase("init", ticket, stage=FIT)
 
     async def _finish(self) -> None:

@@ -28,11 +28,11 @@ from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, Candi
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
 from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
-from flowevolve.core.logged_changes import LoggedChange, logged_change
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.core.templates import Templates
 from flowevolve.engine.comments import Comments
+from flowevolve.engine.contract import best_of, check_proposal, readable_change
 from flowevolve.engine.counters import Gauge
 from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
@@ -63,28 +63,6 @@ class _ItemPays(Payer):
 
     def pay(self, usage: Usage, dollars: float | None) -> None:
         self._services.pay(self._scope.stage, self._scope.work.item, usage, dollars)
-
-
-def _check_proposal(artifact: object, parents: Sequence[object]) -> None:
-    """Raises: EngineError if these are not what a proposal is made of and from."""
-    if not isinstance(artifact, Artifact):
-        raise EngineError(f"propose: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
-    for parent in parents:
-        if not isinstance(parent, Candidate):
-            raise EngineError(f"propose: parents has {parent!r:.80}; give the candidates themselves, not their ids")
-    of_parents = [parent.artifact for parent in parents if isinstance(parent, Candidate)]
-    if of_parents and all(set(artifact) != set(each) for each in of_parents):
-        raise EngineError(
-            f"propose: the artifact has components {sorted(artifact)}, and what it is made from has "
-            f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) leaves all others as they are"
-        )
-
-
-def _logged(change: Change) -> LoggedChange:
-    """A change as the log has it, once it has turned out that it can be read again."""
-    logged = logged_change(change)
-    check_readable(logged, f"commit: {type(change).__name__}")
-    return logged
 
 
 class EngineServices:
@@ -321,7 +299,7 @@ class EngineServices:
         known = work.proposed(artifact, parents, operator) if work is not None else None
         if known is not None:
             return known
-        _check_proposal(artifact, parents)
+        check_proposal(artifact, parents)
         names = tuple(parent.id for parent in parents)
         candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
         proposed = CandidateProposed.of(candidate, item_id)
@@ -359,9 +337,9 @@ class EngineServices:
 
     def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
         """Commit changes for a stage or, with None, for the engine itself."""
-        logged = tuple(map(_logged, changes))
+        logged = tuple(map(readable_change, changes))
         update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
-        best = self._best()
+        best = best_of(self._algorithm)
         score = None if best is None else best.mean_score
         proposals = self._ledger.spent.proposals
         improved = self.pool_and_archives.note_best(score, proposals)
@@ -379,12 +357,6 @@ class EngineServices:
         self.keep_state()
         self._on_commit(update, improved, item_id)
         return update
-
-    def _best(self) -> Candidate | None:
-        best: object = self._algorithm.best()
-        if best is None or isinstance(best, Candidate):
-            return best
-        raise EngineError(f"best() returned a {type(best).__name__}; return the best candidate itself, or None")
 
     @property
     def measured_score(self) -> float | None:

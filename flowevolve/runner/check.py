@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from flowevolve._util.logger import logging_notes
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.task import OnMachines, Task
-from flowevolve.engine.engine import check_gathering
+from flowevolve.engine.contract import check_gathering
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.assemble import make_allocation
 from flowevolve.runner.clients import open_clients
 from flowevolve.runner.llm import check_roles, open_response_cache
-from flowevolve.runner.plan import ProvidedObjects, make_plan
-from flowevolve.runner.run import flows_of, in_use, start_of
+from flowevolve.runner.plan import ProvidedObjects, flows_of, in_use, make_plan, start_of
 from flowevolve.runner.vllm_server import starts_vllm
 
 

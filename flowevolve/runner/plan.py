@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
+from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import Task
 from flowevolve.core.templates import Templates
+from flowevolve.engine.recovery.state import Start
+from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.accounting import Price
+from flowevolve.policies.flows import AutoFlows
 from flowevolve.prompts.shipped import read_templates
 from flowevolve.runner.assemble import make_algorithm, make_staleness, make_task
 from flowevolve.runner.backend_checks import check_backend, check_keys, check_names, check_open_files
@@ -22,6 +27,9 @@ from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.llm import make_roles, open_roles
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
+
+AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
+"""By what each aim multiplies the number of flows that there is use for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +105,26 @@ def make_plan(
             check_names(config, roles)
             check_keys(roles.values())
         return Plan(config, given, task, made, staleness, templates, roles, prices, opens_roles or open_roles)
+
+
+def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
+    """How many flows may be open at once, or what decides it."""
+    section = config.algorithm
+    if section.mode == "sync":
+        return section.width
+    if section.max_in_flight != "auto":
+        return section.max_in_flight
+    return algorithm.flow_bound or AutoFlows(scale=AIMS[section.aim])
+
+
+async def start_of(plan: Plan) -> Start | None:
+    """The pool to start from, if the configuration names one."""
+    named = plan.config.start
+    if named is None:
+        return None
+    return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
+
+
+def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
+    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
+    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from flowevolve.config.run import Config, modules_beside
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
-from flowevolve.core.policies import FlowBound, StalenessPolicy
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.core.task import OnMachines, Task
@@ -31,16 +31,14 @@ from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.report import RunReport
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.run_directory import RunDirectory
-from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.scheduler import Scheduler, SchedulerStats
-from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import make_allocation, make_stopping
 from flowevolve.runner.clients import Clients, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out, hold_out_or_leave
 from flowevolve.runner.llm import check_roles, open_response_cache
-from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
+from flowevolve.runner.plan import Plan, ProvidedObjects, flows_of, in_use, make_plan, start_of
 from flowevolve.runner.result import Result
 from flowevolve.runner.result_parts import Best
 from flowevolve.runner.trust import find_trust
@@ -49,8 +47,6 @@ from flowevolve.runner.watching import PageProcess
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
 
-AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
-"""By what each aim multiplies the number of flows that there is use for."""
 TICK_SECONDS = 1.0
 
 
@@ -215,9 +211,7 @@ class _Opened:
         seed = next((each for each in confirmed if each.operator == "seed"), None)
         best, frontier = _best_of(algorithm, report)
         if best is None and confirmed and report.error is None:
-            why = (
-                "the pool has candidates, and best() knows of none: are all archives of the algorithm in self.archives?"
-            )
+            why = "best() knows of none of the pool's candidates; are all archives of the algorithm in self.archives?"
             logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
@@ -359,29 +353,6 @@ def _make_engine(
             measured_on=plan.task.measured_on if isinstance(plan.task, OnMachines) else None,
         ),
     )
-
-
-def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
-    """How many flows may be open at once, or what decides it."""
-    section = config.algorithm
-    if section.mode == "sync":
-        return section.width
-    if section.max_in_flight != "auto":
-        return section.max_in_flight
-    return algorithm.flow_bound or AutoFlows(scale=AIMS[section.aim])
-
-
-async def start_of(plan: Plan) -> Start | None:
-    """The pool to start from, if the configuration names one."""
-    named = plan.config.start
-    if named is None:
-        return None
-    return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
-
-
-def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
-    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
-    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
 
 
 def _tell_all(told: Sequence[Callable[[str], None]], line: str) -> None:

@@ -17,7 +17,8 @@ from flowevolve.core.graph import NO_EMISSIONS, Discard, Emit, Exhausted, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Add
-from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.contract import Mode
+from flowevolve.engine.engine import Engine
 from flowevolve.engine.recovery.state import Start
 from tests.support import interruption
 from tests.support.small_runs import Carrier, Small, consume, no_work, once, propose, run_small

@@ -32,7 +32,8 @@ from flowevolve.core.graph import (
 from flowevolve.core.item import Gathered, Item
 from flowevolve.core.policies import StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Add, Candidate, Note, Update
-from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.contract import Mode
+from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy

@@ -24,7 +24,8 @@ from flowevolve.core.graph import (
 )
 from flowevolve.core.item import Gathered, Item, Ticket
 from flowevolve.core.pool import Add, Candidate, Move, Note
-from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.contract import Mode
+from flowevolve.engine.engine import Engine
 from flowevolve.policies.flows import AutoFlows
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.policies.triggers import EveryCommits, EverySeconds

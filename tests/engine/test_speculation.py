@@ -22,7 +22,8 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Graph, Stage, committing
 from flowevolve.core.item import Item, Stale
 from flowevolve.core.policies import Resize, StalenessPolicy, Workload
-from flowevolve.engine.engine import Engine, Mode
+from flowevolve.engine.contract import Mode
+from flowevolve.engine.engine import Engine
 from flowevolve.engine.report import RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy

@@ -14,7 +14,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, ServerError, Usage
 from flowevolve.core.pool import Add, Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
-from flowevolve.engine.engine import Mode
+from flowevolve.engine.contract import Mode
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks

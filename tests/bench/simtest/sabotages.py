@@ -19,7 +19,7 @@ from flowevolve.core.event_kinds import CandidateRejected, ItemDone
 from flowevolve.core.events import EventLog
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, logged_change
 from flowevolve.core.pool import Change, Pool, Vetoed
-from flowevolve.engine import services
+from flowevolve.engine import contract
 from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.engine import Engine
@@ -174,7 +174,7 @@ def scores_are_written_down_wrong(patch: Patch) -> None:
             return replace(logged, scores=dict.fromkeys(logged.scores, 0.25))
         return logged
 
-    patch.setattr(services, "logged_change", wrong)
+    patch.setattr(contract, "logged_change", wrong)
 
 
 def a_proposal_is_lost_in_the_replay(patch: Patch) -> None:

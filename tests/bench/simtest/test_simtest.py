@@ -72,7 +72,7 @@ def test_a_case_that_fails_is_told_with_its_smallest_form(
     structlog.reset_defaults()  # it silences records for its process
     said = capsys.readouterr().out
     assert ended.value.code == 1
-    assert said.startswith("seed 0 breaks 'crash': KeyError")
+    assert said.startswith("seed 0 breaks 'crash': EngineError: algorithm 'best_of_n': KeyError")
     smallest = Case.from_json(said[said.index("{") : said.rindex("}") + 1])
     assert (smallest.faults, smallest.lives, smallest.disk_seconds) == ({}, (Life(),), 0.0)
     assert json.loads(smallest.to_json())["settings"].keys() < PLAIN.keys()

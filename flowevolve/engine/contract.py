@@ -1,0 +1,115 @@
+"""What the engine asks of an algorithm's own code: how what its stages and archives hand over is checked, and what is
+said where it is something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from typing import Literal
+
+from flowevolve._util.errors import EngineError, InputError, StageError, said
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.event_body import check_readable
+from flowevolve.core.graph import Emit, Graph
+from flowevolve.core.item import Item
+from flowevolve.core.logged_changes import LoggedChange, logged_change
+from flowevolve.core.policies import FlowBound
+from flowevolve.core.pool import Candidate, Change, Pool
+
+Mode = Literal["stream", "sync"]
+
+
+def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
+    """Raises:
+    InputError: if a stage gathers more items than there may be flows. A policy is told how many it gathers.
+    """
+    if not isinstance(width, int):
+        return
+    for stage in graph.stages:
+        if stage.gather > width and stage.departs is None:
+            setting = "max_in_flight" if mode == "stream" else "width"
+            raise InputError(
+                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
+                f"set it to at least {stage.gather}"
+            )
+
+
+def check_generator(work: object) -> None:
+    """Raises: EngineError if what a stage's function has returned is not what an async generator returns."""
+    if isinstance(work, AsyncGenerator):
+        return
+    if isinstance(work, Coroutine):
+        work.close()
+        raise EngineError(
+            "it is an async function without a yield, and has to be an async generator: where it hands nothing on, "
+            "flowevolve.stages.committing makes a stage of it, or it goes through `for emission in (): yield emission`"
+        )
+    raise EngineError(f"it returned a {type(work).__name__}; make it an async generator: async def, with a yield")
+
+
+def check_emission(emit: object, pool: Pool) -> None:
+    """Raises: EngineError if a stage has yielded no `Emit`, or one that derives from what the pool does not have."""
+    if not isinstance(emit, Emit):
+        raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
+    unknown = [name for name in emit.derives or () if name not in pool]
+    if unknown:
+        raise EngineError(f"Emit: derives names {', '.join(unknown)}, of which the pool has no candidate")
+
+
+def check_target(target: str, graph: Graph) -> None:
+    """Raises: EngineError if a stage has emitted to what is no stage."""
+    if target not in graph.positions:
+        raise EngineError(f"it emitted to {target!r}; the graph has {', '.join(graph.positions)}")
+
+
+def check_proposal(artifact: object, parents: Sequence[object]) -> None:
+    """Raises: EngineError if these are not what a proposal is made of and from."""
+    if not isinstance(artifact, Artifact):
+        raise EngineError(f"propose: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
+    for parent in parents:
+        if not isinstance(parent, Candidate):
+            raise EngineError(f"propose: parents has {parent!r:.80}; give the candidates themselves, not their ids")
+    of_parents = [parent.artifact for parent in parents if isinstance(parent, Candidate)]
+    if of_parents and all(set(artifact) != set(each) for each in of_parents):
+        raise EngineError(
+            f"propose: the artifact has components {sorted(artifact)}, and what it is made from has "
+            f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) leaves all others as they are"
+        )
+
+
+def readable_change(change: Change) -> LoggedChange:
+    """A change as the log has it.
+
+    Raises:
+        EngineError: if it could not be read again.
+    """
+    logged = logged_change(change)
+    check_readable(logged, f"commit: {type(change).__name__}")
+    return logged
+
+
+def best_of(algorithm: Algorithm) -> Candidate | None:
+    """The best candidate, as the algorithm sees it.
+
+    Raises:
+        EngineError: if it answers with something else.
+    """
+    best: object = algorithm.best()
+    if best is None or isinstance(best, Candidate):
+        return best
+    raise EngineError(f"best() returned a {type(best).__name__}; return the best candidate itself, or None")
+
+
+def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:
+    """The error that a run fails with where the code of a stage has raised this, and nothing may."""
+    told = StageError(f"stage {stage!r} of algorithm {algorithm.name!r}, item {item.id}: {said(error)}")
+    told.__cause__ = error
+    return told
+
+
+def algorithm_error(algorithm: Algorithm, error: Exception) -> EngineError:
+    """The error that a run fails with where other code of an algorithm has raised this."""
+    told = EngineError(f"algorithm {algorithm.name!r}: {said(error)}")
+    told.__cause__ = error
+    return told
