@@ -17,14 +17,13 @@ from math import inf
 import anyio
 
 from flowevolve._util.clock import now
-from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.errors import BackendRefusedError, InputError
 from flowevolve._util.logger import logging_notes
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.budget import OverBudgetError
-from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
+from flowevolve.core.calls import NOBODY, CallScope, Observer, Payer, call_seed
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
-    NO_USAGE,
     ChatReply,
     ChatRequest,
     CutWhileThinkingError,
@@ -32,7 +31,6 @@ from flowevolve.core.model import (
     EmbedRequest,
     LLMError,
     Message,
-    OutOfCreditError,
     OverloadedError,
     R,
     RefusedError,
@@ -59,8 +57,6 @@ FAILURES_BEFORE_GIVING_UP = 10
 """A role of which so many calls failed, and none was ever answered, ends the run."""
 EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
-_WRONG_SETTING = "Check the role's model, the API key and the base URL in the config"
-_NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 MAX_FAILED_IN_A_ROW = 10
@@ -320,11 +316,11 @@ class LLMClient:
         self._report(call, time, None, error)
         match error:
             case RefusedError():
-                raise _refused(call, error) from error
+                raise call.refused(error) from error
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
-                raise _unreachable(call, silent_seconds, error) from error
+                raise call.unreachable(silent_seconds, error) from error
             case ServerError() if answers_nobody:
-                raise _unreachable(call, silent_seconds, error) from error
+                raise call.unreachable(silent_seconds, error) from error
             case UnreachableError():
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
@@ -357,21 +353,7 @@ class LLMClient:
         totals = self._totals(call, finished, reply, error)
         self.account.add(role=call.role, model=call.request.model, stage=call.scope.stage, call=totals)
         call.payer.pay(totals.usage, totals.dollars)
-        failure = None if error is None else f"{type(error).__name__}: {error}"
-        self._observer(
-            CallRecord(
-                call.role,
-                call.scope,
-                call.request,
-                reply,
-                failure,
-                call.attempts,
-                call.queued,
-                call.started,
-                finished,
-                NO_USAGE if error is None else call.failed_usage,
-            )
-        )
+        self._observer(call.record(finished, reply, error))
 
     def _totals(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> Totals:
         if reply is not None and reply.cached:
@@ -393,18 +375,3 @@ class LLMClient:
 def _is_broken(error: LLMError) -> bool:
     """Whether the server may be, and not only its answer to this request, which would have to be paid for."""
     return isinstance(error, ServerError) and not error.usage.total_tokens
-
-
-def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
-    mend = _NOTHING_LEFT if isinstance(error, OutOfCreditError) else _WRONG_SETTING
-    return BackendRefusedError(
-        f"{call.backend.where}: model {call.request.model!r} (role {call.role!r}) is refused: {error}. {mend}"
-    )
-
-
-def _unreachable(call: PendingCall[R], silent_seconds: float, error: LLMError) -> BackendUnreachableError:
-    return BackendUnreachableError(
-        f"{call.backend.where} has given no answer for {silent_seconds:.0f} s and {call.attempts} attempts "
-        f"(role {call.role!r}, model {call.request.model!r}); the last time: {error}. "
-        "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
-    )

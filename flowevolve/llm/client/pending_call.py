@@ -7,7 +7,8 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve._util.clock import now
-from flowevolve.core.calls import NOBODY, CallScope, Payer
+from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
+from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Payer
 from flowevolve.core.model import (
     NO_USAGE,
     ChatReply,
@@ -16,7 +17,9 @@ from flowevolve.core.model import (
     EmbedReply,
     EmbedRequest,
     LLMError,
+    OutOfCreditError,
     R,
+    RefusedError,
     Transport,
     Usage,
     embedding_transport,
@@ -47,6 +50,8 @@ class HasIdentity(Protocol):
 
 LATE_SECONDS = 5.0
 """A timer that fires so much too late shows that this process was suspended, or the machine asleep."""
+_WRONG_SETTING = "Check the role's model, the API key and the base URL in the config"
+_NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 
 
 class Backend:
@@ -127,6 +132,36 @@ class PendingCall(Generic[R]):
         """The seconds since this call's first failure or the backend's last answer, whichever was later."""
         first_failure = time if self.first_failure is None else self.first_failure
         return time - max(first_failure, self.backend.answered, self.backend.last_suspended)
+
+    def record(self, finished: float, reply: R | None, error: LLMError | None) -> CallRecord:
+        """What is reported of the call once it has finished."""
+        return CallRecord(
+            self.role,
+            self.scope,
+            self.request,
+            reply,
+            None if error is None else f"{type(error).__name__}: {error}",
+            self.attempts,
+            self.queued,
+            self.started,
+            finished,
+            NO_USAGE if error is None else self.failed_usage,
+        )
+
+    def refused(self, error: RefusedError) -> BackendRefusedError:
+        """The error that ends the run, as the backend will never serve this role."""
+        mend = _NOTHING_LEFT if isinstance(error, OutOfCreditError) else _WRONG_SETTING
+        return BackendRefusedError(
+            f"{self.backend.where}: model {self.request.model!r} (role {self.role!r}) is refused: {error}. {mend}"
+        )
+
+    def unreachable(self, silent_seconds: float, error: LLMError) -> BackendUnreachableError:
+        """The error that ends the run, as the backend has been silent for so long."""
+        return BackendUnreachableError(
+            f"{self.backend.where} has given no answer for {silent_seconds:.0f} s and {self.attempts} attempts "
+            f"(role {self.role!r}, model {self.request.model!r}); the last time: {error}. "
+            "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
+        )
 
 
 @dataclass(slots=True)
