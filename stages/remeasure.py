@@ -20,7 +20,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.pool import Annotate, Candidate, Update
 from flowevolve.stages.payloads import Proposed, Remeasured
-from flowevolve.stages.rollouts import Rollouts, was_answered
+from flowevolve.stages.rollouts import Rollouts, UnansweredRollout
 
 MOST = 5
 """How often a candidate is run on the validation set at most, the first time included."""
@@ -112,7 +112,7 @@ class Remeasure:
 
     async def _run(self, candidate: Candidate, ids: Sequence[str], context: StageContext) -> Mapping[str, float]:
         rollouts = await self.rollouts.run(candidate, ids, "val", context)
-        return {rollout.example_id: rollout.score.value for rollout in rollouts if was_answered(rollout)}
+        return {each.example_id: each.score.value for each in rollouts if not isinstance(each, UnansweredRollout)}
 
 
 def averaged(candidate: Candidate, found: Mapping[str, float]) -> Annotate:

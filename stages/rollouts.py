@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import LLMError, ServerError, UnreachableError
+from flowevolve.core.model import LLMError, server_failed
+from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import ChatModel, Example, Measured, Rollout, Score, Task
 from flowevolve.tasks.rollout_checks import check_rollout
@@ -20,12 +21,10 @@ FAILURES_BEFORE_GIVING_UP = 10
 """A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""
 
 
-_UNANSWERED = "the server gave no answer: "
-
-
-def was_answered(rollout: Rollout) -> bool:
-    """Whether the server of the model did its part. Otherwise the rollout failed, but not because of the candidate."""
-    return not (rollout.score.failure or "").startswith(_UNANSWERED)
+@payload
+@dataclass(frozen=True, slots=True)
+class UnansweredRollout(Rollout):
+    """A rollout that failed, as the server of the model gave no answer: it says nothing of the candidate."""
 
 
 class Rollouts:
@@ -113,8 +112,10 @@ class Rollouts:
         except (FlowevolveError, LLMError) as error:
             if isinstance(error, FlowevolveError):
                 raise
-            why = _UNANSWERED if isinstance(error, UnreachableError | ServerError) else "no answer: "
-            rollout = self._failed(example, f"{why}{error}", context)
+            if server_failed(error):
+                rollout = self._failed(example, f"the server gave no answer: {error}", context, UnansweredRollout)
+            else:
+                rollout = self._failed(example, f"no answer: {error}", context)
         except Exception as error:  # noqa: BLE001 - a user's task code may raise anything; it must not end the run
             rollout = self._failed(example, f"the task failed with {type(error).__name__}: {error}", context)
             self._count_failure(error)
@@ -145,9 +146,9 @@ class Rollouts:
         ranked = replace(score, value=self._worst, passed=False, failure=score.failure or reason)
         return replace(rollout, score=ranked)
 
-    def _failed(self, example: Example, reason: str, context: StageContext) -> Rollout:
+    def _failed(self, example: Example, reason: str, context: StageContext, kind: type[Rollout] = Rollout) -> Rollout:
         context.log("rollout.failed", example=example.id, reason=reason)
-        return Rollout(example.id, "", Score(self._worst, reason, passed=False, failure=reason))
+        return kind(example.id, "", Score(self._worst, reason, passed=False, failure=reason))
 
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1

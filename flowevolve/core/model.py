@@ -234,6 +234,20 @@ class CutWhileThinkingError(LLMError):
     """The tokens of the request ran out before the model had begun to answer. Not retried: it would think as long."""
 
 
+def server_failed(error: LLMError) -> bool:
+    """Whether a call failed by its server, which gave no answer or was out of order, and says nothing of the request.
+
+    Where there are tokens to be paid for, the server worked, and only its answer to this request was of no use.
+    """
+    match error:
+        case UnreachableError() | OverloadedError():
+            return True
+        case ServerError():
+            return not error.usage.total_tokens
+        case _:
+            return False
+
+
 @runtime_checkable
 class Transport(Protocol):
     """Carries requests to one backend. Many tasks of one event loop may use it at the same time."""

@@ -22,6 +22,7 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     Usage,
+    server_failed,
 )
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
@@ -33,10 +34,7 @@ from flowevolve.llm.client.accounting import Spending
 _FINAL: Mapping[str, type[LLMError]] = {
     kind.__name__: kind for kind in (RejectedError, ServerError, CutWhileThinkingError)
 }
-"""The classes of errors that were due to the request itself, so that it is not made again.
-
-A server error is one of these only if there are tokens to be paid for: without, the server may have been out of order.
-"""
+"""The classes of errors that may be due to the request itself, so that it is not made again."""
 
 
 class RunHistory:
@@ -123,15 +121,14 @@ def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
 
 
 def lasting_error(error: str, usage: Usage, model: str) -> LLMError | None:
-    """The error of a call that is not made again, from how it was recorded (its type, a colon and its message).
-
-    None for those of a backend that was silent or out of order, of which nothing was paid for.
+    """The error of a call that is not made again, from how it was recorded (its type, a colon and its message); None
+    where the server failed.
     """
     kind, _, message = error.partition(": ")
-    failure = _FINAL.get(kind)
-    if failure is None or (failure is ServerError and not usage.total_tokens):
+    if kind not in _FINAL:
         return None
-    return failure(message, usage=usage, model=model)
+    failure = _FINAL[kind](message, usage=usage, model=model)
+    return None if server_failed(failure) else failure
 
 
 class _Wanted(dict[str, Artifact]):

@@ -66,14 +66,15 @@ class Grades(Echo):
 class OutOfOrder(Grades):
     """Makes calls for these examples of validation fail whenever they are run again with the lucky line."""
 
-    def __init__(self, failing: Sequence[str]) -> None:
+    def __init__(self, failing: Sequence[str], error: ServerError) -> None:
         super().__init__(set(), vary=True)
         self._failing = [f"{name}\n" for name in failing]
+        self._error = error
 
     async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
         asked = request.messages[-1].content
         if LUCKY in asked and asked in self._seen and asked.startswith(tuple(self._failing)):
-            raise ServerError("out of order", status=500)
+            raise self._error
         return await super().chat(request, timeout=timeout)
 
 
@@ -138,12 +139,20 @@ def test_what_was_only_lucky_gives_way_to_what_is_better(mode: Mode) -> None:
 
 @pytest.mark.parametrize("failing", [["v1", "v11"], [f"v{number}" for number in range(FIRST)]])
 def test_where_the_server_answers_no_repeat_the_score_stays_what_it_was(failing: Sequence[str]) -> None:
-    gepa, _ = run(grades=OutOfOrder(failing))
+    gepa, _ = run(grades=OutOfOrder(failing, ServerError("out of order", status=500)))
     lucky = next(each for each in gepa.archive.candidates if LUCKY in each.artifact["prompt"])
     kept = {name: score for name, score in lucky.scores.items() if name in failing}
     assert kept == dict.fromkeys(failing, pytest.approx(0.9))
     assert measurements(lucky) > 1
     assert all(score < 0.9 for name, score in lucky.scores.items() if name not in failing)
+
+
+def test_answers_of_no_use_that_were_paid_for_are_the_candidates_own_and_count() -> None:
+    empty = ServerError("the answer has no text", usage=Usage(90, 20))
+    gepa, _ = run(grades=OutOfOrder(["v1", "v11"], empty))
+    lucky = next(each for each in gepa.archive.candidates if LUCKY in each.artifact["prompt"])
+    assert measurements(lucky) > 1
+    assert all(score < 0.9 for score in lucky.scores.values())
 
 
 def test_where_scores_do_not_vary_a_few_examples_are_run_again_once() -> None:

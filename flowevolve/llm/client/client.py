@@ -37,6 +37,7 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     UnreachableError,
+    server_failed,
 )
 from flowevolve.core.server_event_kinds import UsageEstimated
 from flowevolve.llm.client.accounting import Account, Totals
@@ -303,7 +304,8 @@ class LLMClient:
         silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.response_times.refused()
-        answers_nobody = _is_broken(error) and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
+        is_broken = isinstance(error, ServerError) and server_failed(error)
+        answers_nobody = is_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
         if isinstance(error, UnreachableError) or answers_nobody:
             self._unanswered.fire()
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
@@ -325,7 +327,7 @@ class LLMClient:
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
-                if _is_broken(error) and call.backend.answered > -inf:
+                if is_broken and call.backend.answered > -inf:
                     call.backend.failed_in_a_row += 1
         raise error
 
@@ -370,8 +372,3 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
-
-
-def _is_broken(error: LLMError) -> bool:
-    """Whether the server may be, and not only its answer to this request, which would have to be paid for."""
-    return isinstance(error, ServerError) and not error.usage.total_tokens
