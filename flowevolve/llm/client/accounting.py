@@ -104,6 +104,10 @@ class Account:
         """The sum over all calls."""
         return sum(self._sums.values(), _NOTHING)
 
+    def has_answers(self, role: str) -> bool:
+        """Whether a model has ever answered a call of this role, also in an earlier part of the run."""
+        return any(sums.requests > sums.failed for (name, _, _), sums in self._sums.items() if name == role)
+
     def by_model(self) -> dict[str, Totals]:
         """The sums of each model's calls."""
         sums: dict[str, Totals] = {}

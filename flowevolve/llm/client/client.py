@@ -9,7 +9,7 @@ and costs nothing.
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -45,7 +45,7 @@ from flowevolve.llm.client.answer_lengths import LengthEstimates
 from flowevolve.llm.client.cache import ResponseCache, reply_key
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.hedging import Hedging
-from flowevolve.llm.client.pending_call import Backend, PendingCall, PendingChat, PendingEmbed
+from flowevolve.llm.client.pending_call import Backend, FailedCalls, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.client.reachability import check_models, is_alive
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
@@ -61,7 +61,9 @@ EMBED_BATCH = 128
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that a server which has answered before made fail, it counts as silent."""
+"""After so many calls in a row that a server which has answered before made fail, it counts as silent; but not if all
+were for one candidate and it is alive.
+"""
 
 
 class LLMClient:
@@ -101,8 +103,8 @@ class LLMClient:
         self._hedging = hedging
         self._log = log
         self._unanswered = unanswered if unanswered is not None else Pulse()
-        self._failures: Counter[str] = Counter()
-        """How many calls of a role failed in spite of an answer, as long as none has succeeded."""
+        self._failures: defaultdict[str, FailedCalls] = defaultdict(FailedCalls)
+        """The calls of a role that failed in spite of an answer, as long as none has succeeded."""
         self._answered: set[str] = set()
         """Roles of which a call has succeeded."""
         self._uncounted: set[str] = set()
@@ -222,8 +224,7 @@ class LLMClient:
             except LLMError as error:
                 wait = await self._wait_or_raise(call, error)
             else:
-                backend.answered = now()
-                backend.unanswered_in_a_row = backend.failed_in_a_row = 0
+                backend.note_answer(now())
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
                 reply = self._billed(call, reply)
@@ -269,17 +270,21 @@ class LLMClient:
     def _raise_if_all_fail(self, call: PendingCall[R], error: LLMError) -> None:
         """Raises: BackendRefusedError if no chat of this role was ever answered, and this is one failure too many.
 
-        Without embeddings the work goes on.
+        Without embeddings the work goes on, and so it does in a run that is gone on with, and had answers before, where
+        all that failed is one candidate's.
         """
-        if not isinstance(call, PendingChat):
+        if call.role in self._answered or not isinstance(call, PendingChat):
             return
-        self._failures[call.role] += 1
-        count = self._failures[call.role]
-        if call.role not in self._answered and count >= FAILURES_BEFORE_GIVING_UP:
-            raise BackendRefusedError(
-                f"{call.backend.where}: each of the first {count} calls of role {call.role!r} "
-                f"(model {call.request.model!r}) failed; the last: {error}"
-            ) from error
+        failures = self._failures[call.role]
+        failures.add(call.scope)
+        if failures.count < FAILURES_BEFORE_GIVING_UP:
+            return
+        if failures.of_one_candidate and self.account.has_answers(call.role):
+            return
+        raise BackendRefusedError(
+            f"{call.backend.where}: each of the first {failures.count} calls of role {call.role!r} "
+            f"(model {call.request.model!r}) failed; the last: {error}"
+        ) from error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.call_kind, reply.usage.completion_tokens)
@@ -301,13 +306,14 @@ class LLMClient:
     async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """The seconds to wait before the next attempt; where there is none, raises the caller's error."""
         time = now()
-        silent_seconds = call.note_failure(error, time)
+        call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.response_times.refused()
         is_broken = isinstance(error, ServerError) and server_failed(error)
-        answers_nobody = is_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
+        answers_nobody = is_broken and await _answers_nobody(call.backend)
         if isinstance(error, UnreachableError) or answers_nobody:
             self._unanswered.fire()
+        silent_seconds = call.silence(time)
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
             if await is_alive(call.backend.transport):
                 call.backend.answered = now()
@@ -328,7 +334,7 @@ class LLMClient:
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
                 if is_broken and call.backend.answered > -inf:
-                    call.backend.failed_in_a_row += 1
+                    call.backend.failed_in_a_row.add(call.scope)
         raise error
 
     def _wait(
@@ -372,3 +378,14 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
+
+
+async def _answers_nobody(backend: Backend) -> bool:
+    """Whether so many calls in a row have failed that the server must be out of order.
+
+    Where all are one candidate's, they may be its fault, and the server is asked whether it is alive.
+    """
+    failed = backend.failed_in_a_row
+    if failed.count < MAX_FAILED_IN_A_ROW:
+        return False
+    return not (failed.of_one_candidate and await is_alive(backend.transport))

@@ -54,6 +54,24 @@ _WRONG_SETTING = "Check the role's model, the API key and the base URL in the co
 _NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 
 
+class FailedCalls:
+    """Calls that failed one after the other: how many, and for whom."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._whose: set[str] = set()
+        """Candidates, and the items of work that is for none."""
+
+    def add(self, scope: CallScope) -> None:
+        self.count += 1
+        self._whose.add(scope.candidate or scope.work.item)
+
+    @property
+    def of_one_candidate(self) -> bool:
+        """Whether what they have in common may be the fault of one candidate, such as a prompt that is too long."""
+        return len(self._whose) == 1
+
+
 class Backend:
     """A transport, the time of its last answer to any call, and when this process was last seen to be suspended."""
 
@@ -64,9 +82,14 @@ class Backend:
         self.answered = -inf
         self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last answered one."""
-        self.failed_in_a_row = 0
-        """Calls given up because of server errors since the last answered one; 0 before the first."""
+        self.failed_in_a_row = FailedCalls()
+        """Calls given up because of server errors since the last answered one; none before the first."""
         self.last_suspended = -inf
+
+    def note_answer(self, time: float) -> None:
+        self.answered = time
+        self.unanswered_in_a_row = 0
+        self.failed_in_a_row = FailedCalls()
 
     def note_wait_end(self, due: float, time: float) -> None:
         """Note that a wait due at ``due`` ended at ``time``. If that is late, this process was suspended meanwhile, and
@@ -118,15 +141,13 @@ class PendingCall(Generic[R]):
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
 
-    def note_failure(self, error: LLMError, time: float) -> float:
-        """Count a failure; returns the backend's `silence` at that time."""
+    def note_failure(self, error: LLMError, time: float) -> None:
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         self.last_failure = error
         self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time
-        return self.silence(time)
 
     def silence(self, time: float) -> float:
         """The seconds since this call's first failure or the backend's last answer, whichever was later."""

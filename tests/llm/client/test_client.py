@@ -29,7 +29,7 @@ from flowevolve.core.model import (
     Usage,
     WrongAddressError,
 )
-from flowevolve.llm.client.accounting import Account, Price
+from flowevolve.llm.client.accounting import Account, Price, Spending, Totals
 from flowevolve.llm.client.client import (
     FAILURES_BEFORE_GIVING_UP,
     MAX_FAILED_IN_A_ROW,
@@ -537,7 +537,7 @@ async def fail_often(rig: Rig, error: LLMError) -> None:
     server.script[:] = [error]
     for index in range(MAX_FAILED_IN_A_ROW):
         with pytest.raises(type(error)):
-            await rig.ask(index=index)
+            await rig.ask(index=index, candidate=f"c{index % 2}")
 
 
 async def test_a_server_that_answered_and_then_only_fails_counts_as_silent() -> None:
@@ -570,7 +570,7 @@ async def test_of_many_calls_in_flight_the_failing_server_costs_only_so_many() -
 
     async def one(index: int) -> None:
         try:
-            await rig.ask(index=index)
+            await rig.ask(index=index, item=str(index))
         except ServerError:
             lost.append(index)
 
@@ -578,6 +578,45 @@ async def test_of_many_calls_in_flight_the_failing_server_costs_only_so_many() -
         for index in range(50):
             tasks.start_soon(one, index)
     assert len(lost) == MAX_FAILED_IN_A_ROW
+
+
+TOO_LONG = ServerError("HTTP 500: the context is too long", status=500)
+
+
+async def fails_each_time(rig: Rig, calls: int) -> None:
+    """As many calls for one candidate, each of which the server makes fail."""
+    for index in range(calls):
+        with pytest.raises(ServerError, match="too long"):
+            await rig.ask(index=index, candidate="c9")
+
+
+async def test_one_candidate_that_a_server_cannot_take_does_not_end_the_run() -> None:
+    server = Scripted()
+    rig = Rig(server)
+    await rig.ask()
+    server.script[:] = [TOO_LONG]
+    await fails_each_time(rig, 2 * MAX_FAILED_IN_A_ROW)
+    server.script[:] = ["fine"]
+    assert (await rig.ask(index=99, candidate="c10")).text == "fine"
+
+
+async def test_nor_does_it_end_one_that_is_gone_on_with() -> None:
+    server = Scripted(TOO_LONG)
+    rig = Rig(server)
+    rig.client.account.restore([Spending("r0", "m", "generate", Totals(requests=5, failed=2))])
+    await fails_each_time(rig, 2 * FAILURES_BEFORE_GIVING_UP)
+    with pytest.raises(BackendRefusedError, match="each of the first 21 calls"):
+        await rig.ask(candidate="c10")
+
+
+async def test_a_server_that_does_not_tell_its_models_either_is_out_of_order_whoever_asks() -> None:
+    server = Scripted()
+    rig = Rig(server)
+    await rig.ask()
+    server.script[:], server.served = [TOO_LONG], ServerError("HTTP 500", status=500)
+    await fails_each_time(rig, MAX_FAILED_IN_A_ROW)
+    with pytest.raises(BackendUnreachableError):
+        await rig.ask(index=99, candidate="c9")
 
 
 async def test_failures_that_are_to_be_paid_for_are_no_silence() -> None:
