@@ -20,10 +20,10 @@ from flowevolve.compat.gepa.rollouts import AdapterRollout, joined
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
-from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT
+from flowevolve.core.discard_reasons import OVERTAKEN, PERFECT, UNREADABLE
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError
+from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.policies import Race
 from flowevolve.core.pool import Candidate
@@ -126,6 +126,8 @@ class AdapterPropose:
             texts = await self._writer(parent, reflections, components, context)
         except (FlowevolveError, LLMError, Discard):
             raise
+        except UnparsableReplyError as error:
+            raise Discard(UNREADABLE) from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             context.log("gepa.reflection_failed", reason=reason)

@@ -29,7 +29,7 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
 from flowevolve._util.clock import is_running
-from flowevolve._util.errors import InputError, TaskFailedError
+from flowevolve._util.errors import FruitlessError, InputError, TaskFailedError
 from flowevolve.core.model import ChatRequest
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
@@ -338,30 +338,46 @@ def test_a_proposer_may_only_name_what_there_is() -> None:
 
 
 class Lengthy:
-    """Writes a text that is too long for the limit of tokens, and a short one when it is asked again."""
+    """Writes a text that is too long for the limit of tokens, and a short one when it is asked again after so many."""
 
-    def __init__(self) -> None:
+    def __init__(self, cut: int = 0) -> None:
         self.asked: list[int] = []
+        self._cut = cut
 
     def reply(self, request: ChatRequest, rng: Random) -> str:
         self.asked.append(len(request.messages))
-        again = len(request.messages) > 1
-        return f"```\nAnswer {'briefly' if again else 'at length, ' * 90}.\n```"
+        briefly = len(request.messages) > 1 and len(self.asked) > self._cut
+        return f"```\nAnswer {'briefly' if briefly else 'at length, ' * 90}.\n```"
 
 
-def test_a_reflection_that_the_limit_of_tokens_cut_off_is_asked_for_again() -> None:
-    world = Lengthy()
+def optimize_with(world: Lengthy, metric_calls: int) -> Any:
+    """With a model whose replies are cut off at 60 tokens."""
 
     async def go() -> Any:
         async with serve(SimBackend(world, PROFILES["instant"], model="m")) as url:
             settings = {"base_url": url, "max_tokens": 60}
-            return await to_thread.run_sync(
-                partial(optimize, HashAdapter(), reflection_lm="m", reflection_lm_kwargs=settings, max_metric_calls=40)
-            )
+            given = {"reflection_lm": "m", "reflection_lm_kwargs": settings, "max_metric_calls": metric_calls}
+            return await to_thread.run_sync(partial(optimize, HashAdapter(), **given))
 
-    texts = {text for candidate in anyio.run(go).candidates for text in candidate.values()}
+    return anyio.run(go)
+
+
+def test_a_reflection_that_the_limit_of_tokens_cut_off_is_asked_for_again() -> None:
+    world = Lengthy()
+    texts = {text for candidate in optimize_with(world, 40).candidates for text in candidate.values()}
     assert not any("at length" in text for text in texts)
     assert 3 in world.asked
+
+
+def test_where_that_is_cut_off_too_it_is_no_failure_of_the_adapter() -> None:
+    world = Lengthy(cut=30)
+    assert optimize_with(world, 200).candidates
+    assert len(world.asked) > 30
+
+
+def test_where_all_are_cut_off_the_error_says_what_to_raise() -> None:
+    with pytest.raises(FruitlessError, match=r"replies of reflection break off.*max_tokens"):
+        optimize_with(Lengthy(cut=10_000), 400)
 
 
 def test_a_model_that_always_fails_ends_the_run() -> None:
