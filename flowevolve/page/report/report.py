@@ -50,6 +50,8 @@ def _run(path: Path, name: str) -> dict[str, JSON]:
         tables.update(blame(tables, _blamed(tables), source.reply))
         texts = embedded_texts(source.recorded, tables)
     left_out: list[JSON] = [*_bound_components(tables), *texts.left_out]
+    if left_out:
+        left_out.append("flowevolve watch shows them; in a run of days, those of the latest requests.")
     return {"name": name, "tables": in_columns(tables), "texts": texts.texts, "left_out": left_out}
 
 

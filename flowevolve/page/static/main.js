@@ -44,10 +44,7 @@ function lookAt(name, view) {
 
 function showFoot() {
   const said = store.leftOut();
-  render(
-    said.length ? html`<p>${said.join(" ")} ${store.live ? null : html`<code>flowevolve watch</code> shows them all.`}</p>` : null,
-    page.querySelector("footer"),
-  );
+  render(said.length ? html`<p>${said.join(" ")}</p>` : null, page.querySelector("footer"));
 }
 
 function show(changed) {

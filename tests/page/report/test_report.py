@@ -129,6 +129,7 @@ def test_long_texts_are_left_out_and_that_is_said(
     assert f"{texts.count(None)} of {len(texts)} texts of candidates" in run["left_out"][0]
     missing = calls["rows"] - len(run["texts"]["calls"])
     assert f"{missing:,} of {calls['rows']:,} requests" in run["left_out"][1]
+    assert run["left_out"][2:] == ["flowevolve watch shows them; in a run of days, those of the latest requests."]
 
 
 def test_what_models_wrote_stays_text(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 from anyio import create_task_group
 from anyio.abc import TaskStatus
 from playwright.async_api import Page, expect
@@ -65,6 +66,17 @@ async def test_a_report_shows_every_view_and_what_the_journal_says(
     await expect(tab.locator("header")).to_contain_text(f"{result.seed_score:.4f} → {result.best.score:.4f}")
     assert await tab.evaluate(REPLY)
     assert await shown_sizes(tab) == sizes(tables)
+
+
+async def test_the_foot_says_what_is_not_there_and_where_it_is(
+    directory: Path, result: Result, tmp_path: Path, tab: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowevolve.page.report.texts.ROOM", 1000)
+    await show(tab, write_report([directory], tmp_path / "small.html").as_uri())
+    where = re.compile(
+        r"requests are not in this file\. flowevolve watch shows them; in a run of days, those of the latest requests\.$"
+    )
+    await expect(tab.locator("footer")).to_have_text(where)
 
 
 async def test_what_models_wrote_is_text_in_every_view(tmp_path: Path, tab: Page) -> None:
