@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import warnings
 
-_BETWEEN = frozenset({"flowevolve", "asyncio", "anyio", "contextlib", "threading", "concurrent"})
+_BETWEEN = frozenset({"flowevolve", "typer", "click", "asyncio", "anyio", "contextlib", "threading", "concurrent"})
 """Top-level packages whose frames lie between a warning and the user's call, which may be of a whole run."""
 
 
 def warn_user(message: str) -> None:
-    """Warn at the innermost line outside the library and the event loop; where there is none, as in a thread of a run,
-    at the line that warns.
+    """Warn at the innermost line outside the library, its command line and the event loop; where there is none, as in
+    a thread of a run, at the line that warns.
     """
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
