@@ -31,7 +31,7 @@ from flowevolve.runner.llm import make_traffic, open_probe
 from flowevolve.runner.result_parts import ModelCounts
 from flowevolve.runner.vllm_server import OurServers, open_server
 from flowevolve.telemetry.cut_replies import CutReplies
-from flowevolve.telemetry.failed_rollouts import RolloutFailures
+from flowevolve.telemetry.failed_rollouts import FailureCounter
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
@@ -54,7 +54,7 @@ class Clients:
     observed: LoadSummary
     traffic: Traffic
     cut: CutReplies
-    failures: RolloutFailures
+    failures: FailureCounter
 
     @property
     def sinks(self) -> Sequence[Sink]:
@@ -135,7 +135,7 @@ async def open_clients(
             side_tasks.append(
                 partial(_admit, config, admission, client, scheduler, traffic.transports, observed, server.unanswered)
             )
-        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut, RolloutFailures())
+        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic, cut, FailureCounter())
 
 
 async def _admit(

@@ -46,7 +46,7 @@ from flowevolve.runner.result_parts import (
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.result_words import (
-    failed_rollouts,
+    how_many_failed,
     no_better,
     perfect_minibatches,
     stopped_by,
@@ -293,7 +293,7 @@ class Result:
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
         """What whoever sees the result should know of its calls and rollouts, in words."""
-        said = (unanswered(table), too_little(table), failed_rollouts(table))
+        said = (unanswered(table), too_little(table), how_many_failed(table))
         return [*filter(None, said), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:

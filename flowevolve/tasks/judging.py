@@ -25,9 +25,9 @@ FAILURES_BEFORE_GIVING_UP = 10
 _ADVICE = 'where the output is at fault, let it return 0 and say why, as in return 0.0, "This is no JSON."'
 
 
-class FailedRows:
-    """What becomes of rows on which a function of the user's fails. With ``on_error`` ``"count"`` such a row has the
-    score 0, and the first is told in a warning.
+class FunctionErrors:
+    """What becomes of the errors of a function of the user's. With ``on_error`` ``"count"`` a row on which it fails has
+    the score 0, and the first is told in a warning.
 
     ``name`` is what the function is called, and ``advice`` says what it does better where it fails on every row.
 
@@ -90,7 +90,7 @@ class Judge:
             raise InputError(f"metric: is {said(metric)}; give a function of a row and an output that returns a score")
         check_arity(metric, "metric", "a row and an output")
         self.metric = metric
-        self._failed = FailedRows("metric", _ADVICE, on_error)
+        self._errors = FunctionErrors("metric", _ADVICE, on_error)
 
     async def score(
         self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
@@ -99,7 +99,7 @@ class Judge:
 
         Raises:
             InputError: if the metric's result is no score.
-            TaskFailedError: as `FailedRows.score`.
+            TaskFailedError: as `FunctionErrors.score`.
         """
         try:
             asynchronous = inspect.iscoroutinefunction(self.metric)
@@ -109,9 +109,9 @@ class Judge:
         except FlowevolveError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
-            return self._failed.score(error, example, place, of_seed=of_seed)
+            return self._errors.score(error, example, place, of_seed=of_seed)
         score = _as_score(judged, place, example, expected)
-        self._failed.worked()
+        self._errors.worked()
         return score
 
 

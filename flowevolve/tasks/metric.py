@@ -17,7 +17,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.doubts import ANSWERS, warn_of_doubts
-from flowevolve.tasks.judging import FailedRows, Judge, Metric, OnError, check_arity, row_said, said
+from flowevolve.tasks.judging import FunctionErrors, Judge, Metric, OnError, check_arity, row_said, said
 from flowevolve.tasks.rows import GivenRow, Rows, RowType, given_rows, plain_row
 from flowevolve.tasks.template import Template
 from flowevolve.tasks.trial import Trial
@@ -72,7 +72,7 @@ class MetricTask:
         self._seed = Artifact(_components(prompt))
         self._judge = Judge(metric, on_error)
         self._program: Program[Any] | None = program
-        self._failed = FailedRows("program", _ADVICE, on_error)
+        self._errors = FunctionErrors("program", _ADVICE, on_error)
         self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
@@ -155,7 +155,7 @@ class MetricTask:
             except Exception as error:  # noqa: BLE001 - a user's program may raise anything
                 if unanswered:  # it is no fault of the program's, which may have had it in a group of tasks
                     raise _gravest(unanswered) from None
-                score = self._failed.score(error, example, place, of_seed=of_seed)
+                score = self._errors.score(error, example, place, of_seed=of_seed)
                 return Rollout(example.id, "", score, tuple(calls))
             _check_awaited(output, f"{place}: returned")
             if of_seed and example.id in self._validating:
@@ -165,7 +165,7 @@ class MetricTask:
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
             raise InputError(f"program: {place}: returned {said(output)}; it returns the output, a text")
-        self._failed.worked()
+        self._errors.worked()
         expected = self._expected(example)
         score = await self._judge.score(row, output, example=example, place=place, expected=expected, of_seed=of_seed)
         return Rollout(example.id, output, score, tuple(calls))

@@ -34,8 +34,8 @@ class FailedRollouts:
         return f"{failed}; the last: {' '.join(self.last.split())}"
 
 
-class RolloutFailures:
-    """Counts what fails of a run's rollouts, as an event sink. What an interrupted work had written is told once."""
+class FailureCounter:
+    """Counts the failed rollouts of a run, as an event sink. What an interrupted work had written is told once."""
 
     def __init__(self) -> None:
         self.found = FailedRollouts()

@@ -39,7 +39,7 @@ def perfect_minibatches(result: Mapping[str, Any]) -> int:
     return sum(stage.get("discard_reasons", {}).get(PERFECT, 0) for stage in result["stages"].values())
 
 
-def failed_rollouts(result: Mapping[str, Any]) -> str:
+def how_many_failed(result: Mapping[str, Any]) -> str:
     """Words for a run of which rollouts failed; empty for any other."""
     return FailedRollouts.read(result.get("failed_rollouts")).said(result["rollouts"])
 

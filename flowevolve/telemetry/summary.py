@@ -17,7 +17,7 @@ from flowevolve.core.score_trust import ScoreTrust
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.telemetry.cut_replies import cut_said, read_cut
 from flowevolve.telemetry.result_words import (
-    failed_rollouts,
+    how_many_failed,
     no_better,
     perfect_minibatches,
     stopped_by,
@@ -86,7 +86,7 @@ def _work(result: Mapping[str, object]) -> Rows:
     yield "proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}{unchanged}"
     if little := too_little(result):
         yield "take care", little
-    if failed := failed_rollouts(result):
+    if failed := how_many_failed(result):
         yield "failed", Text(failed)
     if reasons := _in_vain(_table(result["stages"])):
         yield "in vain", Text(reasons)
