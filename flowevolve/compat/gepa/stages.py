@@ -127,6 +127,7 @@ class AdapterPropose:
         except (FlowevolveError, LLMError, Discard):
             raise
         except UnparsableReplyError as error:
+            context.log("gepa.reflection_failed", reason=f"a reply could not be read: {error}")
             raise Discard(UNREADABLE) from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"

@@ -350,14 +350,14 @@ class Lengthy:
         return f"```\nAnswer {'briefly' if briefly else 'at length, ' * 90}.\n```"
 
 
-def optimize_with(world: Lengthy, metric_calls: int) -> Any:
+def optimize_with(world: Lengthy, metric_calls: int, logger: Silent | None = None) -> Any:
     """With a model whose replies are cut off at 60 tokens."""
 
     async def go() -> Any:
         async with serve(SimBackend(world, PROFILES["instant"], model="m")) as url:
             settings = {"base_url": url, "max_tokens": 60}
             given = {"reflection_lm": "m", "reflection_lm_kwargs": settings, "max_metric_calls": metric_calls}
-            return await to_thread.run_sync(partial(optimize, HashAdapter(), **given))
+            return await to_thread.run_sync(partial(optimize, HashAdapter(), logger=logger or Silent(), **given))
 
     return anyio.run(go)
 
@@ -370,9 +370,10 @@ def test_a_reflection_that_the_limit_of_tokens_cut_off_is_asked_for_again() -> N
 
 
 def test_where_that_is_cut_off_too_it_is_no_failure_of_the_adapter() -> None:
-    world = Lengthy(cut=30)
-    assert optimize_with(world, 200).candidates
+    world, logger = Lengthy(cut=30), Silent()
+    assert optimize_with(world, 200, logger).candidates
     assert len(world.asked) > 30
+    assert any("a reply could not be read: it breaks off" in line for line in logger.lines)
 
 
 def test_where_all_are_cut_off_the_error_says_what_to_raise() -> None:
