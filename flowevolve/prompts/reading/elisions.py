@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _DOTS = r"(?:\.{3}|…)"
 _THINGS = (
@@ -31,7 +32,8 @@ _NAMED = re.compile(
     r"[\s.\])]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_DEFINED = r"^[ \t]*(?:async )?(?:def|class) {}\b"
+_DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 
 
 def elision(text: str, known: str = "") -> str | None:
@@ -43,9 +45,9 @@ def elision(text: str, known: str = "") -> str | None:
 
 def named_elision(program: str, parent: str) -> str | None:
     """The first line of a whole program that says a function or class is as it was, while only its parent has it."""
-    for found in _NAMED.finditer(program):
-        name = re.escape(found["name"])
-        only = len(re.findall(rf"\b{name}\b", program)) == 1
-        if only and found[0].strip() not in parent and re.search(_DEFINED.format(name), parent, re.MULTILINE):
-            return found[0].strip()
-    return None
+    named = list(_NAMED.finditer(program))
+    if not named:
+        return None
+    words, defined = Counter(_WORD.findall(program)), set(_DEFINED.findall(parent))
+    only = (found[0].strip() for found in named if words[found["name"]] == 1 and found["name"] in defined)
+    return next((line for line in only if line not in parent), None)

@@ -15,7 +15,7 @@ from flowevolve.prompts.reading.fields import marked_fields, tagged
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
 from flowevolve.prompts.reading.placeholders import no_placeholder
-from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, talks
+from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, instructs_in_part, talks
 
 _NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
 _NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory", "answer", "output", "text")
@@ -25,37 +25,43 @@ _TAGS = (
 )
 _CLOSED_TAG = re.compile(rf"</(?:{'|'.join(_TAGS)})\s*>", re.IGNORECASE)
 _LAST_MARK = re.compile(r"\[\[\s*##\s*completed\b", re.IGNORECASE)
-_TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>\s*)?\Z", re.IGNORECASE | re.DOTALL)
+_TOOL_CALL = re.compile(
+    r"<tool_call>((?:(?!</tool_call>(?!\s*<tool_call>)).)*)(?:</tool_call>\s*)?\Z", re.IGNORECASE | re.DOTALL
+)
+"""A reply that is calls of tools, and nothing else."""
 _LEAD_IN = re.compile(
     r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
     r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
     rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{KINDS}\b[^\n]{{0,80}}:"
-    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{KINDS}[*_: ]*"
+    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{KINDS}[*_: ]*(?=\n)"
     rf"|[#*_ ]*{KINDS}[*_ ]*:)[*_ ]*\n",
     re.IGNORECASE,
 )
 _INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{_NEW} {KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
 _HEADING = re.compile(
-    rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{KINDS})\b[*_ ]*(?:\([^()\n]*\))?[*_ ]*:?[*_ \t]*$",
+    rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{KINDS})\b[*_ \t]*(?:\([^()\n]*\)[*_ \t]*)?(?::[*_ \t]*)?$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SIGN_OFF = re.compile(
-    r"\n\s*(?:-{3,}\s*\n\s*)?"
+    r"\n(?:[ \t]*-{3,}[ \t]*\n\s*)?[ \t]*"
     r"(?:(?:please )?let me know|i hope|hope this|feel free|would you like|is there anything)\b[^\n]*\s*\Z",
     re.IGNORECASE,
 )
 _EXPLANATION = re.compile(
-    r"\n[ \t]*(?:-{3,}\s*\n\s*)?(?=[#*_]|[^\n]*:[ \t*_]*\n)"
-    r"[#*_ \t]*(?:(?:an?|the|brief|short|key|main|summary of|what|i)[ \t]+)*"
-    r"(?:explanations?|rationale|reasoning|changes|changed|improvements|why (?:this|it) (?:works|helps|is better))\b"
-    r"(?: (?:of|for|behind) [\w ]{0,40}| made)?[ \t*_:]*\s+(?P<said>\S(?:(?!\n[ \t]*#)[\s\S])*)\Z",
-    re.IGNORECASE,
+    r"^(?:[ \t]*-{3,}[ \t]*\n\s*|[ \t]*(?=#|\*\*|__))[#*_ \t]*"
+    r"(?:(?:the |a )?(?:brief |short )?(?:summary|explanation|rationale) (?:of|for|behind) "
+    r"(?:the |my )?(?:key |main )?(?:changes|improvements)(?: (?:i )?made)?"
+    r"|(?:the )?(?:key |main )(?:changes|improvements)(?: (?:i )?made)?|(?:changes|improvements) (?:i )?made"
+    r"|what (?:(?:i|has|was) )?changed|why (?:this|it) (?:works|helps|is better))"
+    r"(?:[ \t*_]*:[ \t*_]*|[ \t*_]*\n)\s*",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""The last part of a text, under a heading that says it explains something."""
+"""The heading of what is said about a text."""
+_PART = re.compile(r"^[ \t]*#", re.MULTILINE)
 _OF_THE_TEXT = re.compile(
-    r"^[\W\d]*(?:(?:i|we|this is (?:better|clearer|shorter|more|because|since))\b"
-    rf"|(?:the|this) (?:{_NEW}|old|original|previous|current|initial) {KINDS}\b"
-    r"|(?:added|removed|replaced|clarified|emphasi[sz]ed|included|introduced|changed|specified|strengthened|shortened"
+    rf"^[\W\d]*(?:(?:the|this) (?:{_NEW}|old|original|previous|current|initial) {KINDS}\b"
+    r"|(?:(?:i|we)(?:['’]ve| have)? (?:also )?)?"
+    r"(?:added|removed|replaced|clarified|emphasi[sz]ed|included|introduced|changed|specified|strengthened|shortened"
     r"|made|rewrote|rephrased|reworded|reordered|tightened|simplified|expanded|merged|moved|kept)(?=\s))",
     re.IGNORECASE,
 )
@@ -264,8 +270,10 @@ def _unfenced(text: str, parent: str) -> str:
 
 def _without_explanation(text: str, parent: str) -> str:
     """Without what is said at the end on how the text was changed. A part of the task may have the same heading."""
-    found = _EXPLANATION.search(text)
-    if found is None or not _OF_THE_TEXT.match(found["said"]) or found["said"].strip() in parent:
+    last = max((part.start() for part in _PART.finditer(text)), default=0)
+    found = next((each for each in _EXPLANATION.finditer(text) if each.end() > last), None)
+    said = text[found.end() :] if found is not None else ""
+    if found is None or not _OF_THE_TEXT.match(said) or said.strip() in parent or instructs_in_part(said):
         return text
     return text[: found.start()].rstrip()
 

@@ -45,8 +45,8 @@ _ONLY_IDS = (
 _ASIDE = re.compile(rf"^[ \t]{{0,8}}{_ONLY_IDS}\n?|(?:[ \t]{{1,8}}|(?=[(\[])){_ONLY_IDS}", re.MULTILINE)
 """Citations as an item of a list, in brackets, or behind the answer on its line: ids alone, or at the end 'none'."""
 _TAG_WORD = rf"(?:{'|'.join(_TAGS)})\b"
-_ID_AND_TAG = rf"\[?\b([a-z]{{1,3}}-\d{{5,}})\b[\]*_`]*\W+({_TAG_WORD})"
-_TAG = re.compile(rf"{_ID_AND_TAG}(?!\W*(?:\bor\b|[/|])\W*{_TAG_WORD})", re.IGNORECASE)
+_ID_AND_TAG = rf"\[?\b([a-z]{{1,3}}-\d{{5,}})\b[\W_]+({_TAG_WORD})"
+_TAG = re.compile(rf"{_ID_AND_TAG}(?!(?:[^\w/|]*[/|]|\W*or\b)\W*{_TAG_WORD})", re.IGNORECASE)
 """A tag, but not the first of several to choose from."""
 _TAG_LINE = re.compile(rf"^\W*{_ID_AND_TAG}", re.IGNORECASE)
 _RELATION = re.compile(r"^\W*(?:(?:new )?note\W*)?(\d+)\W+(same|new|conflict)\w*\b(.*)$", re.IGNORECASE | re.MULTILINE)
@@ -61,7 +61,7 @@ _NONE_AT_ALL = (
     r" (?:needed|required|necessary|learn(?:ed|t)|drawn|to (?:be )?(?:learn(?:ed|t)?|add|note))"
     r"(?: (?:here|from (?:this|it)(?: answer)?))?)?"
 )
-_NO_LESSON = re.compile(rf"\W*(?:{_NONE_AT_ALL})?\W*", re.IGNORECASE)
+_NO_LESSON = re.compile(rf"\W*(?:{_NONE_AT_ALL}\W*)?", re.IGNORECASE)
 _NO_LESSON_AS = re.compile(
     rf"\W*{_NONE_AT_ALL}[*_]*(?:\s*[.,;:(–—-]|\s+(?:as|because|since)\b)(?P<why>.*)", re.IGNORECASE
 )

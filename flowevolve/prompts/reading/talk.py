@@ -62,6 +62,11 @@ _ASKS = 80
 """A text of fewer characters that ends in a question mark asks something, and tells nobody what to do."""
 
 
+def instructs_in_part(text: str) -> bool:
+    """Whether a sentence of a text tells somebody what to do."""
+    return any(map(INSTRUCTS.match, _SENTENCES.split(text)))
+
+
 def talks(text: str) -> bool:
     """Whether a text answers, asks or thinks aloud, and no sentence behind its first one tells somebody what to do."""
     text = text.replace("’", "'")
