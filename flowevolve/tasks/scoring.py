@@ -19,18 +19,24 @@ _LABEL = re.compile(
 _TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
 _WITH_UNIT = re.compile(
-    r"(?P<number>[^A-Za-z\\]*\d)[\s*_$]*(?:\\?%|\^\{?\\circ\}?|°|(?:\\[,;: ]|~)*\\(?:text|mathrm)\{[^{}\d]*\}"
-    r"|(?<!\d)[A-Za-z]{2,}(?: [A-Za-z]{2,})?)[\s$.)\]*_!]*"
+    r"(?P<number>[^A-Za-z\\]*\d)[\s*_$]*(?:\\?%|\^\{?\\circ\}?|°"
+    r"|(?:\\[,;: ]|~)*\\(?:text|mathrm)\{(?P<set>[^{}\d]*)\}|(?<!\d)(?P<unit>[A-Za-z]{2,}(?: [A-Za-z]{2,}){0,2}))"
+    r"[\s$.\]*_]*"
 )
-_WORD = re.compile(r"[a-z]+")
-_NO_UNITS = frozenset(
-    {"dozen", "hundred", "thousand", "thousands", "mil", "mn", "mm", "million", "millions", "bn", "billion", "billions"}
-    | {"trillion", "trillions", "basis", "bps", "pi", "sqrt", "times", "over", "plus", "minus", "and", "or", "to"}
-    | {"mod", "modulo", "factorial", "log", "ln", "exp", "if", "not", "more", "less", "than"}
+_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+_UNITS = frozenset(
+    "usd eur gbp jpy cny chf cad aud inr dollar dollars euro euros pound pounds yen yuan rupees cent cents percent pct "
+    "share shares unit units point points second seconds sec secs minute minutes min mins hour hours hr hrs day days "
+    "week weeks month months year years meter meters metre metres centimeter centimeters centimetre centimetres "
+    "kilometer kilometers kilometre kilometres inch inches foot feet ft yard yards mile miles cm km gram grams kilogram "
+    "kilograms kg lb lbs ounce ounces oz ton tons tonne tonnes liter liters litre litres degree degrees celsius "
+    "fahrenheit kelvin radian radians mph kmh watt watts volt volts joule joules people".split()
 )
-"""Words behind a number that make another one of it."""
-_MARKS = str.maketrans("", "", "".join(set(string.punctuation) - set(".-/")))
-"""What stands around a number, or between its digits, and is no part of it."""
+"""Words behind a number that leave it as it is; others may make another one of it, as 'tn', 'squared' or 'halves' do."""
+_WITHIN_UNITS = frozenset({"per", "square", "cubic"})
+_AROUND = "*_`\"'$#= \t\n"
+"""What stands around a number and is no part of it. Brackets are, as accountants write -5 as '(5)'."""
+_MATHS = re.compile(r"\\[()\[\]]")
 
 
 def normalized(text: str) -> str:
@@ -87,8 +93,8 @@ def stated_number(text: str) -> str:
 
 def stated_text(text: str, *, number: bool = False) -> str:
     r"""The final answer that a text states in words: in ``<answer>`` tags, in the last ``\boxed{…}``, or after the last
-    'answer:', that of a line which begins with it first; else the last line, or if it may be a ``number`` the last
-    number of several lines.
+    'answer:', that of a line which begins with it first, but for a 'final answer' that comes last; else the last line,
+    or if it may be a ``number`` the last number of several lines.
     """
     tagged, boxed = _TAGGED.findall(text), _last_boxed(text)
     if tagged:
@@ -97,7 +103,9 @@ def stated_text(text: str, *, number: bool = False) -> str:
         return boxed
     lines = text.strip().splitlines()
     several = len(lines) > 1
-    finals = _LABEL.findall(text) or (_FINAL.findall(text) if several else [])
+    every = list(_FINAL.finditer(text)) if several else []
+    last = every[-1:] if every and every[-1][0].lower().startswith("final") else []
+    finals = [each[1] for each in last] or _LABEL.findall(text) or [each[1] for each in every]
     if finals:
         return _bare(finals[-1])
     numbers = _NUMBER.findall(text) if number and several else []
@@ -138,12 +146,12 @@ def is_number(text: str) -> bool:
 
 
 def without_unit(text: str) -> str:
-    """A number without the unit behind it, and without brackets, quotes and the like; any other text as it is."""
+    """A number without a known unit behind it, and without quotes and the like around it; any other text as it is."""
     text = text.strip()
     found = _WITH_UNIT.fullmatch(text)
-    if found is not None and not _NO_UNITS & set(_WORD.findall(text.lower())):
+    if found is not None and _is_unit(found["set"] or found["unit"]):
         text = found["number"]
-    bare = text.translate(_MARKS).strip()
+    bare = _MATHS.sub("", text).replace("{,}", ",").strip(_AROUND)
     return bare if _number(text) is None is not _number(bare) and " " not in bare else text
 
 
@@ -160,6 +168,12 @@ def stated_label(text: str, labels: Sequence[str]) -> str | None:
         if len(named) == 1:
             return named[0]
     return None
+
+
+def _is_unit(text: str | None) -> bool:
+    """Whether all words behind a number are known units. A sign has none."""
+    words = set(_WORD.findall((text or "").lower()))
+    return not words or (words <= _UNITS | _WITHIN_UNITS and not words <= _WITHIN_UNITS)
 
 
 def _bare(text: str) -> str:
