@@ -26,23 +26,20 @@ def bound_names(node: ast.stmt) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
 
 
-def used_names(node: ast.stmt) -> set[str]:
-    """The names that a statement reads, at any depth: an overestimate."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-
-
-def names_read(tree: ast.Module) -> set[str]:
-    """The names that a program reads, at any depth, but for those in annotations, which nothing may ever look up."""
-    left: list[ast.AST] = [tree]
+def used_names(node: ast.stmt, *, annotations: bool = True) -> set[str]:
+    """The names that a statement reads, at any depth: an overestimate, less so without those in annotations, which
+    nothing may ever look up.
+    """
+    left: list[ast.AST] = [node]
     names: set[str] = set()
     while left:
-        node = left.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        for field, value in ast.iter_fields(node):
-            if field not in ("annotation", "returns"):
+        each = left.pop()
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+            names.add(each.id)
+        for field, value in ast.iter_fields(each):
+            if annotations or field not in ("annotation", "returns"):
                 children = value if isinstance(value, list) else [value]
-                left += [each for each in children if isinstance(each, ast.AST)]
+                left += [child for child in children if isinstance(child, ast.AST)]
     return names
 
 

@@ -163,7 +163,7 @@ def _check_whole(kept: Sequence[ast.stmt], frozen: Sequence[ast.stmt], own: set[
         raise UnparsableReplyError(
             f"the reply has no EVOLVE-BLOCK marks, and lacks {', '.join(sorted(needed - bound))}, which the rest "
             "of the program needs",
-            Reason.INCOMPLETE,
+            Reason.ELIDED,
         )
 
 

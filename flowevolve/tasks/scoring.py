@@ -25,14 +25,17 @@ _WITH_UNIT = re.compile(
 )
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
 _UNITS = frozenset(
-    "usd eur gbp jpy cny chf cad aud inr dollar dollars euro euros pound pounds yen yuan rupees cent cents percent pct "
-    "share shares unit units point points second seconds sec secs minute minutes min mins hour hours hr hrs day days "
-    "week weeks month months year years meter meters metre metres centimeter centimeters centimetre centimetres "
-    "kilometer kilometers kilometre kilometres inch inches foot feet ft yard yards mile miles cm km gram grams kilogram "
-    "kilograms kg lb lbs ounce ounces oz ton tons tonne tonnes liter liters litre litres degree degrees celsius "
-    "fahrenheit kelvin radian radians mph kmh watt watts volt volts joule joules people".split()
+    _WORD.findall(
+        "usd eur gbp jpy cny chf cad aud inr dollar dollars euro euros pound pounds yen yuan rupees cent cents "
+        "percent pct share shares unit units point points second seconds sec secs minute minutes min mins hour "
+        "hours hr hrs day days week weeks month months year years meter meters metre metres centimeter centimeters "
+        "centimetre centimetres kilometer kilometers kilometre kilometres inch inches foot feet ft yard yards mile "
+        "miles cm km gram grams kilogram kilograms kg lb lbs ounce ounces oz ton tons tonne tonnes liter liters "
+        "litre litres degree degrees celsius fahrenheit kelvin radian radians mph kmh watt watts volt volts joule "
+        "joules people"
+    )
 )
-"""Words behind a number that leave it as it is; others may make another one of it, as 'tn', 'squared' or 'halves' do."""
+"""Words behind a number that leave it as it is. Others may not, as 'tn', 'squared' or 'halves'."""
 _WITHIN_UNITS = frozenset({"per", "square", "cubic"})
 _AROUND = "*_`\"'$#= \t\n"
 """What stands around a number and is no part of it. Brackets are, as accountants write -5 as '(5)'."""

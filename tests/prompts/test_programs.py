@@ -88,6 +88,33 @@ def test_of_several_files_those_change_that_are_named() -> None:
     assert read_program("```helper.py\na = 2\n```", TWO, "whole") == changed
 
 
+MAIN = "from util import dist\n\ndef solve(a, b):\n    return dist(a, b)\n"
+UTIL = "def dist(a, b):\n    return abs(a - b)\n"
+
+
+@pytest.mark.parametrize(
+    ("main", "util"),
+    [
+        (MAIN.replace("dist", "distance"), "def distance(a, b):\n    return (a - b) ** 2\n"),
+        (f"{UTIL}\ndef solve(a, b):\n    return dist(a, b)\n", "# nothing is left\n"),
+        ("def solve(a, b):\n    return abs(a - b)\n", "from math import hypot\n\ndef norm(a):\n    return hypot(a)\n"),
+    ],
+    ids=["renamed", "moved", "another helper"],
+)
+def test_what_a_file_defined_may_be_gone_where_the_program_is_there(main: str, util: str) -> None:
+    parent = Artifact({"main.py": MAIN, "util.py": UTIL}, kind="program")
+    reply = f"main.py\n```python\n{main}```\n\nutil.py\n```python\n{util}```"
+    assert dict(read_program(reply, parent, "whole")) == {"main.py": main, "util.py": util}
+
+
+def test_a_program_of_several_files_that_has_nothing_of_its_parent_is_another_one() -> None:
+    parent = Artifact({"main.py": MAIN, "util.py": UTIL}, kind="program")
+    other = "```python\ndef total(numbers):\n    return sum(numbers)\n```"
+    with pytest.raises(UnparsableReplyError, match="another program") as caught:
+        read_program(f"main.py\n{other}\nutil.py\n{other}", parent, "whole")
+    assert caught.value.reason is Reason.WRONG_FORM
+
+
 @pytest.mark.parametrize(
     ("reply", "says"),
     [

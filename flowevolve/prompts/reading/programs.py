@@ -17,9 +17,9 @@ from flowevolve.programs.names import (
     is_docstring,
     names_bound_within,
     names_of_arguments,
-    names_read,
     parsed,
     star_imports,
+    used_names,
 )
 from flowevolve.programs.splicing import splice
 from flowevolve.prompts.reading.choosing import chosen, each_said, without
@@ -44,8 +44,8 @@ _FILE_HEADING = re.compile(
     r"^[\s#*`>-]*(?:file(?:name)?\s*:\s*)?[`*]*([\w./-]+\.\w{1,5})[`*]*\s*:?[\s*`]*$", re.IGNORECASE
 )
 _REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
-_DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr"})
-"""Functions that may make names known."""
+_DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr", "NameError"})
+"""What a program may have that can do with names it does not define."""
 _TRIES = 6
 _MOST_BLOCKS = 50
 """Of more blocks than these it is not asked which are parts of others."""
@@ -83,6 +83,7 @@ def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
         if spliced.ignored:
             message = f"{name}: what the reply has outside of the EVOLVE-BLOCK marks was left out"
             left_out.append(LeftOut(Reason.FROZEN, message))
+    _refuse_another(files, parent)
     return ReadProgram(files, tuple(left_out))
 
 
@@ -122,7 +123,7 @@ def python_programs(reply: str) -> list[str]:
 
 def _defines(text: str) -> bool:
     tree = parsed(text)
-    return tree is not None and bool(_defined(tree, [range(len(text))]))
+    return tree is not None and bool(_defined(tree))
 
 
 def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
@@ -139,7 +140,7 @@ def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
         tree, before = parsed(text), parsed(old)
         if name.endswith(".py") and tree is not None and before is not None:
             wanted = _defined(before, evolvable_lines(old))
-            if wanted and wanted <= _defined(tree, [range(len(text))]):
+            if wanted and wanted <= _defined(tree):
                 return True
             if not wanted and 2 * len(text) > len(old) and _is_program(text):
                 return True
@@ -232,15 +233,17 @@ def _has_all(text: str, parent: str | None) -> bool:
     old, new = parsed(parent), parsed(text)
     if old is None or new is None:
         return old is None
-    return _defined(old, evolvable_lines(parent)) <= _defined(new, [range(len(text))])
+    return _defined(old, evolvable_lines(parent)) <= _defined(new)
 
 
-def _defined(tree: ast.Module, blocks_of: Sequence[range]) -> set[str]:
+def _defined(tree: ast.Module, within: Sequence[range] | None = None) -> set[str]:
+    """The functions and classes of a program, in these lines of it or in all."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {
         name
         for node in tree.body
-        if isinstance(node, definitions) and any(node.lineno - 1 in block for block in blocks_of)
+        if isinstance(node, definitions)
+        if within is None or any(node.lineno - 1 in lines for lines in within)
         for name in bound_names(node)
     }
 
@@ -290,24 +293,46 @@ def _is_program(text: str) -> bool:
 
 
 def _refuse_fragments(text: str, parent: str) -> None:
-    """Raises: UnparsableReplyError if a program can't do without what it lacks of its parent: it uses a function or
-    class which only the parent has, or it has nothing of the parent and runs nothing, so that nothing can call it.
+    """Raises: UnparsableReplyError if a program uses a function or class which only its parent has, in more than what
+    is run where the file is the script.
     """
     old, new = parsed(parent), parsed(text)
     if old is None or new is None or any(map(star_imports, new.body)):
         return
-    wanted, used = _defined(old, [range(len(parent))]), names_read(new)
-    lost = wanted - {name for node in new.body for name in names_bound_within(node)} - names_of_arguments(new)
+    used = {name for node in new.body if not _is_run_as_script(node) for name in used_names(node, annotations=False)}
+    lost = _defined(old) - _named_in(new) - names_of_arguments(new)
     missing = sorted((lost & used) - set(dir(builtins)))
     if missing and not used & _DYNAMIC:
         raise UnparsableReplyError(
-            f"the program is not complete: it uses {', '.join(missing)}, which it does not define", Reason.INCOMPLETE
+            f"the program is not complete: it uses {', '.join(missing)}, which it does not define", Reason.ELIDED
         )
-    if wanted and lost == wanted and all(map(_is_plain_definition, new.body)):
+
+
+def _refuse_another(files: Mapping[str, str], parent: Mapping[str, str]) -> None:
+    """Raises: UnparsableReplyError if a program of all its files has nothing that its parent defines, and runs nothing,
+    so that nothing can call it.
+    """
+    old = [parsed(text) for name, text in parent.items() if name.endswith(".py")]
+    new = [parsed(text) for name, text in files.items() if name.endswith(".py")]
+    before, after = [tree for tree in old if tree is not None], [tree for tree in new if tree is not None]
+    if len(before) + len(after) < len(old) + len(new):
+        return
+    wanted = {name for tree in before for name in _defined(tree)}
+    lost = wanted - {name for tree in after for name in _named_in(tree) | names_of_arguments(tree)}
+    body = [node for tree in after for node in tree.body]
+    if wanted and lost == wanted and body and all(map(_is_plain_definition, body)):
         raise UnparsableReplyError(
             f"the reply is another program: it defines nothing of what the program does ({', '.join(sorted(wanted))})",
-            Reason.INCOMPLETE,
+            Reason.WRONG_FORM,
         )
+
+
+def _named_in(tree: ast.Module) -> set[str]:
+    return {name for node in tree.body for name in names_bound_within(node)}
+
+
+def _is_run_as_script(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in used_names(node)
 
 
 def _is_plain_definition(node: ast.stmt) -> bool:
