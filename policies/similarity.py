@@ -24,12 +24,22 @@ def near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
     """Groups of two or more places whose vectors have at least this cosine with the group's first.
 
     Greedy, as in ACE's grow-and-refine: the first place that is free starts a group, and all free places near it join.
+    Vectors of different lengths are of different embedders, and never near.
     numpy finds those that may be near, as there are as many pairs as the square of their number, and `cosine` decides.
     """
+    places: dict[int, list[int]] = {}
+    for place, vector in enumerate(vectors):
+        places.setdefault(len(vector), []).append(place)
+    return sorted(
+        [each[place] for place in group]
+        for each in places.values()
+        for group in _near_groups([vectors[place] for place in each], threshold)
+    )
+
+
+def _near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
     import numpy as np  # noqa: PLC0415 - slow to load, and not needed before there is something to compare
 
-    if not vectors:
-        return []
     lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
     units = np.array(vectors, dtype=np.float64) / np.array(lengths)[:, np.newaxis]
     free = np.ones(len(vectors), dtype=np.bool_)

@@ -49,5 +49,10 @@ def test_a_text_is_compared_with_the_nearest() -> None:
     assert likeness.relation((1, 0), []) == ("unlike", None)
 
 
+def test_vectors_of_different_embedders_are_compared_with_their_own_kind() -> None:
+    assert near_groups([(0, 1), (1, 0, 0), (1, 0), (1, 0, 0), (1, 0), (), ()], 0.9) == [[1, 3], [2, 4]]
+    assert near_groups([], 0.9) == []
+
+
 def test_the_threshold_itself_is_near() -> None:
     assert near_groups([(1.0, 0.0), (0.0, 1.0), (2.0, 0.0)], 1.0) == [[0, 2]]
