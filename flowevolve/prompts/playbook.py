@@ -31,6 +31,7 @@ from flowevolve.prompts.reading.notes import (
     without_counters,
 )
 from flowevolve.prompts.reading.placeholders import no_placeholder
+from flowevolve.prompts.reading.talk import talks
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"
@@ -52,8 +53,12 @@ LAST_TRY_RULE = "An earlier answer to this very question was not right. This was
 CITE_RULE = 'After the answer, add a last line with the ids of the notes that helped: "Used: ID, ID", or "Used: none".'
 _VERB_NAMES = ("op", "type", "operation", "action")
 _TEXT_NAMES = ("text", "content")
+_IDLE = frozenset({"KEEP", "NONE", "NOOP", "SKIP"})
+"""What a curator may say of a note that is to stay as it is."""
 _WORDS = re.compile(r"[a-z0-9]+|\w")
 """English words, and single letters of other languages, some of which put no spaces between words."""
+_LONG = 4
+"""Words of as many letters count as the same if they begin with the same ones."""
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -195,12 +200,13 @@ class CuratorRequest:
 
 
 def parse_curator_requests(reply: str, template: str = "") -> tuple[list[CuratorRequest], int]:
-    """The operations that can be read, and the number of those that can't or are the ``template``'s own example.
+    """The operations that can be read, and the number of those that can't or are the ``template``'s own example. One
+    that keeps a note as it is does nothing.
 
     Raises:
         UnparsableReplyError: if there is no JSON list in the reply, or one in which no entry can be read.
     """
-    entries = _json_list(reply)
+    entries = [entry for entry in _json_list(reply) if _verb(entry) not in _IDLE]
     examples = {request.text for request in _example_requests(template)} - {""}
     requests = [each for each in map(_curator_request, entries) if each is not None and each.text not in examples]
     if entries and not requests:
@@ -227,9 +233,8 @@ def _json_list(reply: str) -> list[JSON]:
 def _curator_request(entry: JSON) -> CuratorRequest | None:
     if not isinstance(entry, dict):
         return None
-    text = without_counters(_text(entry))
+    text, verb = without_counters(_text(entry)), _verb(entry)
     section = str(entry.get("section") or "")
-    verb = next((str(entry[name]).upper() for name in _VERB_NAMES if entry.get(name)), "")
     one, several = ids_in(entry.get("id")), ids_in(entry.get("ids"))
     if verb == "ADD" and text:
         return CuratorRequest("ADD", (), section, text)
@@ -240,6 +245,12 @@ def _curator_request(entry: JSON) -> CuratorRequest | None:
     if verb == "MERGE" and text and len(several) > 1:
         return CuratorRequest("MERGE", several, "", text)
     return None
+
+
+def _verb(entry: JSON) -> str:
+    if not isinstance(entry, dict):
+        return ""
+    return next((str(entry[name]).upper() for name in _VERB_NAMES if entry.get(name)), "")
 
 
 def _text(entry: Mapping[str, JSON]) -> str:
@@ -259,16 +270,22 @@ def parse_merged(reply: str, texts: Sequence[str], template: str = "") -> str:
     """The one piece of advice that is to stand for several, in one line.
 
     Raises:
-        UnparsableReplyError: if there is none, fewer than half of its words are among those of the several, or it is
-            the ``template``'s own example.
+        UnparsableReplyError: if there is none, it has hardly a word of the several, or speaks to whoever asked, or it
+            is the ``template``'s own example.
     """
     merged = " ".join(read_instruction(reply).removeprefix("- ").split())
     words, known = set(_WORDS.findall(merged.lower())), set(_WORDS.findall(" ".join(texts).lower()))
-    if 2 * len(words & known) < len(words) or (merged in " ".join(template.split()) and merged not in texts):
+    alike = 2 * len(words & known) >= len(words) or bool(_beginnings(words) & _beginnings(known))
+    if not alike or talks(merged) or (merged in " ".join(template.split()) and merged not in texts):
         raise UnparsableReplyError(
             "the text does not say what the notes say that it is to stand for", Reason.WRONG_FORM
         )
     return merged
+
+
+def _beginnings(words: Collection[str]) -> set[str]:
+    """How the long ones of the words begin, as 'units' and 'unit' are the same to whoever puts it in other words."""
+    return {word[:_LONG] for word in words if len(word) >= _LONG}
 
 
 def compare_prompt(templates: Templates, new: Sequence[str], noted: Sequence[str]) -> Prompt:

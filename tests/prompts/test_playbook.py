@@ -99,6 +99,9 @@ def test_that_there_is_no_lesson_is_none(lesson: str) -> None:
         "Nothing: some rows are already sorted, so keep their order.",
         "None: return it where there is no row.",
         "Not all that is correct is asked for.",
+        "Nothing to add as the answer is correct, but check units.",
+        "None; the notes already say that units are to be checked. Check units twice.",
+        "None, the sum is right, so keep adding up twice.",
     ],
 )
 def test_advice_that_begins_with_no_or_none_is_a_lesson(lesson: str) -> None:
@@ -156,6 +159,7 @@ def test_what_only_speaks_of_a_lesson_is_none() -> None:
             '{"lessons": [{"lesson": "Check units."}, "Mind signs."], "key_lesson": "Add up."}',
             ("Check units.", "Mind signs.", "Add up."),
         ),
+        ("Lesson\n======\nCheck units.\n======\nMore.", ("Check units.",)),
         ("Lesson: Check units.\nIt is as in the last\nlesson\nwhich was the same", ("Check units.",)),
         ("Lesson:\nError: a sum\nCause: haste", ()),
         ("Lesson:\n\n### What next\nNothing.", ()),
@@ -240,6 +244,14 @@ def test_a_text_in_several_parts_is_one_note() -> None:
     assert ([request.text for request in requests], unread) == (["Check units. Mind signs."], 1)
 
 
+@pytest.mark.parametrize("verb", ["KEEP", "NONE", "noop", "Skip"])
+def test_what_a_curator_keeps_stays_as_it_is(verb: str) -> None:
+    kept = {"op": verb, "id": "str-00001"}
+    assert parse_curator_requests(json.dumps([kept])) == ([], 0)
+    requests, unread = parse_curator_requests(json.dumps([kept, {"op": "ADD", "text": "a"}, {"op": "WHAT"}]))
+    assert ([request.text for request in requests], unread) == (["a"], 1)
+
+
 def test_an_empty_list_says_that_nothing_is_to_be_changed() -> None:
     assert parse_curator_requests("[]") == ([], 0)
 
@@ -274,10 +286,12 @@ MARGINS = "Give margins in per cent with one decimal, unless the question asks f
         ("Write dates as day, month, year.", DATES),
         ("- Put the day first in dates, then month\n  and year.", DATES),
         ("Always check and convert units.", ["Check units.", "Units: always convert them!"]),
+        ("Verify each unit conversion twice before you answer.", ["Always check units", "Check the units of results"]),
+        ("Prüfe vor der Antwort stets alle Einheiten.", ["Einheiten prüfen", "Vor dem Antworten die Einheit prüfen"]),
         ("始终检查单位和符号。", ["始终检查单位。", "检查符号。"]),
     ],
 )
-def test_a_merged_note_has_the_words_of_those_it_stands_for(merged: str, texts: list[str]) -> None:
+def test_a_merged_note_has_words_of_those_it_stands_for(merged: str, texts: list[str]) -> None:
     found = parse_merged(f"```\n{merged}\n```", texts, SHIPPED["merge_notes"].text)
     assert found == " ".join(merged.removeprefix("- ").split())
 

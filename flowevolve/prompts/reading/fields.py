@@ -10,8 +10,9 @@ _DECORATION = r"[ \t>*_#`~•+–-]*(?:\d{1,3}[.)][ \t*_]*)?"
 _MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
 _NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")
-_NEXT_PART = re.compile(r"^[ \t>]*(?:#|(?:\*\*|__)[^*_\n]*(?::(?:\*\*|__)|(?:\*\*|__):)[ \t]*$|[-*_]{3,}[ \t]*$)")
+_NEXT_PART = re.compile(r"^[ \t>]*(?:#|(?:\*\*|__)[^*_\n]*(?::(?:\*\*|__)|(?:\*\*|__):)[ \t]*$|[-*_=]{3,}[ \t]*$)")
 """A heading, a name alone in bold letters, or a rule."""
+_UNDERLINE = re.compile(r"^[ \t]*={3,}[ \t]*$")
 
 
 @cache
@@ -93,6 +94,8 @@ def paragraphs_under(text: str, names: Sequence[str], others: Sequence[str] = ()
         if heading.match(line):
             found.append([])
             below = True
+        elif below and not found[-1] and _UNDERLINE.match(line):
+            continue
         elif field.match(line) or _NEXT_PART.match(line):
             below = False
         elif below and line.strip(" \t`~") and not (found[-1] and _NEXT_FIELD.match(line)):

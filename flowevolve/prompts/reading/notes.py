@@ -72,6 +72,8 @@ _ALL_RIGHT = re.compile(
     re.IGNORECASE,
 )
 """Why there is no lesson. Without this, 'None, not even …' is advice."""
+_MORE = re.compile(r"[.!?;:]\s+\S|\b(?:but|so|however|although|though|yet|still|except|unless)\b", re.IGNORECASE)
+"""What follows a reason may be advice."""
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
@@ -112,8 +114,11 @@ def lessons_in(text: str) -> tuple[str, ...]:
 
 
 def _says_none(lesson: str) -> bool:
+    if _NO_LESSON.fullmatch(lesson):
+        return True
     said = _NO_LESSON_AS.fullmatch(lesson)
-    return _NO_LESSON.fullmatch(lesson) is not None or (said is not None and _ALL_RIGHT.search(said["why"]) is not None)
+    why = said["why"].strip() if said is not None else ""
+    return _ALL_RIGHT.search(why) is not None and _MORE.search(why) is None
 
 
 def lessons_said(text: str) -> list[str]:
