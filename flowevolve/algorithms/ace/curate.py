@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from flowevolve._util.clock import in_thread
@@ -125,17 +125,21 @@ def _operations(
 
 @dataclass(frozen=True)
 class Refine:
-    """Grow-and-refine: bullets near each other by their embeddings become one, by one call for each group."""
+    """Grow-and-refine: bullets near each other by their embeddings become one, by one call for each group. What can't
+    be merged is not asked for again as long as the bullets are as they were.
+    """
 
     reader: Reader
     threshold: float
     embedder: Embedder
+    _refused: set[frozenset[str]] = field(default_factory=set)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         validate = item.expect(Refinement).validate
         version, bullets = self.reader.now(context)
-        groups = await self._groups(bullets, context)
-        merged = await run_all([partial(_merge, [bullets[place] for place in group], context) for group in groups])
+        groups = [[bullets[place] for place in group] for group in await self._groups(bullets, context)]
+        asked = [group for group in groups if _digests(group) not in self._refused]
+        merged = await run_all([partial(self._merge, group, context) for group in asked])
         operations = tuple(operation for operation in merged if operation is not None)
         if not operations and not validate:
             raise Discard("nothing to merge")
@@ -151,18 +155,23 @@ class Refine:
             return []
         return await in_thread(near_groups, vectors, self.threshold)
 
+    async def _merge(self, group: Sequence[Bullet], context: StageContext) -> Operation | None:
+        """The operation that makes one bullet of several; None where the reply can't be read."""
+        model = context.chat_model(group[0].id, None, role="reflection")
+        try:
+            texts = [bullet.text for bullet in group]
+            read = partial(parse_merged, texts=texts, template=context.templates["merge_notes"].text)
+            asker = Asker("reflection", "merge")
+            text = await read_reply(
+                context, model.reply, merge_prompt(context.templates, texts), read, asker, whole=is_whole
+            )
+        except (UnparsableReplyError, LLMError) as error:
+            if isinstance(error, UnparsableReplyError):
+                self._refused.add(_digests(group))
+            context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
+            return None
+        return Operation("MERGE", "", text, {bullet.id: bullet.digest for bullet in group})
 
-async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | None:
-    """The operation that makes one bullet of several; None where the reply can't be read."""
-    model = context.chat_model(group[0].id, None, role="reflection")
-    try:
-        texts = [bullet.text for bullet in group]
-        read = partial(parse_merged, texts=texts, template=context.templates["merge_notes"].text)
-        asker = Asker("reflection", "merge")
-        text = await read_reply(
-            context, model.reply, merge_prompt(context.templates, texts), read, asker, whole=is_whole
-        )
-    except (UnparsableReplyError, LLMError) as error:
-        context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
-        return None
-    return Operation("MERGE", "", text, {bullet.id: bullet.digest for bullet in group})
+
+def _digests(group: Sequence[Bullet]) -> frozenset[str]:
+    return frozenset(bullet.digest for bullet in group)

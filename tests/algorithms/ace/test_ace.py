@@ -191,11 +191,18 @@ def test_notes_stay_as_they_are_where_what_is_to_stand_for_them_is_something_els
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     excuse = "I'm sorry, but these notes contradict each other."
-    sorry = {**rules_playbook.ANSWERS, MERGE_TITLE: lambda prompt, params, rng: f"```\n{excuse}\n```"}
+    asked: list[str] = []
+
+    def answer(prompt: str, params: object, rng: object) -> str:
+        asked.append(prompt)
+        return f"```\n{excuse}\n```"
+
+    sorry = {**rules_playbook.ANSWERS, MERGE_TITLE: answer}
     monkeypatch.setattr(rules_playbook, "ANSWERS", sorry)
     result, facts = evolve({"refine_every": 2, "duplicate": 0.5, "unlike": 0.3, "embedding": {"by": "hashing"}})
     check(result, facts)
     assert events(facts, "merge.failed")
+    assert set(Counter(asked).values()) == {2}, "once more, and never again"
     book = Playbook.as_of(result.report.pool.updates_between(0))
     assert excuse not in {bullet.text for bullet in (*book.bullets, *book.gone.values())}
 
