@@ -15,9 +15,8 @@ from flowevolve.prompts.reading.fields import marked_fields, tagged
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
 from flowevolve.prompts.reading.placeholders import no_placeholder
-from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, instructs_in_part, talks
+from flowevolve.prompts.reading.talk import INSTRUCTS, KINDS, NEW, instructs_in_part, talks
 
-_NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
 _NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory", "answer", "output", "text")
 _TAGS = (
     *_NAMES,
@@ -33,11 +32,11 @@ _LEAD_IN = re.compile(
     r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
     r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
     rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{KINDS}\b[^\n]{{0,80}}:"
-    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{KINDS}[*_: ]*(?=\n)"
+    rf"|[#*_ ]*(?:the )?{NEW}\b[^\n.]{{0,30}}\b{KINDS}[*_: ]*(?=\n)"
     rf"|[#*_ ]*{KINDS}[*_ ]*:)[*_ ]*\n",
     re.IGNORECASE,
 )
-_INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{_NEW} {KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
+_INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{NEW} {KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
 _HEADING = re.compile(
     rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{KINDS})\b[*_ \t]*(?:\([^()\n]*\)[*_ \t]*)?(?::[*_ \t]*)?$",
     re.IGNORECASE | re.MULTILINE,
@@ -59,7 +58,7 @@ _EXPLANATION = re.compile(
 """The heading of what is said about a text."""
 _PART = re.compile(r"^[ \t]*#", re.MULTILINE)
 _OF_THE_TEXT = re.compile(
-    rf"^[\W\d]*(?:(?:the|this) (?:{_NEW}|old|original|previous|current|initial) {KINDS}\b"
+    rf"^[\W\d]*(?:(?:the|this) (?:{NEW}|old|original|previous|current|initial) {KINDS}\b"
     r"|(?:(?:i|we)(?:['’]ve| have)? (?:also )?)?"
     r"(?:added|removed|replaced|clarified|emphasi[sz]ed|included|introduced|changed|specified|strengthened|shortened"
     r"|made|rewrote|rephrased|reworded|reordered|tightened|simplified|expanded|merged|moved|kept)(?=\s))",

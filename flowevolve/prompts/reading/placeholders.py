@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from flowevolve.core.model import Reason, UnparsableReplyError
-from flowevolve.prompts.reading.talk import KINDS
+from flowevolve.prompts.reading.talk import KINDS, NEW
 
 _DOTS = re.compile(r"[\s\"'`*_<(\[]*(?:\.\.|…)[\s\"'`*_>)\].…]*")
 _DETERMINERS = r"(?:(?:insert|put|write|place|add|paste)\s+)?(?:(?:the|a|an|one|your|my)\s+)?"
-_NEW = r"(?:(?:new|improved|updated|revised|rewritten|merged|optimi[sz]ed|refined|whole|full|complete|final)[\s_-]+)"
+_NEW = rf"(?:(?:{NEW}|whole|full)[\s_-]+)"
 _WHAT = rf"(?:{KINDS}|notes?|lessons?|advice|abstract|plan|guidance)(?:\s+text)?"
 _IN_BRACKETS = re.compile(
     rf"[<\[]+\s*{_DETERMINERS}{_NEW}*{_WHAT}(?:\s+(?:goes|comes))?(?:\s+here)?[\s.…]*[>\]]+[\s.]*", re.IGNORECASE

@@ -6,6 +6,8 @@ import re
 
 KINDS = r"(?:instructions?|prompts?|system[ _]prompts?|guidelines|text|version|memory|cheatsheet|playbook|rules?)"
 """What a text that tells somebody what to do is called."""
+NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
+"""What a text is called that is to take the place of another one."""
 _FIRST_WORDS = (
     "you your you're you'll task role goal version given when if always never do don't be answer read classify solve "
     "write extract determine think identify follow use respond reply return provide analyze analyse give produce "
