@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir
 from pathlib import Path
 from shutil import copytree
@@ -80,6 +80,10 @@ def _with_workers() -> None:
     make_plan(parse_config(table, "test"), ProvidedObjects())
 
 
+async def _broken(row: Mapping[str, str], ask: object) -> str:
+    return row["title"]
+
+
 async def _in_a_loop() -> None:
     fe.optimize(budget=fe.Budget(proposals=1))
 
@@ -96,6 +100,8 @@ MISTAKES: list[Callable[[], object]] = [
     _call(metric=lambda row, output: None),
     _call(metric=lambda row, output: 50),
     _call(metric=lambda row, output: row["title"]),
+    _call(metric=lambda row, output: fe.Score(1.0, None, passed=True)),  # type: ignore[arg-type]
+    _call(program=_broken),
     _always_failing,
     _call(llm=None),
     _call(llm=fe.LLM("m", base_url=NOBODY, patience_seconds=1), clock="real"),
