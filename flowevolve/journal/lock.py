@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from flowevolve._util.errors import InputError
+from flowevolve.journal.files import writing
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
@@ -46,10 +47,8 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         path = folder / LOCK
-        try:
+        with writing(path):
             self._file = path.open("a+", encoding="ascii")
-        except OSError as error:
-            raise InputError(f"{path}: can't be written: {error}") from error
         try:
             _hold(self._file)
         except OSError:

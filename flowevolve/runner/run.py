@@ -209,7 +209,7 @@ class _Opened:
         by_model = clients.by_model()
         confirmed = list(report.pool.snapshot().candidates(vetoed=True))
         seed = next((each for each in confirmed if each.operator == "seed"), None)
-        best, frontier = _best_of(algorithm, report)
+        best, frontier = _best_and_frontier(algorithm, report)
         if best is None and confirmed and report.error is None:
             why = "best() knows of none of the pool's candidates; are all archives of the algorithm in self.archives?"
             logger().warning("algorithm.no_best", algorithm=algorithm.name, candidates=len(confirmed), why=why)
@@ -251,7 +251,7 @@ class _Opened:
         return result
 
 
-def _best_of(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
+def _best_and_frontier(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
     """The best candidate and the frontier; none where the algorithm has failed, and this is what it can't say."""
     try:
         best, frontier = algorithm.best(), algorithm.frontier()

@@ -122,7 +122,7 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
     return found
 
 
-def check_readable(settings: SandboxSettings) -> None:
+def check_folders(settings: SandboxSettings) -> None:
     """Look at the folders that programs may read, and into them where programs are to reach nothing outside.
 
     Raises:

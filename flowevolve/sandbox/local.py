@@ -170,4 +170,4 @@ class _Workers:
 
     def _clear_up(self) -> None:
         work_folders.sweep()
-        isolation.check_readable(self.settings)
+        isolation.check_folders(self.settings)

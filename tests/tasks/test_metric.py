@@ -6,7 +6,7 @@ import asyncio
 import pickle
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -301,24 +301,27 @@ async def misspelt(row: GivenRow, ask: Ask) -> str:
     return await ask("promt", "x")
 
 
-def test_a_program_that_asks_for_an_unknown_component_in_a_group_of_tasks_is_told() -> None:
+def in_a_group(
+    part: Callable[[GivenRow, Ask], Coroutine[None, None, str]],
+) -> Callable[[GivenRow, Ask], Awaitable[str]]:
+    """A program that does its part in a task group."""
+
     async def program(row: GivenRow, ask: Ask) -> str:
         async with asyncio.TaskGroup() as calls:
-            calls.create_task(misspelt(row, ask))
+            calls.create_task(part(row, ask))
         return ""
 
+    return program
+
+
+def test_a_program_that_asks_for_an_unknown_component_in_a_group_of_tasks_is_told() -> None:
     with pytest.raises(fe.InputError, match=r"^program: there is no component 'promt'; there are prompt$"):
-        rolled(MetricTask("p", ROWS, exact, program=program))
+        rolled(MetricTask("p", ROWS, exact, program=in_a_group(misspelt)))
 
 
 def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
-    async def program(row: GivenRow, ask: Ask) -> str:
-        async with asyncio.TaskGroup() as calls:
-            calls.create_task(hinted(row, ask))
-        return ""
-
     with pytest.raises(fe.TaskFailedError, match=r"program: train row 1: KeyError: 'hint' \(.*test_metric\.py:\d+\)"):
-        rolled(MetricTask("p", ROWS, exact, program=program))
+        rolled(MetricTask("p", ROWS, exact, program=in_a_group(hinted)))
 
 
 @pytest.mark.parametrize(

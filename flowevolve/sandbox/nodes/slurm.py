@@ -27,7 +27,7 @@ from flowevolve._util.logger import logger
 from flowevolve._util.tasks import beside
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.evaluators import Tell, tell_nobody
-from flowevolve.sandbox.isolation import check_readable
+from flowevolve.sandbox.isolation import check_folders
 from flowevolve.sandbox.nodes import slurm_jobs
 from flowevolve.sandbox.nodes.cluster import NodeLostError, NodeRefusedError, NoNodesError
 from flowevolve.sandbox.nodes.connection import JoinedNode, receive_node
@@ -92,7 +92,7 @@ class SlurmCluster:
         """
         await in_thread(slurm_jobs.check_settings, self._settings.slurm)
         self._host, self._port = await in_thread(_address, self._settings)
-        await in_thread(check_readable, self._settings)
+        await in_thread(check_folders, self._settings)
         self._readable = await in_thread(fingerprint, self._settings.readable)
         self._folder = await in_thread(slurm_jobs.make_folder, self._settings.slurm)
         async with AsyncExitStack() as stack:
@@ -238,7 +238,7 @@ async def check_slurm(settings: SandboxSettings) -> None:
     """
     await in_thread(slurm_jobs.check, settings.slurm)
     await in_thread(_address, settings)
-    await in_thread(check_readable, settings)
+    await in_thread(check_folders, settings)
 
 
 def _address(settings: SandboxSettings) -> tuple[str, int]:
