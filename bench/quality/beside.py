@@ -90,10 +90,7 @@ def as_published(content: Content) -> str:
         if all(_time(other) >= NOT_REACHED for other, default in pairs if default["world"] == name)
     ]
     nowhere = f", never there in {', '.join(f'`{name}`' for name in never)}" if never else ""
-    return (
-        f"is sooner than the defaults in {sooner} of {len(pairs)} comparisons, cheaper in {cheaper}{nowhere} "
-        f"({len(worlds)} worlds, {len(content['settings']['seeds'])} seeds)"
-    )
+    return f"is sooner than the defaults in {sooner} of {len(pairs)} comparisons, cheaper in {cheaper}{nowhere}"
 
 
 def others_section(content: Content) -> str:

@@ -13,55 +13,47 @@ from bench._lib.time_to_score import (
     TimeToScore,
     afterwards,
     curves,
-    median_share,
-    reached,
     time_to_score,
     workloads,
 )
 from bench.quality import beside as quality_beside
 from bench.quality.section import share_of
-from bench.throughput import section as throughput
-from bench.throughput.comparisons import IN_REAL_TIME, PROPOSALS, TOKENS
+from bench.throughput.comparisons import PROPOSALS, TOKENS
 from bench.throughput.goals import by_workload, places, quotient, range_of_medians, runs, score_name
 from bench.throughput.rows import BASE, beside, methods, score_at_equal
 from bench.throughput.tables import signed
 
 GPU, API = "vllm", "api"
 """The simulated servers."""
-HEADER = "the defaults, of one hour, beside synchronous gepa ([page]({folder}throughput.md), commit {commit})"
+HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}throughput.md), commit {commit})"
 LEAD = """\
-**On simulated servers the defaults reach synchronous gepa's last score of an hour after {time} of the time that gepa
-takes to it, and for {tokens} of its tokens{real}.** These are medians by workload; synchronous is one proposal at a
-time. {missed} runs miss one of these scores. {equal}{parallel} {goals}"""
-REAL = "; where ours run in real time, too, {time} and {tokens}"
-EQUAL = """\
-At equal tokens scores don't clearly differ: most are near {most}, the highest of any run. """
+**On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
+after {time} of its time, and for {tokens} of its tokens.** These are medians by workload. {missed} runs miss one of
+these scores. {goals}"""
 PARALLEL = """\
-With parallel proposals gepa makes {proposals} times the defaults' proposals (at most {most}, by workload); the best
-score of any width the defaults reach after {times} of the soonest width's time, on a GPU and an API{real}."""
-REAL_PARALLEL = "; in real time, as gepa ran, {times}"
-EARLY = (0.1, 0.05)
-"""The parts of the tokens that synchronous gepa spends in the hour at which scores are compared, too."""
+gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by workload). Its
+soonest width has synchronous gepa's last score after {soonest} of the latter's time. The best score of any width the
+defaults have sooner than the soonest width on {virtual}{real}."""
+REAL_PARALLEL = " (in real time, as gepa ran: on {ahead})"
+AHEAD = "{sooner} of {of} workloads, later on {later}, not at all on {never}"
+EQUAL = "At equal tokens they don't clearly differ: most are near {most}, the highest of any run."
+DIFFERENT = "At equal tokens the defaults', less synchronous gepa's, are {scores}."
 SET_UP = """\
 Medians are over pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real time, and {ours} of
-ours, on the virtual clock, all on the same rows: what others give is in no range. Brackets are ranges over
-pairs and, of scores, 95 % intervals. Times end when a prompt *first* has the score; {later} pairs lose it later."""
-BY_ITSELF = (
-    "gepa's rules in our stream (preset `plain`): time and tokens to synchronous gepa's last score, by workload, and "
-    "score at equal tokens less gepa's"
-)
+ours, on the virtual clock, all on the same rows. Brackets are 95 % intervals. Times end when a prompt *first* has the
+score; {later} pairs lose it later. What else to know before you choose it:"""
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
 WITHOUT = """\
-[Without merging edits and validating them together]({folder}quality_without.md) the defaults take {single} of
-lockstep's time, by world, instead of {default}."""
+[Without merging and validating edits together]({folder}quality_without.md) the defaults take {single} of
+our lockstep's time, by world, instead of {default}."""
 PLAIN = """\
-The stream by itself, with gepa's rules (`plain`), takes {times} of gepa's time to its last score, by workload, and
-{tokens} times its tokens, on a simulated GPU and API."""
+gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
+workload; at equal tokens their score, less gepa's, is {score}."""
 MERGED = """\
-[Combee as published]({folder}quality_others.md), 10 or 40 reflections merged at a time in lockstep, {ahead}."""
+[Combee as published]({folder}quality_others.md) (lockstep, 10 or 40 reflections merged) {ahead}."""
 FILLED = """\
-`flashevolve` fills a server; at equal tokens its simulated score, less gepa's, is {score}."""
+`flashevolve` fills a server; at equal tokens its score, less gepa's, is {score}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
@@ -73,52 +65,53 @@ def lead(content: Content, goals: str) -> str:
     found = _simulated(content)
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
-    in_real_time = throughput.means(content, IN_REAL_TIME)
-    unclear = all(_is_unclear(score_at_equal(rows, "stream", "tokens")) for rows in found)
     return LEAD.format(
+        score=score_name(found[0]),
         time=_medians(found, "stream"),
         tokens=_medians(found, "stream", spent="tokens"),
-        real=_real(found) if in_real_time else "",
         missed=f"{count - sum(each.sure for each in timed)} of {count}",
-        equal=EQUAL.format(most=f"{_highest(found):.3f}") if unclear else "",
-        parallel=_parallel(found),
         goals=goals,
     ).strip()
 
 
-def _real(found: Sequence[Rows]) -> str:
-    return REAL.format(time=_medians(found, "stream_real"), tokens=_medians(found, "stream_real", spent="tokens"))
-
-
-def _medians(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> str:
-    """The range of what a method takes to the last score of others, over workloads and servers: each the median pair's
-    time or tokens over their own.
+def _medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
+    """The range of what a method takes to synchronous gepa's last score, over workloads and servers: each the median
+    pair's time or tokens over gepa's own.
     """
-    return range_of_medians(each for rows in found for each in by_workload(rows, method, others, spent=spent).values())
+    return range_of_medians(each for rows in found for each in by_workload(rows, method, spent=spent).values())
 
 
-def _on_each(found: Sequence[Rows], method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> str:
+def _on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
     """The same of each server by itself."""
-    return _both(_medians([rows], method, others, spent=spent) for rows in found)
+    return _both(_medians([rows], method, spent=spent) for rows in found)
 
 
-def _highest(found: Sequence[Rows]) -> float:
-    """The highest held-out score that any run of any method had."""
-    return max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
-
-
-def _parallel(found: Sequence[Rows]) -> str:
+def parallel(content: Content) -> str:
+    """How gepa's parallel proposals compare with the defaults; nothing where they were not run on both servers."""
+    found = _simulated(content)
     widths = _widths(found)
     proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
     known = [each for each in proposals if each is not None]
     if len(known) < len(found):
         return ""
     return PARALLEL.format(
-        proposals=_both(f"{1 / each.mean:.1f}" for each in known),
+        proposals=f"{_both(f'{1 / each.mean:.1f}' for each in known)} times",
         most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
-        times=_on_each(found, "stream", widths),
-        real=REAL_PARALLEL.format(times=_on_each(found, "stream_real", widths)) if _in_real_time(found) else "",
+        soonest=_soonest(found, widths),
+        virtual=_ahead(found, "stream", widths),
+        real=REAL_PARALLEL.format(ahead=_ahead(found, "stream_real", widths)) if _in_real_time(found) else "",
     )
+
+
+def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
+    """On how many workloads of both servers a method has the best score of any width sooner than the soonest of them,
+    in the median of all pairs.
+    """
+    timed = [each.median for rows in found for each in by_workload(rows, method, widths).values()]
+    known = [each for each in timed if each is not None]
+    never = sum(map(math.isinf, known))
+    sooner = sum(each < 1 for each in known)
+    return AHEAD.format(sooner=sooner, of=len(known), later=len(known) - sooner - never, never=never)
 
 
 def _in_real_time(found: Sequence[Rows]) -> bool:
@@ -131,28 +124,45 @@ def _widths(found: Sequence[Rows]) -> Sequence[str]:
     return [name for name in methods(found[0], "gepa_pxn") if name in methods(found[1])]
 
 
-def beside_gepa(content: Content, folder: str) -> str:
-    """A table of both simulated servers: the time on each workload, what it costs, and how gepa's parallel proposals
-    and its rules in our stream compare.
+def _soonest(found: Sequence[Rows], widths: Sequence[str]) -> str:
+    """After how much of synchronous gepa's time its soonest width has the latter's last score, in the median of all
+    pairs, on each server, and which width that is.
     """
+    timed = [{time_to_score(rows, name, [BASE]).median or math.inf: name for name in widths} for rows in found]
+    names = dict.fromkeys(each[min(each)].removeprefix("gepa_pxn_") for each in timed)
+    return f"{_both(quotient(min(each)) for each in timed)} ({_both(names)})"
+
+
+def at_equal_tokens(content: Content) -> str:
+    """How the defaults' scores are beside synchronous gepa's when both have spent the same tokens."""
     found = _simulated(content)
-    names = by_workload(found[0], "stream")
-    each = ", ".join(f"`{name}` ({content['workloads'][name]['validation']})" for name in names)
+    scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
+    unclear = EQUAL.format(most=f"{_highest(found):.3f}") if all(map(_is_unclear, scores)) else ""
+    return unclear or DIFFERENT.format(scores=_both(map(signed, scores)))
+
+
+def _highest(found: Sequence[Rows]) -> float:
+    """The highest held-out score that any run of any method had."""
+    return max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
+
+
+def beside_gepa(content: Content, folder: str) -> str:
+    """A table of both simulated servers: the time on each workload, what it costs, and scores and rates."""
+    found = _simulated(content)
+    each = ", ".join(
+        f"`{name}` with {content['workloads'][name]['validation']}" for name in by_workload(found[0], "stream")
+    )
     lines = [
         (
-            f"time to its last {score_name(found[0])}, over its own: {each}; rows for validation in brackets",
-            _in_order("stream"),
+            f"time to its last {score_name(found[0])}, over its own: {each} rows for validation",
+            _in_order(),
         ),
-        ("tokens to that score, over its own", _in_order("stream", spent="tokens")),
-        (
-            "held-out score at its tokens of the hour, less its own; at a tenth and a twentieth of them",
-            lambda rows: "; ".join(_score("stream", part)(rows) for part in (1.0, *EARLY)),
-        ),
-        ("output tokens a second, and proposals", _rates),
-        *_beside_pxn(found),
+        ("tokens to that score, over its own", _in_order(spent="tokens")),
+        ("held-out score at equal tokens, less its own", _score),
+        ("proposals, and output tokens a second", _rates),
     ]
-    if all(workloads(rows, "plain", BASE) for rows in found):
-        lines.append((BY_ITSELF, _taken("plain")))
+    if _in_real_time(found):
+        lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
     header = HEADER.format(folder=folder, commit=content["commit"])
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
@@ -167,17 +177,18 @@ def _simulated(content: Content) -> Sequence[Rows]:
     return [found[server] for server in (GPU, API)]
 
 
-def _in_order(method: str, others: Sequence[str] = (BASE,), *, spent: Spent = "seconds") -> Told:
+def _in_order(*, spent: Spent = "seconds") -> Told:
     """The medians of the workloads, in the order in which the table's first line names them."""
-    return lambda rows: ", ".join(map(_median, by_workload(rows, method, others, spent=spent).values()))
+    return lambda rows: ", ".join(map(_median, by_workload(rows, "stream", spent=spent).values()))
 
 
-def _score(method: str, part: float = 1.0) -> Told:
-    def told(rows: Rows) -> str:
-        found = score_at_equal(rows, method, "tokens", part)
-        return f"{signed(found)}{', no clear difference' if _is_unclear(found) else ''}"
+def _real(rows: Rows) -> str:
+    return _both(_medians([rows], "stream_real", spent=spent) for spent in ("seconds", "tokens"))
 
-    return told
+
+def _score(rows: Rows) -> str:
+    found = score_at_equal(rows, "stream", "tokens")
+    return f"{signed(found)}{', no clear difference' if _is_unclear(found) else ''}"
 
 
 def _is_unclear(difference: Ratio | None) -> bool:
@@ -185,53 +196,9 @@ def _is_unclear(difference: Ratio | None) -> bool:
     return difference is not None and difference.low <= 0 <= difference.high
 
 
-def _over(method: str, others: Sequence[str], figure: str) -> Told:
-    def told(rows: Rows) -> str:
-        found = beside(rows, method, others, figure)
-        return "–" if found is None else f"{found.mean:.2f} times"
-
-    return told
-
-
 def _rates(rows: Rows) -> str:
-    return ", ".join(_over("stream", [BASE], figure)(rows) for figure in (TOKENS, PROPOSALS))
-
-
-def _beside_pxn(found: Sequence[Rows]) -> Sequence[tuple[str, Told]]:
-    widths = _widths(found)
-    if not widths:
-        return ()
-    best = "time to the best score that a parallel width of gepa (PxN) ends with, over the soonest width's"
-    ours = ("stream", "stream_real") if _in_real_time(found) else ("stream",)
-    return (
-        (
-            best if len(ours) == 1 else f"{best}; then with ours in real time, as gepa's",
-            lambda rows: "; then ".join(_beside_best(rows, each, widths) for each in ours),
-        ),
-        (
-            "gepa's soonest parallel width: its time to synchronous gepa's last score, over the latter's own",
-            lambda rows: _soonest(rows, widths),
-        ),
-    )
-
-
-def _beside_best(rows: Rows, method: str, widths: Sequence[str]) -> str:
-    return f"{_in_order(method, widths)(rows)}, {reached(time_to_score(rows, method, widths))}"
-
-
-def _soonest(rows: Rows, widths: Sequence[str]) -> str:
-    """The width that has synchronous gepa's last score soonest in the median of all pairs."""
-    timed = {name: time_to_score(rows, name, [BASE]) for name in widths}
-    medians = {name: math.inf if each.median is None else each.median for name, each in timed.items()}
-    best = min(medians, key=lambda name: medians[name])
-    return f"{best.removeprefix('gepa_pxn_')}: {median_share(timed[best])}"
-
-
-def _taken(method: str) -> Told:
-    def told(rows: Rows) -> str:
-        return f"{_medians([rows], method)}, {_medians([rows], method, spent='tokens')}, {_score(method)(rows)}"
-
-    return told
+    found = (beside(rows, "stream", [BASE], figure) for figure in (PROPOSALS, TOKENS))
+    return ", ".join("–" if each is None else f"{each.mean:.2f} times" for each in found)
 
 
 def set_up(content: Content) -> str:
@@ -282,12 +249,14 @@ def _times(rows: Sequence[Content]) -> Sequence[float]:
 
 
 def stream_alone(content: Content) -> str:
+    """What gepa's rules in our stream take to a score; nothing where that was not measured."""
     found = _simulated(content)
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
     return PLAIN.format(
         times=_on_each(found, "plain"),
         tokens=_on_each(found, "plain", spent="tokens"),
+        score=_both(signed(score_at_equal(rows, "plain", "tokens")) for rows in found),
     )
 
 

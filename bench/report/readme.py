@@ -36,16 +36,15 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are [*simulated*](docs/concepts/simulator.md), and settings were chosen in such worlds, too. In that of
-the first table merging edits loses nothing. Only the speed of the H200 below is real. A *workload* has the calls and
-prompt lengths of the data set it is named after, not its rows."""
+All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, too, and a *workload*
+has the calls and prompt lengths of a data set, not its rows."""
 LOCKSTEP = """\
-- In {worlds} worlds, harsh ones included, with {rows} rows for validation, the defaults reach the last score of three
-hours of our own loop with one proposal at a time after {answer}; for {tokens} times the tokens a minute
-({origin}). {merging}"""
+In {worlds} worlds, some harsh, with {rows} validation rows, the defaults have our lockstep loop's last score after
+{answer}; for {tokens} times its tokens a minute ({origin})."""
 DROP_IN = """\
-- At {calls} metric calls each, the held-out score of the drop-in for `gepa.optimize` (with
-`adapter_concurrency={concurrency}`; 1 by default), less gepa's, shows {score} ({origin})."""
+At {calls} metric calls each, the score of the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`; 1 by
+default), less gepa's, shows {score} ({origin})."""
+MERGING = "The table's world merges edits without loss."
 BATCHES = """\
 gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
 MISSED = """\
@@ -69,11 +68,23 @@ def figures() -> str:
         f"{gains.lead(timed, _missed())} {SIMULATED}",
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
-        f"{_wrapped(_lockstep(), '  ')}\n{_wrapped(_drop_in(), '  ')}",
+        "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
         gpu_table(on_gpus, FOLDER.rstrip("/")),
         BATCHES.format(batches=_batches(), filling=gains.filled(timed)),
     )
     return _all_wrapped(parts)
+
+
+def _to_know(timed: Content) -> Mapping[str, str]:
+    """What the table does not show."""
+    merging = gains.merging(_result("quality_without"), _result("quality_others"), FOLDER)
+    told = {
+        "Parallel proposals": gains.parallel(timed),
+        "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
+        "Where it comes from": " ".join(filter(None, (MERGING, merging, gains.stream_alone(timed)))),
+        "Three hours": _lockstep(),
+    }
+    return {about: said for about, said in told.items() if said}
 
 
 def _lockstep() -> str:
@@ -84,8 +95,7 @@ def _lockstep() -> str:
         answer=quality.by_world(content),
         tokens=quality.tokens_a_minute(content),
         origin=_origin("quality", content),
-        merging=gains.merging(_result("quality_without"), _result("quality_others"), FOLDER),
-    ).strip()
+    )
 
 
 def _drop_in() -> str:
@@ -127,25 +137,17 @@ def _origin(name: str, content: Content) -> str:
 
 
 def _batches() -> str:
-    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many; and
-    how many saw but one round of them.
-    """
+    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many."""
     found = list(_on_real_servers())
-    ahead = [each for each in found if each.theirs > each.ours]
-    once = sum(each.once for each in found)
-    short = f"; {once} of the {len(found)} had time for only one round of gepa's" if once else ""
-    return f"{len(ahead)} of {len(found)} comparisons on real servers{short}"
+    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons on real servers"
 
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """The proposals a minute of the defaults and the most of gepa's parallel ones beside them, and whether these were
-    one round in each run.
-    """
+    """The proposals a minute of the defaults, and the most of gepa's parallel ones beside them."""
 
     ours: float
     theirs: float
-    once: bool = False
 
 
 def _on_real_servers() -> Iterator[_Batches]:
@@ -157,7 +159,7 @@ def _on_real_servers() -> Iterator[_Batches]:
         widths = methods(rows, "gepa_pxn")
         for name in workloads(rows, "stream", *widths) if widths else ():
             best = max((rows[name, each] for each in widths), key=lambda row: float(row["proposals_per_min"]))
-            yield _Batches(rows[name, "stream"]["proposals_per_min"], best["proposals_per_min"], gpu.is_one_round(best))
+            yield _Batches(rows[name, "stream"]["proposals_per_min"], best["proposals_per_min"])
 
 
 def picture(root: str, glossary: str) -> str:

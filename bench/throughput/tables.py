@@ -15,6 +15,7 @@ from bench._lib.text import Content, percent, ranged, table
 from bench._lib.time_to_score import (
     Row,
     Rows,
+    TimeToScore,
     afterwards,
     curves,
     median_and_range,
@@ -29,17 +30,30 @@ from bench.throughput.rows import BASE, beside, by_server, methods, score_at_equ
 
 
 def single_workloads(content: Content) -> str:
-    """The times of the defaults to synchronous gepa's last score, on each workload."""
+    """The times of the defaults to the last score of synchronous gepa and of its parallel widths, on each workload."""
     lines = [
-        (suffix, name, _rows(content, name), median_share(timed), median_share(most[name]))
+        (suffix, name, _rows(content, name), *(median_share(each) for each in of))
         for suffix, rows in places(content).items()
-        for most in [by_workload(rows, "stream", gain=GAIN)]
-        for name, timed in by_workload(rows, "stream").items()
+        for name, of in _on_workloads(rows).items()
     ]
     if not lines:
         return ""
-    times = ("time of `stream` to synchronous gepa's last score, of its time", f"to {percent(GAIN)} of its gain")
-    return f"{table(('server', 'workload', 'rows for validation', *times), lines)}\n\n{_pairs(content)}"
+    times = (
+        "time of `stream` to synchronous gepa's last score, of its time",
+        f"to {percent(GAIN)} of its gain",
+        "to the score of gepa's best PxN width, of the soonest width's time",
+        "that with `stream` in real time",
+    )
+    header = ("server", "workload", "rows for validation", *times)
+    return f"{table(header[: len(lines[0])], lines)}\n\n{_pairs(content)}"
+
+
+def _on_workloads(rows: Rows) -> Mapping[str, Sequence[TimeToScore]]:
+    """The times on each workload, those beside parallel widths where these were run."""
+    widths = methods(rows, "gepa_pxn")
+    found = [by_workload(rows, "stream"), by_workload(rows, "stream", gain=GAIN)]
+    found += [by_workload(rows, each, widths) for each in ("stream", "stream_real") if widths]
+    return {name: [each[name] for each in found if name in each] for name in found[0]}
 
 
 def _rows(content: Content, workload: str) -> str:

@@ -309,6 +309,21 @@ def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
     assert " on these and 0.10 to 0.10 on rows held out. So its times" in page
 
 
+def test_each_workload_has_the_times_to_gepas_last_score_and_to_that_of_its_best_width() -> None:
+    made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_2x2=4, gepa_pxn_4x4=8, stream=12, ceiling=0)
+    ends = {"gepa_sync": (100.0, 0.5), "gepa_pxn_2x2": (40.0, 0.6), "gepa_pxn_4x4": (20.0, 0.6), "stream": (50.0, 0.7)}
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        if row["method"] in ends:
+            seconds, worth = ends[row["method"]]
+            row["held_out"] = [[[0.0, 1, 1, 0.1], [seconds, 9, 9, worth]]] * 2
+    assert (
+        "| vllm | aime | 20 | 0.50, reached in 4 of 4 pairs | 0.50, reached in 4 of 4 pairs | "
+        "2.50, reached in 4 of 4 pairs |" in section(made)
+    )
+
+
 def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, lockstep=3, ceiling=0)
     rows = made["rows"]
