@@ -5,6 +5,10 @@ tasks are groups of three examples, run side by side, whose reward is their mean
 as many workers as fill the client's limit, a lag budget that keeps none of them waiting, no stale work thrown away (a
 proposal is a whole text, so that none is out of date), and validation as wide as the client allows. What it validates
 is its own rule: whatever did no worse than its parent on the minibatch, where gepa and ours want it to do better.
+
+With its merging, which its authors advise for many workers, what came in since the last validation becomes one text by
+a model, and that one is validated. It gets our prompt for this, as it gets ours for reflection, and may merge as many
+texts as it has workers: by default it takes the first six and drops the others.
 """
 
 from __future__ import annotations
@@ -15,13 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from statistics import fmean
 
-from agentdescent import EvolvingArtifact, SingleSlot, Task as Work
+from agentdescent import Diff, EvolvingArtifact, ReflectiveFusion, SingleSlot, Task as Work
 from agentdescent.algorithms.gepa import ParetoAggregator
 from agentdescent.async_evolve import async_evolve
 from agentdescent.staleness import FullStaleness
 
 from bench.peers.chats import Chats
-from bench.peers.examples import reflect, roll_out
+from bench.peers.examples import merge, reflect, roll_out
 from bench.peers.progress import Best, Listener, tell_width
 from flowevolve.core.task import Example, Rollout, Task
 
@@ -34,7 +38,14 @@ Outputs = tuple[Rollout, ...]
 
 
 def evolve(
-    task: Task, chats: Chats, tell: Listener, *, proposals: int | None, workers: int | None = None, seed: int = 0
+    task: Task,
+    chats: Chats,
+    tell: Listener,
+    *,
+    proposals: int | None,
+    workers: int | None = None,
+    merging: bool = False,
+    seed: int = 0,
 ) -> None:
     """Run until so many rollouts of a minibatch were made, by default until the process is ended."""
     (component,) = task.seed()
@@ -45,6 +56,8 @@ def evolve(
     with ThreadPoolExecutor(chats.concurrency) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of work that is cut off at the end
         actor = _Actor(task, component, chats, pool, tell)
+        slot = SingleSlot(initial_value=task.seed()[component])
+        merger = Merger(component, slot.key, chats, max_proposals=workers) if merging and workers > 1 else None
         tell("began")
         tell_width(tell, workers)
         async_evolve(
@@ -52,9 +65,17 @@ def evolve(
             actor.reward,
             run=actor.run,
             propose=actor.propose,
-            strategy=SingleSlot(initial_value=task.seed()[component]),
+            strategy=slot,
             aggregator_factory=lambda ledger, verifier, audit, config, policy: _Pareto(
-                ledger, verifier, audit, config, policy, seed=seed, eval_concurrency=chats.concurrency, tell=tell
+                ledger,
+                verifier,
+                audit,
+                config,
+                policy,
+                seed=seed,
+                eval_concurrency=chats.concurrency,
+                merge_round=merger,
+                tell=tell,
             ),
             artifact_id="gepa_prompt",
             held_out_frac=len(held_out) / len(work),
@@ -103,11 +124,33 @@ class _Actor:
         return text
 
 
+class Merger(ReflectiveFusion):  # type: ignore[misc]  # the package has no types
+    """Its merging by a model, which is asked as our own merging asks."""
+
+    def __init__(self, component: str, key: str, chats: Chats, *, max_proposals: int) -> None:
+        super().__init__(self._merged, max_proposals=max_proposals)
+        self._component, self._key, self._chats = component, key, chats
+        self._versions: Sequence[str] = ()
+        self._origin = ""
+
+    def select(self, artifact: EvolvingArtifact, diffs: list[Diff]) -> tuple[Diff, EvolvingArtifact, bool]:
+        self._origin = artifact.state[self._key]
+        self._versions = list(dict.fromkeys(diff.ops[self._key] for diff in diffs))
+        chosen: tuple[Diff, EvolvingArtifact, bool] = super().select(artifact, diffs)
+        return chosen
+
+    def _merged(self, prompt: str) -> str:
+        """What a model makes of the versions that ``prompt``, in the package's own words, asks it to merge."""
+        return merge(self._component, self._origin, self._versions, self._chats) or ""
+
+
 class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
     """The port's pool, which reports each candidate that was scored and so entered it."""
 
-    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: Listener) -> None:
-        super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency)
+    def __init__(
+        self, *arguments: object, seed: int, eval_concurrency: int, merge_round: Merger | None, tell: Listener
+    ) -> None:
+        super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency, merge_round=merge_round)
         self._tell, self._best = tell, Best(tell)
 
     def _score_rows(self, artifacts: Sequence[EvolvingArtifact]) -> list[list[float]]:

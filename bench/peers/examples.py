@@ -10,7 +10,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, UnparsableReplyError
 from flowevolve.core.task import Example, Rollout, Task
 from flowevolve.prompts.reading.instructions import read_instruction
-from flowevolve.prompts.reflection import reflection_examples, reflection_prompt
+from flowevolve.prompts.reflection import merge_prompt, reflection_examples, reflection_prompt
 from flowevolve.prompts.shipped import SHIPPED
 
 T = TypeVar("T")
@@ -34,7 +34,15 @@ def roll_out(task: Task, components: dict[str, str], example: Example, chats: Ch
 def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats) -> str | None:
     """A better text for a component, by our reflection prompt; None if the reply can't be read."""
     examples = reflection_examples(component, rollouts)
-    reply = chats([Message("user", reflection_prompt(SHIPPED, component, text, examples))])
+    return _written(chats([Message("user", reflection_prompt(SHIPPED, component, text, examples))]))
+
+
+def merge(component: str, origin: str, versions: Sequence[str], chats: Chats) -> str | None:
+    """One text of several versions of ``origin``, by our prompt for merging; None if the reply can't be read."""
+    return _written(chats([Message("user", merge_prompt(SHIPPED, component, origin, versions))]))
+
+
+def _written(reply: str) -> str | None:
     try:
         return read_instruction(reply)
     except UnparsableReplyError:

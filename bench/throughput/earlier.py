@@ -1,7 +1,7 @@
 """An earlier result that further repeats are added to, so that many hours of runs can be made one part after another.
 
-Only what is still missing of the repeats that were asked for is made. The result is then that of all of them, as if
-they had been made at once.
+Only what is still missing of the methods and repeats that were asked for is made. The result is then that of all of
+them, as if they had been made at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flowevolve._util.errors import InputError
 
 
 def read(file: Path, plan: Plan) -> Content:
-    """A result that was made as this plan says, but with fewer repeats.
+    """A result that was made as this plan says, but with fewer repeats or methods.
 
     Raises:
         InputError: if there is none in the file, or it was made otherwise.
@@ -33,12 +33,13 @@ def read(file: Path, plan: Plan) -> Content:
     had |= {
         "seed": found["settings"].get("seed", 0),
         "code": found["code"],
-        "methods": sorted({row["method"] for row in found["rows"]} - {CEILING}),
         "workloads": sorted(found["workloads"]),
-        "versions": {name: found["versions"].get(name) for name in versions(plan.methods)},
+        "versions": {name: found["versions"].get(name, newest) for name, newest in versions(plan.methods).items()},
     }
     if other := [f"{name}: {had[name]} there, {asked[name]} here" for name in asked if had[name] != asked[name]]:
         raise InputError(f"--add: {file} was made otherwise: {'; '.join(other)}")
+    if left_out := {row["method"] for row in found["rows"]} - {*plan.methods, CEILING}:
+        raise InputError(f"--add: {file} has methods that were not asked for: {', '.join(sorted(left_out))}")
     counts = found["settings"]
     if more := [f"{name} {counts[name]}" for name, most in plan.counts.items() if counts[name] > most]:
         raise InputError(f"--add: {file} has more repeats than were asked for: {', '.join(more)}")
@@ -52,7 +53,6 @@ def _conditions(plan: Plan) -> dict[str, object]:
         "concurrency": plan.concurrency,
         "seed": plan.seed,
         "code": last_change(DECISIVE),
-        "methods": sorted(set(plan.methods) - {CEILING}),
         "workloads": sorted(plan.workloads),
         "versions": versions(plan.methods),
     }

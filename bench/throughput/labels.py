@@ -10,6 +10,7 @@ LABELS: Mapping[str, str] = {
     **{f"gepa_pxn_{width}": f"gepa, PxN {width}" for width in _WIDTHS},
     "dspy_gepa_4x4": "dspy.GEPA 3.4.1, PxN 4x4",
     "agentdescent": "agentdescent 0.7.0, asynchronous, set for speed",
+    "agentdescent_merging": "agentdescent 0.7.0, the same with its merging",
     "turbogepa": "TurboGEPA 0.1.6, on validation rows alone",
     "lockstep": "ours, lockstep",
     "lockstep_real": "ours, lockstep, in real time",

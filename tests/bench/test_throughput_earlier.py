@@ -58,6 +58,13 @@ def test_of_added_repeats_and_those_before_comes_what_all_at_once_come_to(
     assert repeats_of(before) == {(PLACE.name, "aime", each): 1 for each in ("gepa_sync", "stream", CEILING)}
 
 
+def test_a_method_can_be_added(earlier: dict[str, object], tmp_path: Path) -> None:
+    with_another = replace(PLAN, methods=["gepa_sync", "agentdescent_merging", "stream"])
+    added = made(with_another, read(written(earlier, tmp_path), with_another), agentdescent_merging=[7])
+    at_once = made(with_another, gepa_sync=[2], agentdescent_merging=[7], stream=[12], ceiling=[0])
+    assert json.loads(json.dumps(added | {"earlier": []})) == json.loads(json.dumps(at_once))
+
+
 def test_the_page_says_where_and_when_the_repeats_before_were_made(earlier: dict[str, object], tmp_path: Path) -> None:
     earlier |= {"commit": "abc", "date": "2026-11-27"}
     added = made(MORE, read(written(earlier, tmp_path), MORE), stream=[10, 20], ceiling=[0, 0])
@@ -72,7 +79,7 @@ def test_the_page_says_where_and_when_the_repeats_before_were_made(earlier: dict
     ("plan", "said"),
     [
         (replace(MORE, seconds=1200.0), "minutes: 10.0 there, 20.0 here"),
-        (replace(MORE, methods=["stream"]), "methods: ['gepa_sync', 'stream'] there, ['stream'] here"),
+        (replace(MORE, methods=["stream"]), "has methods that were not asked for: gepa_sync"),
         (replace(MORE, workloads=["aime", "hover"]), "workloads: "),
         (replace(MORE, seed=1), "seed: 0 there, 1 here"),
     ],

@@ -53,6 +53,7 @@ METHODS = (
     *(f"gepa_pxn_{width}" for width in ("2x2", "4x4", "8x8", "1x8", "8x1", "2x8", "8x2")),
     "dspy_gepa_4x4",
     "agentdescent",
+    "agentdescent_merging",
     "turbogepa",
     *OURS,
 )
@@ -72,10 +73,11 @@ def perform(method: str, job: Job) -> None:
         return
     chats = Chats(job.url, job.model, concurrency=job.concurrency, seed=job.seed, max_tokens=job.max_tokens)
     # Each peer is imported where it is used, so that a process pays for the import of one only.
-    if method == "agentdescent":
+    if method.startswith("agentdescent"):
         from bench.peers import agentdescent  # noqa: PLC0415
 
-        agentdescent.evolve(task, chats, print_progress, proposals=None, seed=job.seed)
+        merging = method == "agentdescent_merging"
+        agentdescent.evolve(task, chats, print_progress, proposals=None, merging=merging, seed=job.seed)
     elif method == "turbogepa":
         from bench.peers import turbogepa  # noqa: PLC0415
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import anyio
 import pytest
+from agentdescent import Diff, EvolvingArtifact, SingleSlot
 
 from bench._lib.methods.presets import PRESETS
 from bench._lib.methods.recording import Role, role_of
@@ -24,6 +25,8 @@ from bench.peers.progress import Kind
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.prompts.reflection import merge_prompt
+from flowevolve.prompts.shipped import SHIPPED
 
 PROPOSALS = 6
 VALIDATION = 5
@@ -77,6 +80,8 @@ class Scripted:
             if role == "reflection":
                 self._reflections += 1
                 return f"```\nway {self._reflections:03}\n```"
+            if role == "merge":
+                return "```\nway 009\n```"
         return self._scores[int(messages[0]["content"].removeprefix("way "))]
 
 
@@ -221,6 +226,22 @@ def test_agentdescent_validates_and_keeps_ties() -> None:
     script, told = run_plan("agentdescent", TIES)
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + PROPOSALS, "accepted": 1 + PROPOSALS}
     assert len(script.shapes) == VALIDATION + PROPOSALS * (7 + VALIDATION)
+
+
+def test_agentdescents_merging_asks_once_for_all_texts_as_ours_does() -> None:
+    script = Scripted()
+    with serving(script) as url, chats(url) as each:
+        merger = agentdescent.Merger("instruction", "value", each, max_proposals=8)
+        slot = SingleSlot(initial_value="way 000")
+        head = EvolvingArtifact("a", slot.initial(), strategy=slot)
+        texts = ["way 000, and be brief", "way 000, and be kind", "way 000, and be brief"]
+        diffs = [Diff(diff_id=f"{number}", target="a", ops={"value": text}) for number, text in enumerate(texts)]
+        merged, artifact, fused = merger.select(head, diffs)
+    assert merged.ops == {"value": "way 009"}
+    assert artifact.render() == "way 009"
+    assert fused
+    versions = merge_prompt(SHIPPED, "instruction", "way 000", texts[:2])
+    assert script.shapes == [("merge", len(versions), MAX_TOKENS, True)]
 
 
 def test_batched_proposals_cost_what_single_ones_do() -> None:
