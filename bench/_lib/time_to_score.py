@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Literal
@@ -80,10 +80,10 @@ def time_to_score(
     """Time counts from the end of the seed's validation. In place of it there may be the tokens that were ``spent``,
     those of that validation too; without a quotient where these are not known.
 
-    On each workload the other is the method of ``others`` with the highest mean at its windows' end. Each of its runs
-    sets a score: the one it ends with or, where ``gain`` is less than 1, so much of the way to it from its seed's. The
-    time beside which a run is that run's own, or that of the soonest run of another of ``others``. A score that some
-    run has with its seed says nothing and is left out.
+    On each workload the other is the method of ``others`` with the highest mean at its windows' end, and each whose
+    mean can't be told apart from that one. Each of their runs sets a score: the one it ends with or, where ``gain`` is
+    less than 1, so much of the way to it from its seed's. The time beside which a run is that run's own, or that of the
+    soonest run of another of ``others``. A score that some run has with its seed says nothing and is left out.
     """
     by_run: list[Sequence[float]] = []
     for name in workloads(rows, method, *others):
@@ -91,18 +91,26 @@ def time_to_score(
         own = curves(rows[name, method], spent)
         if not own or not all(theirs.values()):
             continue
-        best = max(theirs, key=lambda each: fmean(curve[-1][1] for curve in theirs[each]))
-        elsewhere = [curve for each, runs in theirs.items() if each != best for curve in runs]
         found: list[list[float]] = []
-        for run in theirs[best]:
+        for run, rivals in _best(theirs):
             score = run[0][1] + gain * (run[-1][1] - run[0][1])
-            rivals = [run, *elsewhere]
             if any(_time(curve, score) <= curve[0][0] for curve in (*own, *rivals)):
                 continue
             soonest = min(_time(curve, score) for curve in rivals)
             found.append([_time(curve, score) / soonest for curve in own])
         by_run += zip(*found, strict=True)
     return TimeToScore(by_run)
+
+
+def _best(theirs: Mapping[str, Sequence[Curve]]) -> Iterator[tuple[Curve, Sequence[Curve]]]:
+    """Each run of the best methods, and with it the runs of which one has its score soonest: itself and those of all
+    other methods.
+    """
+    means = {each: fmean(curve[-1][1] for curve in runs) for each, runs in theirs.items()}
+    for each, mean in means.items():
+        if mean >= max(means.values()) - PRECISION:
+            elsewhere = [curve for other, runs in theirs.items() if other != each for curve in runs]
+            yield from ((run, [run, *elsewhere]) for run in theirs[each])
 
 
 def _time(curve: Curve, score: float) -> float:

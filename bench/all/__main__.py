@@ -12,7 +12,8 @@ from pathlib import Path
 import bench.all
 from bench._lib.command import argument_parser
 from bench._lib.paths import ROOT
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
 from bench.report.results import RESULTS
 
 

@@ -50,7 +50,8 @@ CLAIMS: Sequence[Claim] = (
         "defaults", "gepa", -MARGIN,
     ),
     Claim(
-        f"after {SHARE_OF_TIME:g} of gepa's time the defaults' score is not more than {MARGIN:g} below gepa's last",
+        f"after {SHARE_OF_TIME:g} of the time of gepa with one proposal at a time the defaults' score is not more than "
+        f"{MARGIN:g} below gepa's last",
         "half", "gepa", -MARGIN,
     ),
 )  # fmt: skip

@@ -66,6 +66,31 @@ def _counted(row: Content) -> str:
     return f"{sum(counted):.0f}" + (f", one round{each}" if is_one_round(row) else "")
 
 
+def beside(results: Mapping[str, Content]) -> Iterator[str]:
+    """How many times the proposals of gepa's methods the defaults made on each workload, of results by their pages."""
+    told = [
+        f"`{workload}` {', '.join(_times(of, method) for method in GEPAS if method in of)}"
+        for content in results.values()
+        for workload, of in by_workload(content).items()
+        if "stream" in of
+    ]
+    if told:
+        first = next(iter(results.values()))
+        pages = ", ".join(f"[{workloads(content)}]({page})" for page, content in results.items())
+        yield (
+            f"On one {gpu_name(first)} they made, over synchronous gepa's and over its parallel proposals (4x4): "
+            f"{'; '.join(told)} times as many, in short runs ({pages})."
+        )
+
+
+GEPAS = ("gepa_sync", "gepa_pxn_4x4")
+
+
+def _times(of: Mapping[str, Content], method: str) -> str:
+    ours, theirs = (fmean(of[name]["values"]["proposals_per_min"]) for name in ("stream", method))
+    return f"{ours / theirs:.1f}"
+
+
 def is_one_round(row: Content) -> bool:
     """Whether each run counted no more than one round of gepa's parallel proposals."""
     places = row["method"].partition("gepa_pxn_")[2]

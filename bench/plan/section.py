@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from bench._lib.text import Content, Verdicts, percent, table, verdict
 from bench.plan.comparing import amounts
 from flowevolve.runner.forecast.doubts import Estimate
@@ -23,8 +25,8 @@ def answer(content: Content) -> str:
     return (
         f"in {_whole(content)} of {len(content['cases'])} recorded runs all amounts ({content['covered']} of "
         f"{content['amounts']}) lay in their intervals, whose upper end is {content['median_factor']:.2f} times the "
-        f"lower one (median); simulated servers of the plan's own kind, and intervals widened after {FIRST_TWELVE} in "
-        "a first twelve runs"
+        f"lower one (median{_wider(content)}); simulated servers of the plan's own kind, and intervals widened after "
+        f"{FIRST_TWELVE} in a first twelve runs"
     )
 
 
@@ -87,6 +89,20 @@ with each edit; a real model's may grow faster, and its runs then take more inpu
 How long programs run depends on what else the machine does. Among the seventeen were three searches for programs, on a
 machine with ten times as much to do as it could. Two of these took 1.6 and 2.9 times the hours that were foretold.
 """
+
+
+def _without(content: Content) -> list[Content]:
+    """The runs whose plans had no measured lengths."""
+    return [row for row in content["cases"] if not row["measured"]]
+
+
+def _wider(content: Content) -> str:
+    """How wide intervals are without measured lengths; nothing if all plans had some."""
+    without = _without(content)
+    if not without:
+        return ""
+    factors = [each.high / each.low for row in without for _, each, _, settled in amounts(row) if not settled]
+    return f", and {median(factors):.2f} times without measured lengths, as in {len(without)} of the runs"
 
 
 def _whole(content: Content) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from bench._lib.stats import spread
 from bench._lib.text import Content, number, ranged, table
@@ -81,9 +81,24 @@ def answer(content: Content) -> str:
         for name, runs in everywhere
     )
     return (
-        f"evaluations/min at {content['settings']['speed']:g} times the server's speed: {rates}; "
+        f"evaluations/min at {content['settings']['speed']:g} times the server's speed, where CPU time weighs as much "
+        f"more{_limited_by_cores(content)}: {rates}; "
         f"{_higher(content)}, {_counted(len(seeds), 'seed')}"
     )
+
+
+FULL = 0.8
+"""The share of the cores' time from which on a system's CPU time is what limits it."""
+
+
+def _limited_by_cores(content: Content) -> str:
+    """Which systems' CPU time fills the machine."""
+    most = FULL * content["machine"]["cores"]
+    names = [
+        name for name, runs in _by_system(content)
+        if fmean(run["lives"][0]["cpu"] / run["lives"][0]["seconds"] for run in runs) > most
+    ]  # fmt: skip
+    return f" (and is what limits {' and '.join(names)})" if names else ""
 
 
 def _higher(content: Content) -> str:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from bench._lib.history import commits, git
 from bench._lib.text import Content
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
 from bench.report.results import read
 
 MARKS = Path(__file__).with_name("old.json")

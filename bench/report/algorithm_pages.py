@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bench._lib.paths import ROOT
 from bench.report.age import mark_of
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
 from bench.report.page import sentence
 from bench.report.results import read
 

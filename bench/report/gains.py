@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from bench._lib.methods.ratios import Ratio
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
     Spent,
-    TimeToScore,
     afterwards,
     curves,
+    median_and_range,
     time_to_score,
     workloads,
 )
 from bench.quality import beside as quality_beside
 from bench.quality.section import share_of
-from bench.throughput.comparisons import PROPOSALS, TOKENS
+from bench.throughput.comparisons import PROPOSALS, TOKENS, range_of
 from bench.throughput.goals import by_workload, places, quotient, range_of_medians, runs, score_name
-from bench.throughput.rows import BASE, beside, methods, score_at_equal
+from bench.throughput.rows import BASE, beside, methods, score_at_equal, scores_at_equal
 from bench.throughput.tables import signed
 
 GPU, API = "vllm", "api"
@@ -29,19 +28,22 @@ HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}thro
 LEAD = """\
 **On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
 after {time} of its time, and for {tokens} of its tokens.** These are medians by workload. {missed} runs miss one of
-these scores. {goals}"""
+these scores."""
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by workload). Its
 soonest width has synchronous gepa's last score after {soonest} of the latter's time. The best score of any width the
 defaults have sooner than the soonest width on {virtual}{real}."""
 REAL_PARALLEL = " (in real time, as gepa ran: on {ahead})"
 AHEAD = "{sooner} of {of} workloads, later on {later}, not at all on {never}"
-EQUAL = "At equal tokens they don't clearly differ: most are near {most}, the highest of any run."
-DIFFERENT = "At equal tokens the defaults', less synchronous gepa's, are {scores}."
+EQUAL = """\
+At equal tokens {ours} runs of the defaults and {gepas} of synchronous gepa are within {near} of {highest}, the highest
+score of any run."""
+NEAR = 0.01
+"""Scores that are no further below the highest one are near it."""
 SET_UP = """\
-Medians are over pairs of runs: of each workload {gepas} of synchronous gepa{parallel}, in real time, and {ours} of
-ours, on the virtual clock, all on the same rows. Brackets are 95 % intervals. Times end when a prompt *first* has the
-score; {later} pairs lose it later. What else to know before you choose it:"""
+Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours, all
+on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals of what other workloads
+would give. Times end when a prompt *first* has the score; {later} pairs lose it later."""
 SINGLE = "one validation for each edit"
 """The default that does not merge edits, as `bench.quality` calls it."""
 WITHOUT = """\
@@ -52,6 +54,11 @@ gepa's rules in our stream (`plain`) take {times} of gepa's time to its last sco
 workload; at equal tokens their score, less gepa's, is {score}."""
 MERGED = """\
 [Combee as published]({folder}quality_others.md) (lockstep, 10 or 40 reflections merged) {ahead}."""
+OTHERS: Mapping[str, str] = {
+    "plain": "gepa's rules in our stream (`plain`)",
+    "agentdescent_merging": "agentdescent with its merging, in real time",
+}
+"""The methods that have a line of their own beside the defaults, and what they are."""
 FILLED = """\
 `flashevolve` fills a server; at equal tokens its score, less gepa's, is {score}."""
 FILLING = """\
@@ -60,8 +67,8 @@ where the defaults take {ours}, and for {tokens} times its tokens; at equal toke
 {score}."""
 
 
-def lead(content: Content, goals: str) -> str:
-    """What the table of `beside_gepa` comes to, with what is to be said of ``goals``."""
+def lead(content: Content) -> str:
+    """What the table of `beside_gepa` comes to."""
     found = _simulated(content)
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
@@ -70,8 +77,13 @@ def lead(content: Content, goals: str) -> str:
         time=_medians(found, "stream"),
         tokens=_medians(found, "stream", spent="tokens"),
         missed=f"{count - sum(each.sure for each in timed)} of {count}",
-        goals=goals,
-    ).strip()
+    )
+
+
+def proposals(content: Content) -> str:
+    """The defaults' proposals over synchronous gepa's on each server, with the range over workloads."""
+    found = (beside(rows, "stream", [BASE], PROPOSALS) for rows in _simulated(content))
+    return _both(f"{each.mean:.1f} (by workload {range_of(each)})" for each in found if each is not None)
 
 
 def _medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
@@ -134,16 +146,17 @@ def _soonest(found: Sequence[Rows], widths: Sequence[str]) -> str:
 
 
 def at_equal_tokens(content: Content) -> str:
-    """How the defaults' scores are beside synchronous gepa's when both have spent the same tokens."""
+    """How many runs of the defaults and of synchronous gepa are near the highest score of any run, when both have spent
+    the same tokens.
+    """
     found = _simulated(content)
-    scores = [score_at_equal(rows, "stream", "tokens") for rows in found]
-    unclear = EQUAL.format(most=f"{_highest(found):.3f}") if all(map(_is_unclear, scores)) else ""
-    return unclear or DIFFERENT.format(scores=_both(map(signed, scores)))
-
-
-def _highest(found: Sequence[Rows]) -> float:
-    """The highest held-out score that any run of any method had."""
-    return max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
+    highest = max(worth for rows in found for row in rows.values() for run in curves(row) for _, worth in run)
+    pairs = [pair for rows in found for pair in scores_at_equal(rows, "stream", "tokens").values()]
+    if not pairs:
+        return ""
+    ours, gepas = ([score for pair in pairs for score in pair[place]] for place in (0, 1))
+    near = [f"{sum(score >= highest - NEAR for score in scores)} of {len(scores)}" for scores in (ours, gepas)]
+    return EQUAL.format(ours=near[0], gepas=near[1], near=f"{NEAR:g}", highest=f"{highest:.3f}")
 
 
 def beside_gepa(content: Content, folder: str) -> str:
@@ -163,6 +176,11 @@ def beside_gepa(content: Content, folder: str) -> str:
     ]
     if _in_real_time(found):
         lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
+    lines += [
+        (f"{said}: such a time, tokens and score, by workload", _taken(method))
+        for method, said in OTHERS.items()
+        if all(workloads(rows, method, BASE) for rows in found)
+    ]
     header = HEADER.format(folder=folder, commit=content["commit"])
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
@@ -179,21 +197,29 @@ def _simulated(content: Content) -> Sequence[Rows]:
 
 def _in_order(*, spent: Spent = "seconds") -> Told:
     """The medians of the workloads, in the order in which the table's first line names them."""
-    return lambda rows: ", ".join(map(_median, by_workload(rows, "stream", spent=spent).values()))
+    return lambda rows: ", ".join(map(median_and_range, by_workload(rows, "stream", spent=spent).values()))
 
 
 def _real(rows: Rows) -> str:
     return _both(_medians([rows], "stream_real", spent=spent) for spent in ("seconds", "tokens"))
 
 
-def _score(rows: Rows) -> str:
-    found = score_at_equal(rows, "stream", "tokens")
-    return f"{signed(found)}{', no clear difference' if _is_unclear(found) else ''}"
+def _taken(method: str) -> Told:
+    def told(rows: Rows) -> str:
+        times, tokens = (_medians([rows], method, spent=spent) for spent in ("seconds", "tokens"))
+        return f"{times}; {tokens}; {_score(rows, method)}"
+
+    return told
 
 
-def _is_unclear(difference: Ratio | None) -> bool:
-    """Whether its interval has 0 in it."""
-    return difference is not None and difference.low <= 0 <= difference.high
+def _score(rows: Rows, method: str = "stream") -> str:
+    """A method's score at equal tokens less synchronous gepa's, and on how many workloads no pair is otherwise."""
+    pairs = scores_at_equal(rows, method, "tokens").values()
+    above = sum(min(ours) > max(gepas) for ours, gepas in pairs)
+    below = sum(max(ours) < min(gepas) for ours, gepas in pairs)
+    told = [f"{said} in all pairs on {count}" for said, count in (("above", above), ("below", below)) if count]
+    less = signed(score_at_equal(rows, method, "tokens"))
+    return f"{less.removesuffix(')')}; {' and '.join(told)} of {len(pairs)} workloads)" if told else less
 
 
 def _rates(rows: Rows) -> str:
@@ -216,11 +242,11 @@ def set_up(content: Content) -> str:
 
 def merging(without: Content, others: Content, folder: str) -> str:
     """What merging edits is worth in time, with links to pages in ``folder``; nothing of what was not measured."""
-    return " ".join(filter(None, (without_merging(without, folder), _lockstep(others, folder))))
+    return " ".join(filter(None, (without_merging(without, folder), combee(others, folder))))
 
 
 def without_merging(without: Content, folder: str) -> str:
-    """The part of it that our own settings show."""
+    """What our own settings show of it."""
     found = _by_method(without, SINGLE)
     if found is None:
         return ""
@@ -232,7 +258,8 @@ def _by_world(rows: Sequence[Content]) -> str:
     return between(*map(share_of, (min(_times(rows)), max(_times(rows)))))
 
 
-def _lockstep(others: Content, folder: str) -> str:
+def combee(others: Content, folder: str) -> str:
+    """What Combee as published shows of it."""
     if not any(row["method"] in quality_beside.PUBLISHED for row in others["rows"]):
         return ""
     return MERGED.format(ahead=quality_beside.as_published(others), folder=folder)
@@ -256,7 +283,7 @@ def stream_alone(content: Content) -> str:
     return PLAIN.format(
         times=_on_each(found, "plain"),
         tokens=_on_each(found, "plain", spent="tokens"),
-        score=_both(signed(score_at_equal(rows, "plain", "tokens")) for rows in found),
+        score=_both(_score(rows, "plain") for rows in found),
     )
 
 
@@ -278,15 +305,11 @@ def filled(content: Content) -> str:
     found = _simulated(content)
     if not all(workloads(rows, "flashevolve", BASE) for rows in found):
         return ""
-    return FILLED.format(score=_scores_when_filled(found))
+    return FILLED.format(score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found))
 
 
 def _scores_when_filled(found: Sequence[Rows]) -> str:
-    return _both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found)
-
-
-def _median(timed: TimeToScore) -> str:
-    return "–" if timed.median is None else quotient(timed.median)
+    return _both(_score(rows, "flashevolve") for rows in found)
 
 
 def _both(each: Iterable[str]) -> str:

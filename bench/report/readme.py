@@ -23,9 +23,11 @@ from bench.prediction.section import rates
 from bench.quality import beside, section as quality
 from bench.report import algorithm_pages, gains
 from bench.report.age import mark_of
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
+from bench.report.first_page import ON_GPUS
 from bench.report.gains import API, GPU
-from bench.report.page import ON_GPUS, gpu_table
+from bench.report.page import gpu_table
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import places
@@ -65,7 +67,7 @@ def figures() -> str:
     """What README says of what is gained and what that costs."""
     on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
     parts = (
-        f"{gains.lead(timed, _missed())} {SIMULATED}",
+        " ".join(filter(None, (gains.lead(timed), _missed(), SIMULATED))),
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
@@ -81,7 +83,7 @@ def _to_know(timed: Content) -> Mapping[str, str]:
     told = {
         "Parallel proposals": gains.parallel(timed),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
-        "Where it comes from": " ".join(filter(None, (MERGING, merging, gains.stream_alone(timed)))),
+        "Where it comes from": f"{MERGING} {merging}".strip(),
         "Three hours": _lockstep(),
     }
     return {about: said for about, said in told.items() if said}

@@ -40,10 +40,11 @@ for each proposal. Its program calls the task's own code and client""",
     "agentdescent": (
         "agentdescent",
         """\
-all for speed and nothing for its score: `n_workers` and `async_ratio` are a third of the calls in flight, as each \
+set for speed: `n_workers` and `async_ratio` are a third of the calls in flight, as each \
 worker has a minibatch of 3 (its defaults are 4 and 3); `FullStaleness`, so that no work is thrown away, in place of \
-its guarded default; `eval_concurrency` is the limit of calls in flight. gepa has seven widths here, \
-and it has this one""",
+its guarded default; `eval_concurrency` is the limit of calls in flight. *With its merging*: `merge_round` is its \
+`ReflectiveFusion`, with our prompt for merging, and `max_proposals` the number of workers, where six is the default. \
+gepa has seven widths here, and it has this one""",
     ),
     "turbogepa": (
         "TurboGEPA",
@@ -51,7 +52,8 @@ and it has this one""",
 `eval_concurrency` is the limit of calls in flight, one island, shards as its `adaptive_shards` chooses them, what \
 makes it stop by itself switched off, spec induction off, as no simulated world answers its prompt; else its defaults. \
 A reflection is shown 3 \
-examples of one parent, failures first. Its clock starts when the seed has its first result, on a part of the \
+examples of one parent (6 by default), failures first, and its strategy of interleaved thinking is off. \
+Its clock starts when the seed has its first result, on a part of the \
 examples. What it leaves on the way to all examples, or validates without the slowest of them, is counted as stopped. \
 Its client takes so much CPU time that the server runs at a third of the speed that it has for others""",
     ),

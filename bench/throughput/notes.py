@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.methods.presets import ON_REAL_TIME
 from bench._lib.methods.process import CEILING, METHODS
-from bench._lib.text import Content, between
+from bench._lib.text import Content, between, percent
 from bench._lib.time_to_score import Rows, curves, workloads
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
+from bench.throughput.measurements import BUSY
 from bench.throughput.rows import BASE, ESTIMATED, methods, requests_beside
 
 
@@ -22,6 +23,7 @@ def notes(content: Content) -> str:
         _FEWER if "stream" in present else "",
         _MERGES if "stream" in present and content["simulated"] else "",
         _agentdescent(found) if "agentdescent" in present else "",
+        _merging(found) if "agentdescent_merging" in present else "",
         _turbogepa(content, found) if "turbogepa" in present else "",
         _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
@@ -68,6 +70,17 @@ begun in it have led to proposals; the two were not measured apart. So the ratio
 that spends more on each proposal."""
 
 
+def _merging(found: Mapping[str, Rows]) -> str:
+    """What agentdescent's merging is, and how much it validates with it."""
+    with_it, without = (_validated(found, method) for method in ("agentdescent_merging", "agentdescent"))
+    return f"""\
+agentdescent can also let a model merge all that came in since it validated last, and validates that one text. This is
+off by default; its authors advise it for many workers, and it is also what our defaults gain by. *With its merging* it
+validates {with_it} times as often as it proposes, and else {without} times. It is
+asked to merge in our words, as what it merges with is simulated. So the remark above on what `stream` merges without a
+loss is true of it, too."""
+
+
 def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
     """What its one set of examples may have to do with its scores."""
     rows = [rows[name, "turbogepa"] for rows in found.values() for name in workloads(rows, "turbogepa")]
@@ -79,7 +92,17 @@ def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
     return f"""\
 TurboGEPA knows one set of examples. Here it is the validation rows, {between(min(sizes), max(sizes))} by workload, so
 it reflects on those, too, and never sees the training rows that all others have. Its best prompts score {told}. So its
-times to a score may be due to this setup."""
+times to a score may be due to this setup.{_busy_clients(rows)}"""
+
+
+def _busy_clients(rows: Sequence[Content]) -> str:
+    """In how many runs the client took more of a core than figures are to be believed with."""
+    shares = [share for row in rows for share in row.get("values", {}).get("client_cpu_share", ())]
+    busy = sum(share > BUSY for share in shares)
+    if not busy:
+        return ""
+    return f""" In {busy} of its
+{len(shares)} runs its own process took more than {percent(BUSY)} of a core, with which we call figures too low."""
 
 
 def _lockstep(found: Mapping[str, Rows]) -> str:

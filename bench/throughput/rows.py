@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import fmean
 from typing import Literal
@@ -50,19 +50,28 @@ def beside(rows: Rows, method: str, others: Sequence[str], figure: str) -> Ratio
     )
 
 
-def score_at_equal(rows: Rows, method: str, spent: Literal["calls", "tokens"], part: float = 1.0) -> Ratio | None:
+Unit = Literal["calls", "tokens"]
+
+
+def score_at_equal(rows: Rows, method: str, spent: Unit, part: float = 1.0) -> Ratio | None:
     """A method's held-out score less synchronous gepa's, when all runs of both have spent as much as the one of them
     that spent least, or that ``part`` of it. None where held-out scores are not known.
     """
+    scores = scores_at_equal(rows, method, spent, part)
+    return difference(scores) if scores else None
+
+
+def scores_at_equal(rows: Rows, method: str, spent: Unit, part: float = 1.0) -> Mapping[str, Sequence[Sequence[float]]]:
+    """By workload the scores of the method's runs, and of synchronous gepa's, then; empty where they are not known."""
     names = workloads(rows, method, BASE)
-    if not names or not all(rows[name, each].get("held_out") for name in names for each in (method, BASE)):
-        return None
+    if not all(rows[name, each].get("held_out") for name in names for each in (method, BASE)):
+        return {}
     scores = {}
     for name in names:
         pair = [rows[name, each] for each in (method, BASE)]
         least = min(min(values(row, spent)) for row in pair)
         scores[name] = [[worth_at(run, spent, part * least) for run in row["held_out"]] for row in pair]
-    return difference(scores)
+    return scores
 
 
 @cache

@@ -170,7 +170,8 @@ def _measured(content: Content) -> str:
     after = _SPED_UP if content["simulated"] else ""
     return f"""\
 {_where(content)} Every method has the same task, prompts and validation examples, minibatches of 3, and at most
-{settings["concurrency"]} calls in flight. All repeats of a workload have the same rows, so what other rows would give
+{settings["concurrency"]} calls in flight. All repeats of a workload have the same rows, and most rows of `hotpotqa`
+are those of `hover`, among them all that validate: these two are no samples of their own. So what other rows would give
 is in no range and no interval.
 {_runs(content)}
 The first fifth of that time is left out of rates. Every request is recorded at the server, where requests in flight,

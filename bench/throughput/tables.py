@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Literal
 
 from bench._lib.house_style import PRECISION
 from bench._lib.methods.presets import ON_REAL_TIME
@@ -26,7 +25,7 @@ from bench._lib.time_to_score import (
 from bench.throughput.comparisons import PROPOSALS, TOKENS, as_interval
 from bench.throughput.goals import GAIN, by_workload, places, runs, score_name
 from bench.throughput.labels import LABELS
-from bench.throughput.rows import BASE, beside, by_server, methods, score_at_equal, values
+from bench.throughput.rows import BASE, Unit, beside, by_server, methods, score_at_equal, values
 
 
 def single_workloads(content: Content) -> str:
@@ -169,7 +168,7 @@ def _beside(rows: Rows, method: str) -> tuple[str, ...]:
     )
 
 
-SPENT: Sequence[Literal["calls", "tokens"]] = ("calls", "tokens")
+SPENT: Sequence[Unit] = ("calls", "tokens")
 
 
 def signed(found: Ratio | None) -> str:
@@ -195,14 +194,15 @@ def times_to_scores(content: Content) -> str:
         cells = [median_share(time_to_score(rows, method, methods(rows, "gepa_pxn"))) for rows in found.values()]
         lines.append((label, *cells))
     header = ("time to the score of gepa's best PxN width, over that of the soonest", *found)
-    names = {score_name(rows) for rows in found.values()}
-    return f"{table(header, lines)}\n\n{TIMES.format(scores=' or '.join(f'{name}s' for name in sorted(names)))}"
+    scores = " or ".join(f"{name}s" for name in sorted({score_name(rows) for rows in found.values()}))
+    return f"{table(header, lines)}\n\n{TIMES.format(scores=scores, precision=PRECISION)}"
 
 
 TIMES = """\
 These are times to {scores}, in pairs of runs as above: the median of all pairs, and their range. The score to reach is
-that of a run of the PxN width with the best mean, at the end of its window, and the time is over that of the width that
-has it soonest. It counts from the end of the seed's validation."""
+that of a run of the PxN width with the best mean, at the end of its window, or of another width whose mean is no more
+than {precision:g} below it, and the time is over that of the width that has it soonest. It counts from the end of the
+seed's validation."""
 
 
 def clocks(content: Content) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from bench.report import algorithm_pages
 from bench.report.algorithm_pages import FOLDER, MEASURED, measured
-from bench.report.benches import Bench
+from bench.report.bench import Bench
 
 _MADE = re.compile(r"<!-- measured: .*?<!-- end of measured -->", re.DOTALL)
 _FIGURE = re.compile(r"\d[.,]\d|\d %|\b\d+ (times|points|of)\b")

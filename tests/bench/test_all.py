@@ -14,7 +14,8 @@ import pytest
 
 from bench.all import __main__ as command
 from bench.all.__main__ import arguments, main, python_of
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
 from bench.report.results import read
 
 FILES = re.compile(r" --(json|figures?|charts) \S+")

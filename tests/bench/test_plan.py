@@ -31,8 +31,12 @@ def test_runs_are_counted_before_their_amounts() -> None:
     partly = row({"minutes": 5}, 10.0)
     partly["taken"] = {**dict.fromkeys(AMOUNTS, 10.0), "seconds": 300.0, "proposals": 30.0}
     rows = [row({"minutes": 5}, 10.0), row({"tokens": 5}, 30.0), partly]
-    content = {"cases": rows, **summary(rows)}
-    assert answer(content).startswith("in 1 of 3 recorded runs all amounts (7 of 10) lay in their intervals")
+    measured = [{**each, "measured": each is not partly} for each in rows]
+    said = answer({"cases": measured, **summary(rows)})
+    assert said.startswith("in 1 of 3 recorded runs all amounts (7 of 10) lay in their intervals")
+    assert "times the lower one (median, and 4.00 times without measured lengths, as in 1 of the runs);" in said
+    all_measured = answer({"cases": [{**each, "measured": True} for each in rows], **summary(rows)})
+    assert "times the lower one (median); simulated servers" in all_measured
 
 
 def test_the_short_form_leaves_out_what_takes_real_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ def test_the_page_says_first_where_others_are_ahead_and_counts_what_a_kill_cost(
     whole = report([figures(each) for each in trials], alone=True, note="It rained.")
     assert "It rained." in section(whole)
     assert answer(whole) == (
-        "evaluations/min at 4 times the server's speed: our (1+λ) 60, OpenEvolve 60; scores above it: "
+        "evaluations/min at 4 times the server's speed, where CPU time weighs as much more: our (1+λ) 60, OpenEvolve 60; scores above it: "
         "OpenEvolve on 1 of 1 problem, 1 seed"
     )
     assert all(system.version is None or f"{system.version}" in made for system in SYSTEMS.values())

@@ -13,7 +13,8 @@ import pytest
 
 from bench._lib import history
 from bench.report import age
-from bench.report.benches import BENCHES, Bench
+from bench.report.bench import Bench
+from bench.report.benches import BENCHES
 from bench.report.page import pages
 from bench.report.results import RESULTS, read
 from tests.support.repository import Repository
@@ -138,7 +139,7 @@ def test_the_page_of_a_marked_result_says_how_old_it_is(monkeypatch: pytest.Monk
     monkeypatch.setattr(age, "marks", lambda: {"ace": mark})
     made = {path.stem: text for path, text in pages().items()}
     assert "**Older than what it measures:** at least 1 commit since has changed `stages`. Its prompts" in made["ace"]
-    assert f"| {content['commit']}, {content['date']}; older by at least 1 commit |" in made["benchmarks"]
+    assert f"| {content['commit']}, {content['date']}; older by at least 1 commit |" in made["all"]
     of_another_result = age.Mark("abc", 1, "No longer true.")
     monkeypatch.setattr(age, "marks", lambda: {"ace": of_another_result})
     assert "No longer true." not in "".join(pages().values())

@@ -10,6 +10,7 @@ import pytest
 
 from bench._lib.methods.figures import Figures, figures
 from bench._lib.methods.runs import Run
+from bench._lib.methods.workloads import WORKLOADS, rows_like
 from bench._lib.time_to_score import Row, Rows, time_to_score
 from bench.throughput.comparisons import as_interval
 from bench.throughput.measurements import Place, Plan
@@ -311,7 +312,12 @@ def test_tokens_and_what_became_of_the_scores_stand_beside_times() -> None:
 
 def test_each_workload_has_the_times_to_gepas_last_score_and_to_that_of_its_best_width() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_2x2=4, gepa_pxn_4x4=8, stream=12, ceiling=0)
-    ends = {"gepa_sync": (100.0, 0.5), "gepa_pxn_2x2": (40.0, 0.6), "gepa_pxn_4x4": (20.0, 0.6), "stream": (50.0, 0.7)}
+    ends = {
+        "gepa_sync": (100.0, 0.5),
+        "gepa_pxn_2x2": (40.0, 0.6),
+        "gepa_pxn_4x4": (20.0, 0.599),
+        "stream": (50.0, 0.7),
+    }
     rows = made["rows"]
     assert isinstance(rows, list)
     for row in rows:
@@ -320,8 +326,21 @@ def test_each_workload_has_the_times_to_gepas_last_score_and_to_that_of_its_best
             row["held_out"] = [[[0.0, 1, 1, 0.1], [seconds, 9, 9, worth]]] * 2
     assert (
         "| vllm | aime | 20 | 0.50, reached in 4 of 4 pairs | 0.50, reached in 4 of 4 pairs | "
-        "2.50, reached in 4 of 4 pairs |" in section(made)
+        "2.50, reached in 8 of 8 pairs |" in section(made)
+    ), "scores of both widths are to be reached, as they can't be told apart"
+
+
+def test_two_workloads_share_rows_as_the_page_says() -> None:
+    hotpotqa, hover = (
+        [
+            {name: value for name, value in row.items() if name != "key"}
+            for row in rows_like(each.train + each.validation)
+        ]
+        for each in (WORKLOADS["hotpotqa"], WORKLOADS["hover"])
     )
+    assert sum(row in hover for row in hotpotqa) > len(hotpotqa) / 2
+    validated = hover[WORKLOADS["hover"].train :]
+    assert all(row in validated for row in hotpotqa[WORKLOADS["hotpotqa"].train :])
 
 
 def test_several_runs_of_gepa_are_counted_and_each_is_beside_all_of_ours() -> None:

@@ -1,0 +1,185 @@
+"""The first page on benchmarks, which fits a screen: what figures are worth, what is missed, and links to all pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bench._lib.text import Content, percent, table
+from bench._lib.timing_goal import is_met
+from bench.confirm.claims import MARGIN
+from bench.gpu import section as gpu
+from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
+from bench.gpu.rows import gpu_name, workloads
+from bench.prediction import section as prediction
+from bench.report import gains
+from bench.report.bench import Bench
+from bench.report.benches import GROUPS
+from bench.throughput import section as throughput
+
+TEXT = """\
+# Benchmarks
+
+**No capable model has confirmed any score on these pages.** The models that answered were simulated, had random
+weights, or were SmolLM2-135M, which is too small to improve a prompt or to write a program. So it is open whether a
+real model's edits gain as much from the stream and can be merged as well, and how many are stale. {confirm}
+{missed}{prediction}{beside}
+
+## All benchmarks
+
+A *simulated* figure shows what the code does under the assumptions of [the simulator](reference/simulator.md): a model
+of a server's timing, and a small world in which the prompt decides what the answers do. It doesn't predict what your
+model and your task will do, and settings were chosen in the same worlds. More proposals a minute are not yet a better
+score. [One table](benchmarks/all.md) has each bench with its answer, command and commit; these are their pages:
+
+{links}
+"""
+CONFIRM = (
+    "[One command]({page}) asks a model of yours, under a cap in dollars, whether the defaults improve a prompt, and "
+    "are not more than {margin:g} below gepa with one proposal at a time, at equal metric calls and after half of its "
+    "time. Its {repeats} repeats can show the first, but rarely a difference as small as that."
+)
+REPEATS = 10
+"""How many `bench.confirm` makes at most, if not told otherwise."""
+PREDICTION = """
+
+**How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
+median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, where it
+was {missed}{beyond}. {words}
+
+{errors}
+
+{cautions}{scores} The profile of an API was compared with nothing."""
+SCORES = " Of scores, too, something was foretold of runs on a GPU: {pages}{failed}."
+TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's (how many of each)", *PREDICTED.values())
+ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
+SHIPPED = "shipped, of an H100, which is another GPU"
+ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
+"""The results on a real GPU."""
+BESIDE = "\n\n**Beside synchronous gepa**, with more on the pages:\n\n"
+ON_SIMULATED = "{lead} They made {gains} times its proposals{clocks} ([throughput](benchmarks/throughput.md))."
+ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, the defaults made {real}."
+SINGLE = "In [other runs](benchmarks/prediction.md) there it was {gains} requests in flight at most."
+
+
+def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
+    """The page, with links to the pages of the benches that have a result."""
+    contents = {bench.name: content for bench, content in found if content is not None}
+    return TEXT.format(
+        confirm=confirm("how-to/confirm.md"),
+        missed=f"\n{missed}" if (missed := missed_goals(found, "benchmarks")) else "",
+        prediction=_prediction(contents),
+        beside=_beside(contents),
+        links="\n".join(_links(found)),
+    )
+
+
+def _links(found: Iterable[tuple[Bench, Content | None]]) -> Iterable[str]:
+    known = {bench.name for bench, content in found if content is not None}
+    for about, benches in GROUPS.items():
+        links = [f"[{_title(bench)}](benchmarks/{bench.name}.md)" for bench in benches if bench.name in known]
+        if links:
+            yield f"- **{about}:** {', '.join(links)}"
+
+
+def _title(bench: Bench) -> str:
+    return bench.name.replace("_", " ")
+
+
+def confirm(page: str) -> str:
+    """What the command asks that puts claims to a model, in a sentence that links to its page."""
+    return CONFIRM.format(page=page, margin=MARGIN, repeats=REPEATS)
+
+
+def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> str:
+    """The goals that are missed, in a sentence that links to the pages in ``folder``; nothing where all are met."""
+    told = []
+    for bench, content in found:
+        if content is not None and (missed := bench.missed(content)):
+            about = ", ".join(dict.fromkeys(each.partition(",")[0] for each in missed))
+            counts = f"{len(missed)} of {len(bench.goals(content))}"
+            told.append(f"[{_title(bench)}]({folder}/{bench.name}.md) ({counts}: {about})")
+    return f"**Goals that we set ourselves and miss:** {'; '.join(told)}." if told else ""
+
+
+def _beside(contents: Mapping[str, Content]) -> str:
+    """How the defaults are beside synchronous gepa on simulated and on real servers, as a list; nothing of what was not
+    measured.
+    """
+    told = []
+    if "throughput" in contents:
+        simulated = contents["throughput"]
+        made = gains.proposals(simulated)
+        clocks = throughput.on_other_clocks(simulated)
+        told.append(ON_SIMULATED.format(lead=" ".join(gains.lead(simulated).split()), gains=made, clocks=clocks))
+    if "throughput_vllm_cpu" in contents:
+        told.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
+    if "prediction" in contents:
+        told[-1:] = [" ".join([*told[-1:], SINGLE.format(gains=prediction.gains(contents["prediction"]))])]
+    on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
+    told += gpu.beside(on_gpus)
+    return BESIDE + "\n".join(f"- {each}" for each in told) if told else ""
+
+
+def _prediction(contents: Mapping[str, Content]) -> str:
+    """How far off the timing of simulated servers was."""
+    if "prediction" not in contents:
+        return ""
+    found = contents["prediction"]
+    on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
+    gpus = [each for _, each in on_gpu]
+    rows = [(*ON_VLLM, prediction.gain(found), *map(_off, prediction.deviations(found).values()))]
+    for name, each in on_gpu:
+        rows.append((_server(name, each), made(each), gain(each, "measured"), *_errors(each, "measured")))
+    for name, each in on_gpu[:1]:
+        rows.append((_server(name, each), SHIPPED, gain(each, "shipped"), *_errors(each, "shipped")))
+    return PREDICTION.format(
+        goal=_off((found["goal"]["median"], found["goal"]["worst"])),
+        missed=prediction.missed(found),
+        words=prediction.WORDS,
+        beyond=_beyond(found["goal"], gpus) + _shipped(found["goal"], gpus),
+        errors=table(TIMED, rows),
+        cautions=prediction.cautions(found),
+        scores=_scores(on_gpu),
+    )
+
+
+def _server(name: str, content: Content) -> str:
+    return f"[{gpu_name(content)}](benchmarks/{name}.md), {workloads(content)}"
+
+
+def _errors(content: Content, profile: str) -> Iterable[str]:
+    return map(_off, deviations(content, profile).values())
+
+
+def _scores(on_gpu: Iterable[tuple[str, Content]]) -> str:
+    """Where it stands how predictions of scores fared, and whether one failed; nothing where none were made."""
+    told = {name: said for name, content in on_gpu if (said := leads(content))}
+    if not told:
+        return ""
+    pages = " and ".join(f"[{name.replace('_', ' ')}](benchmarks/{name}.md)" for name in told)
+    failed = " (one of it failed)" if any("failed" in said for said in told.values()) else ""
+    return SCORES.format(pages=pages, failed=failed)
+
+
+def _beyond(goal: Mapping[str, float], on_gpus: Iterable[Content]) -> str:
+    """On which workloads predictions of runs on a GPU were further off than the goal is."""
+    found = _further_off(goal, on_gpus, "measured")
+    return f"; on a GPU {' and '.join(found)} would miss it" if found else ""
+
+
+def _further_off(goal: Mapping[str, float], on_gpus: Iterable[Content], profile: str) -> list[str]:
+    """The workloads on which predictions by this profile were further off than the goal is."""
+    return [
+        workloads(each) for each in on_gpus if not all(is_met(*off, goal) for off in deviations(each, profile).values())
+    ]
+
+
+def _shipped(goal: Mapping[str, float], on_gpus: Sequence[Content]) -> str:
+    """On how many workloads the shipped profile is further off than the goal, beside runs on another GPU."""
+    found = _further_off(goal, on_gpus, "shipped")
+    return f", and the shipped profile, of another GPU, on {len(found)} of {len(on_gpus)} workloads" if found else ""
+
+
+def _off(deviation: tuple[float, float]) -> str:
+    middle, worst = deviation
+    return f"{percent(middle)}, {percent(worst)}"
