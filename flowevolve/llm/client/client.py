@@ -61,8 +61,8 @@ EMBED_BATCH = 128
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that a server which has answered before made fail, it counts as silent; but not if all
-were for one candidate and it is alive.
+"""After so many calls in a row that a server which has answered before made fail, it counts as silent; but not if it
+answers what it has answered before, as the fault is with those requests then.
 """
 
 
@@ -224,7 +224,7 @@ class LLMClient:
             except LLMError as error:
                 wait = await self._wait_or_raise(call, error)
             else:
-                backend.note_answer(now())
+                backend.note_answered(call, now())
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
                 reply = self._billed(call, reply)
@@ -310,8 +310,10 @@ class LLMClient:
         if isinstance(error, OverloadedError):
             self.response_times.refused()
         is_broken = isinstance(error, ServerError) and server_failed(error)
-        answers_nobody = is_broken and await _answers_nobody(call.backend)
-        if isinstance(error, UnreachableError) or answers_nobody:
+        answers_nobody = is_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
+        # If the server answers after all, a new row begins, so that this call has only one more attempt.
+        works = answers_nobody and await call.backend.answers_again(call)
+        if isinstance(error, UnreachableError) or (answers_nobody and not works):
             self._unanswered.fire()
         silent_seconds = call.silence(time)
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
@@ -334,7 +336,7 @@ class LLMClient:
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
                 if is_broken and call.backend.answered > -inf:
-                    call.backend.failed_in_a_row.add(call.scope)
+                    call.backend.failed_in_a_row += 1
         raise error
 
     def _wait(
@@ -378,14 +380,3 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
-
-
-async def _answers_nobody(backend: Backend) -> bool:
-    """Whether so many calls in a row have failed that the server must be out of order.
-
-    Where all are one candidate's, they may be its fault, and the server is asked whether it is alive.
-    """
-    failed = backend.failed_in_a_row
-    if failed.count < MAX_FAILED_IN_A_ROW:
-        return False
-    return not (failed.of_one_candidate and await is_alive(backend.transport))

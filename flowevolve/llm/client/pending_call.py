@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
+import anyio
+
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Payer
@@ -23,9 +25,11 @@ from flowevolve.core.model import (
     Transport,
     Usage,
     embedding_transport,
+    server_failed,
 )
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
+from flowevolve.llm.client.reachability import CHECK_SECONDS
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -82,14 +86,37 @@ class Backend:
         self.answered = -inf
         self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last answered one."""
-        self.failed_in_a_row = FailedCalls()
+        self.failed_in_a_row = 0
         """Calls given up because of server errors since the last answered one; none before the first."""
         self.last_suspended = -inf
+        self._answered_calls: dict[str, PendingCall[ChatReply] | PendingCall[EmbedReply]] = {}
+        """The last answered call of each model."""
 
-    def note_answer(self, time: float) -> None:
+    def note_answered(self, call: PendingCall[ChatReply] | PendingCall[EmbedReply], time: float) -> None:
+        self._answered_calls[call.request.model] = call
+        self._note_answer(time)
+
+    async def answers_again(self, failed: PendingCall[R]) -> bool:
+        """Whether the last answered request of this call's model is answered again; what that takes, the call pays."""
+        known = self._answered_calls.get(failed.request.model)
+        if known is None:
+            return False
+        try:
+            with anyio.fail_after(CHECK_SECONDS):
+                failed.failed_usage += await known.send_again()
+        except TimeoutError:
+            return False
+        except LLMError as error:
+            failed.failed_usage += error.usage
+            if server_failed(error):
+                return False
+        self._note_answer(now())
+        return True
+
+    def _note_answer(self, time: float) -> None:
         self.answered = time
         self.unanswered_in_a_row = 0
-        self.failed_in_a_row = FailedCalls()
+        self.failed_in_a_row = 0
 
     def note_wait_end(self, due: float, time: float) -> None:
         """Note that a wait due at ``due`` ended at ``time``. If that is late, this process was suspended meanwhile, and
@@ -126,6 +153,14 @@ class PendingCall(Generic[R]):
 
     async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> R:
         """Make one attempt; ``remaining`` requests of its group wait or are in flight.
+
+        Raises:
+            LLMError: as `Transport.chat`.
+        """
+        raise NotImplementedError
+
+    async def send_again(self) -> Usage:
+        """Send the request once more, for as short an answer as there can be; returns what it took.
 
         Raises:
             LLMError: as `Transport.chat`.
@@ -207,6 +242,10 @@ class PendingChat(PendingCall[ChatReply]):
             )
         )
 
+    async def send_again(self) -> Usage:
+        request = replace(self.request, max_tokens=1, stream=False)
+        return (await self.settings.transport.chat(request, timeout=CHECK_SECONDS)).usage
+
     def cut_while_thinking(self, reply: ChatReply) -> CutWhileThinkingError | None:
         return cut_while_thinking(reply, self.request.max_tokens)
 
@@ -226,6 +265,10 @@ class PendingEmbed(PendingCall[EmbedReply]):
         settings = self.settings
         reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
         return embedding_with_estimated_usage(self.request, reply)
+
+    async def send_again(self) -> Usage:
+        request = replace(self.request, texts=self.request.texts[:1])
+        return (await embedding_transport(self.settings.transport).embed(request, timeout=CHECK_SECONDS)).usage
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -109,9 +109,9 @@ class Rig:
             log=lambda body: self.events.append((body.kind, body.to_json())),
         )
 
-    async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", **options):
+    async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", messages=ASK, **options):
         scope = CallScope("generate", item, candidate, priority, index)
-        return await self.client.chat(role, ASK, scope=scope, **options)
+        return await self.client.chat(role, messages, scope=scope, **options)
 
 
 def test_the_fake_is_a_transport() -> None:
@@ -581,40 +581,61 @@ async def test_of_many_calls_in_flight_the_failing_server_costs_only_so_many() -
 
 
 TOO_LONG = ServerError("HTTP 500: the context is too long", status=500)
+NOVEL = say("a novel")
 
 
-async def fails_each_time(rig: Rig, calls: int) -> None:
-    """As many calls for one candidate, each of which the server makes fail."""
+class Narrow(Scripted):
+    """Answers everything but novels."""
+
+    async def chat(self, request, *, timeout):
+        answer = await super().chat(request, timeout=timeout)
+        if request.messages == tuple(NOVEL):
+            raise TOO_LONG
+        return answer
+
+
+async def fails_each_time(rig: Rig, calls: int, *candidates: str) -> None:
+    """As many calls for these candidates in turn, each of which the server makes fail."""
     for index in range(calls):
         with pytest.raises(ServerError, match="too long"):
-            await rig.ask(index=index, candidate="c9")
+            await rig.ask(index=index, candidate=candidates[index % len(candidates)], messages=NOVEL)
 
 
-async def test_one_candidate_that_a_server_cannot_take_does_not_end_the_run() -> None:
-    server = Scripted()
-    rig = Rig(server)
+@pytest.mark.parametrize("candidates", [["c9"], ["c8", "c9"]])
+async def test_candidates_that_a_server_cannot_take_do_not_end_the_run(candidates: list[str]) -> None:
+    rig = Rig(Narrow())
     await rig.ask()
-    server.script[:] = [TOO_LONG]
-    await fails_each_time(rig, 2 * MAX_FAILED_IN_A_ROW)
-    server.script[:] = ["fine"]
+    await fails_each_time(rig, 4 * MAX_FAILED_IN_A_ROW, *candidates)
     assert (await rig.ask(index=99, candidate="c10")).text == "fine"
 
 
-async def test_nor_does_it_end_one_that_is_gone_on_with() -> None:
+async def test_that_it_answers_what_it_answered_before_is_asked_once_in_so_many_failures_for_one_token_and_paid() -> (
+    None
+):
+    server = Narrow()
+    rig = Rig(server)
+    await rig.ask(max_tokens=50)
+    await fails_each_time(rig, 3 * MAX_FAILED_IN_A_ROW + 1, "c8", "c9")
+    known = [request for request in server.requests if request.messages == tuple(ASK)]
+    assert [request.max_tokens for request in known] == [50, 1, 1, 1]
+    assert rig.client.account.totals().usage == Usage(400, 40, 160)
+
+
+async def test_nor_does_one_candidate_end_a_run_that_is_gone_on_with() -> None:
     server = Scripted(TOO_LONG)
     rig = Rig(server)
     rig.client.account.restore([Spending("r0", "m", "generate", Totals(requests=5, failed=2))])
-    await fails_each_time(rig, 2 * FAILURES_BEFORE_GIVING_UP)
+    await fails_each_time(rig, 2 * FAILURES_BEFORE_GIVING_UP, "c9")
     with pytest.raises(BackendRefusedError, match="each of the first 21 calls"):
         await rig.ask(candidate="c10")
 
 
-async def test_a_server_that_does_not_tell_its_models_either_is_out_of_order_whoever_asks() -> None:
+async def test_a_server_that_tells_its_models_and_answers_nobody_any_more_is_out_of_order_whoever_asks() -> None:
     server = Scripted()
     rig = Rig(server)
     await rig.ask()
-    server.script[:], server.served = [TOO_LONG], ServerError("HTTP 500", status=500)
-    await fails_each_time(rig, MAX_FAILED_IN_A_ROW)
+    server.script[:] = [TOO_LONG]
+    await fails_each_time(rig, MAX_FAILED_IN_A_ROW, "c9")
     with pytest.raises(BackendUnreachableError):
         await rig.ask(index=99, candidate="c9")
 
