@@ -115,7 +115,7 @@ def status_command(
     elif overviews:
         _print_rows([_status_row(each) for each in overviews])
         for each in overviews:
-            for said in each.many_cut:
+            for said in filter(None, [each.how_many_failed, *each.many_cut]):
                 print_plain(f"{each.path}: {said}")
     elif every:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
@@ -214,6 +214,8 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     scores = f"seed {score_said(overview.seed_score)}, best {score_said(overview.best_score)}{in_brackets(interval)}"
     head.add_row("score", f"{scores} ({overview.best_id})" if overview.best_id else "nothing is scored yet")
     head.add_row("proposals", f"{overview.proposals}, accepted {overview.accepted}")
+    if overview.how_many_failed:
+        head.add_row("failed", Text(overview.how_many_failed))
     head.add_row("LLM", f"{llm.requests} requests ({llm.failed} failed), {overview.tokens:,} tokens")
     if llm.dollars:
         head.add_row("cost", f"{llm.dollars:.4f} dollars")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from flowevolve.journal.run_directory import RESULT, State, find_state, read_res
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
+from flowevolve.telemetry.failed_rollouts import FailedRollouts, FailureCounter
 from flowevolve.telemetry.progress import ProgressFigures, used
 
 
@@ -62,6 +63,7 @@ class Overview:
     """The names of what it was given as objects."""
     cut_replies: Mapping[str, CutCount]
     """How many replies the limit of tokens cut off, by role; of a run that has ended, since its last resume."""
+    failed_rollouts: FailedRollouts
 
     @property
     def tokens(self) -> int:
@@ -72,6 +74,11 @@ class Overview:
         """How much of its budget is used, in words."""
         spent = Cost(self.rollouts, self.proposals, self.tokens, self.llm.dollars or 0.0)
         return used(self.config.budget, self.wall_seconds, spent, _COUNTED)
+
+    @property
+    def how_many_failed(self) -> str:
+        """Words on rollouts that failed; empty if none did."""
+        return self.failed_rollouts.said(self.rollouts)
 
     @property
     def many_cut(self) -> list[str]:
@@ -117,6 +124,7 @@ class Overview:
                 "cost_usd": self.llm.dollars,
             },
             "cut_replies": cut_to_json(self.cut_replies),
+            "failed_rollouts": asdict(self.failed_rollouts),
             "budget_used": self.used,
             **trust_to_json(self.score_trust),
         }
@@ -197,14 +205,16 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
         read_trust(result),
         given,
         read_cut(llm.get("cut_replies")),
+        FailedRollouts.read(result.get("failed_rollouts")),
     )
 
 
 def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview:
-    figures = ProgressFigures()
+    figures, failures = ProgressFigures(), FailureCounter()
     for event in recorded.events():
         if not isinstance(event.body, RunResumed):  # what came before it was counted, too
             figures.take(event)
+        failures.event(event)
     account = Account(known_prices(config))
     account.restore(recorded.totals())
     return Overview(
@@ -227,6 +237,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
         recorded.given or frozenset(),
         {role: CutCount(cut, of) for role, (cut, of) in recorded.cut_replies().items()},
+        failures.found,
     )
 
 

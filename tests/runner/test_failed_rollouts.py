@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from rich.console import Console
@@ -17,6 +19,7 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 from flowevolve.telemetry.failed_rollouts import FailedRollouts
 from flowevolve.telemetry.summary import summarize
+from tests.support.command import flowevolve
 
 CONFIG = fe.Config.model_validate({"budget": {"proposals": 4}, "clock": "virtual", "held_out": True})
 
@@ -75,6 +78,18 @@ def test_where_none_failed_nothing_is_said(tmp_path: Path) -> None:
     result = run(tmp_path / "run")
     assert result.failed_rollouts == FailedRollouts()
     assert "rollouts failed" not in repr(result) + in_the_summary(result)
+
+
+def test_status_and_report_tell_of_them_also_before_a_run_has_ended(tmp_path: Path) -> None:
+    result = run(tmp_path / "done", "val1", "val2")
+    copytree(tmp_path / "done", tmp_path / "cut")
+    (tmp_path / "cut" / RESULT).unlink()
+    said = result.failed_rollouts.said(result.report.spent.rollouts)
+    lines = flowevolve("status", "cut", "done", cwd=tmp_path).stdout.splitlines()
+    assert lines[2:] == [f"{name}: {said}" for name in ("cut", "done")]
+    told = json.loads(flowevolve("status", "cut", "done", "--json", cwd=tmp_path).stdout)
+    assert [each["failed_rollouts"] for each in told] == [asdict(result.failed_rollouts)] * 2
+    assert f"{result.failed_rollouts.count} of" in flowevolve("report", "cut", cwd=tmp_path).stdout
 
 
 def test_a_result_that_does_not_say_how_many_failed_is_read_as_before(tmp_path: Path) -> None:
