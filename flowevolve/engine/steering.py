@@ -7,7 +7,7 @@ killed right after the event goes on as if the act had been done.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
@@ -16,7 +16,7 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.event_kinds import RunSteered
 from flowevolve.core.item_ids import OUTSIDE
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Vetoed
-from flowevolve.core.task import Task
+from flowevolve.core.task import Dataset, Task
 from flowevolve.engine.acts_taken import ActsTaken, Submission, takes_back
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
@@ -31,6 +31,14 @@ class Controls(Protocol):
     def pause(self, *, items: bool) -> None: ...
     def unpause(self) -> None: ...
     def stop(self) -> None: ...
+
+
+@runtime_checkable
+class HasTask(Protocol):
+    """An algorithm that was made for a task."""
+
+    @property
+    def task(self) -> Task: ...
 
 
 class Steering:
@@ -132,9 +140,8 @@ class Steering:
         if comment.candidate is not None:
             self._kept("comment", comment.candidate)
             return
-        task: Task | None = getattr(self._algorithm, "task", None)  # one that stands for itself has none
-        examples = () if task is None else (*task.data.train, *task.data.val)
-        if all(example.id != comment.example for example in examples):
+        data = _data(self._algorithm)
+        if all(example.id != comment.example for example in (*data.train, *data.val)):
             raise InputError(f"comment: the task has no training or validation example {comment.example!r}")
 
     def _kept(self, act: str, name: str) -> Candidate:
@@ -195,3 +202,8 @@ class Steering:
             attributes,
             before=(lambda: self._dispatcher.log(steered)) if journal else None,
         )
+
+
+def _data(algorithm: object) -> Dataset:
+    """The examples of its task; none of an algorithm that stands for itself."""
+    return algorithm.task.data if isinstance(algorithm, HasTask) else Dataset((), ())
