@@ -41,7 +41,7 @@ from flowevolve.core.event_kinds import (
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.stop_reasons import INTERRUPTED
+from flowevolve.core.stop_reasons import INTERRUPTED, UNPRODUCTIVE
 from flowevolve.engine.counters import accepts
 from flowevolve.engine.fruitless import top_reasons
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
@@ -89,12 +89,24 @@ class ProgressFigures:
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost."""
     resumed: bool = False
+    _last_stage: str | None = None
+    """Where an item ended last."""
+    _closed_at: Counter[str] = field(default_factory=Counter)
+    """At which stages flows ended, since something was last proposed or committed."""
     _waiting: dict[ItemId, str] = field(default_factory=dict)
     """Items that were handed on and not taken yet, with the stage that they wait for."""
 
     def waiting(self) -> Mapping[str, int]:
         """How many items wait for each stage for which any do, the most first."""
         return dict(Counter(self._waiting.values()).most_common())
+
+    def stopped_by(self) -> str:
+        """Why the run is stopping, in words."""
+        said = stopped_by(self.stopping or "", self.perfect)
+        if self.stopping != UNPRODUCTIVE or self.perfect or not self._closed_at:
+            return said
+        ((stage, _),) = self._closed_at.most_common(1)
+        return f"{said}, most of which ended at {stage!r}"
 
     def rate(self) -> str:
         """Proposals per minute."""
@@ -106,17 +118,21 @@ class ProgressFigures:
             self.spent += event.body.cost
             if event.body.cost.proposals:
                 self.perfect = 0
+                self._closed_at.clear()
         match event.body:
             case FlowOpened():
                 self.open_flows += 1
             case FlowClosed():
                 self.open_flows -= 1
+                if self._last_stage is not None:
+                    self._closed_at[self._last_stage] += 1
             case ItemSent(item=item, stage=stage):
                 self._waiting[item] = stage
             case ItemTaken(item=item) | ItemHeld(item=item):
                 self._waiting.pop(item, None)
-            case ItemDone(item=item, reason=reason):
+            case ItemDone(item=item, stage=stage, reason=reason):
                 self._waiting.pop(item, None)
+                self._last_stage = stage
                 self.stale += reason == "stale"
                 self.unchanged += reason == UNCHANGED
                 self.perfect += reason == PERFECT
@@ -124,6 +140,7 @@ class ProgressFigures:
                 self.repaired += verdict == "orthogonal"
             case PoolCommitted() as commit:
                 self._commit(commit)
+                self._closed_at.clear()
             case RunResumed() as before:
                 self.version, self.unchanged, self.accepted = before.version, before.unchanged, before.accepted
                 self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
@@ -215,8 +232,7 @@ class Lines(Progress):
         elif isinstance(event.body, RunStopping):
             flows = _flows_said(figures.open_flows)
             cut = " (Ctrl-C once more cuts them off)" if figures.stopping == INTERRUPTED and figures.open_flows else ""
-            reason = stopped_by(event.body.reason, figures.perfect)
-            self._write(f"{figures.seconds:9.1f} s  stopping: {reason}; {flows} to finish{cut}")
+            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopped_by()}; {flows} to finish{cut}")
         elif perfect < MANY_PERFECT <= figures.perfect:
             self._write(
                 f"{figures.seconds:9.1f} s  {_nothing_to_improve(figures.perfect)}: all scores in them are perfect"
@@ -312,7 +328,7 @@ class LiveTable(Progress):
 
     def _table_now(self) -> Table:
         figures = self._figures
-        state = f"stopping: {stopped_by(figures.stopping, figures.perfect)}" if figures.stopping else "running"
+        state = f"stopping: {figures.stopped_by()}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_flows_said(figures.open_flows)} open")
         table.add_row(

@@ -153,6 +153,22 @@ def test_that_nothing_is_left_to_improve_is_told_once_and_then_with_the_figures_
     assert "nothing to improve" not in drawn([*map(perfect, range(9))])
 
 
+def flow_that_ends_at(seq: int, stage: str) -> list[Event]:
+    return [some_event(seq, "item.done", stage=stage), some_event(seq, "flow.close", flow=seq)]
+
+
+def test_of_a_run_whose_flows_came_to_nothing_it_is_told_at_which_stage() -> None:
+    before = [each for seq in range(9) for each in flow_that_ends_at(seq, "screen")]
+    last = [each for seq in range(11, 19) for each in flow_that_ends_at(seq, "propose" if seq % 3 else "screen")]
+    events = [*before, proposed(10), *last, some_event(20, "run.stopping", reason="unproductive")]
+    told: list[str] = []
+    with lines(told.append, "virtual") as progress:
+        for event in events:
+            progress.event(event)
+    assert "stopping: unproductive flows, most of which ended at 'propose';" in told[-1]
+    assert "stopping: unproductive flows, most of which ended at 'propose'," in drawn(events)
+
+
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
     told: list[str] = []
     with lines(told.append, "virtual") as progress:
