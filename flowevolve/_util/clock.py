@@ -72,8 +72,9 @@ class _JumpingSelector(selectors.BaseSelector):
             return self._real.select(None)
         if timeout is None:
             raise EngineError(
-                "the virtual clock has nothing to wait for: every task waits for another (a deadlock), or for "
-                "something outside the loop that was not handed to flowevolve.clock.in_thread"
+                "the virtual clock has nothing to wait for: every task waits for another (a deadlock), for the end of "
+                "a pause that nobody ends, or for something outside the loop that was not handed to "
+                "flowevolve.clock.in_thread"
             )
         self._loop.now += timeout
         return []

@@ -175,7 +175,7 @@ class Engine:
     def pause(self, *, items: bool = False) -> None:
         """Open no new flows, and with ``items`` also begin no work on items that wait. What is under way goes on, and
         the time counts. The journal does not keep a pause: a run that is resumed from it is not paused. If the run has
-        ended, this does nothing.
+        ended, this does nothing. On the virtual clock the pause has to be ended from within its loop.
         """
         if self._report is not None:
             return

@@ -115,6 +115,15 @@ def test_a_stop_ends_a_pause(mode: str, items: bool) -> None:
     assert report.held == 0
 
 
+def test_a_pause_that_nobody_ends_is_named_where_nothing_else_is_waited_for() -> None:
+    async def pause(engine: Engine) -> None:
+        await anyio.sleep(9.5)
+        engine.pause()
+
+    with pytest.raises(EngineError, match="a pause that nobody ends"):
+        evolve(Growing(12), beside=pause, budget=fe.Budget(proposals=100))
+
+
 async def give(engine: Engine) -> None:
     """Two at once, while the run is in init and its evaluate stage has a queue of one; and a paused one later."""
     first = await engine.inject(fe.Artifact({"a": "x"}), attributes={"by": "hand"})
