@@ -44,8 +44,9 @@ class FileReader:
         messages = [Message("user", self._instruction(context.templates))]
         tried = 0
         for left in reversed(range(self._config.rounds)):
-            reply = (await context.chat(ROLE, messages)).text
-            sources, calls = python_programs(reply), tool_calls(reply)[:_CALLS]
+            reply = await context.chat(ROLE, messages)
+            sources = python_programs(reply.text, was_cut=reply.was_cut)
+            calls = tool_calls(reply.text)[:_CALLS]
             trial = next((call for call in calls if call["tool"] == "try"), None)
             if sources and (trial is None or not left):
                 return sources
@@ -55,9 +56,11 @@ class FileReader:
                 tried += 1
             elif trial is not None:
                 answers.append("There is no ```python block in the reply that could be tried.")
+            if reply.was_cut:
+                answers.append("Your reply breaks off, as it reached the limit of tokens: write less.")
             told = "\n\n".join(answers) or "That was neither a tool as a JSON object nor a ```python block."
             last = "\n\nWrite your harnesses now: this is your last reply." if left == 1 else ""
-            messages += [Message("assistant", reply), Message("user", f"{told}{last}")]
+            messages += [Message("assistant", reply.text), Message("user", f"{told}{last}")]
         return ()
 
     def _instruction(self, templates: Templates) -> Prompt:

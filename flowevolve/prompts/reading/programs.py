@@ -107,14 +107,15 @@ def read_program_text(answer: str, language: str = "") -> str:
     return text.strip("\n") + "\n"
 
 
-def python_programs(reply: str) -> list[str]:
+def python_programs(reply: str, *, was_cut: bool = False) -> list[str]:
     """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse. Where
     none is labelled, those without a label that define something.
 
-    What stands in thinking, or in the reply of a model that only thought, is none.
+    What stands in thinking, or in the reply of a model that only thought, is none. Neither is a block without an end in
+    a reply that ``was_cut`` by the limit of tokens.
     """
     answer = unwrapped(split_thinking(reply).answer.replace("\r\n", "\n"))
-    every = blocks(answer)
+    every = [block for block in blocks(answer) if block.closed or not was_cut]
     found = [block for block in every if block.language in _PYTHON and block.body.strip()]
     found = found or [block for block in every if not block.language and _defines(block.body)]
     said = each_said(found, answer.split("\n"))

@@ -53,8 +53,24 @@ def test_a_harness_is_tried_on_examples_that_it_does_not_learn_from(
 
 def test_what_can_not_be_run_is_told_of(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "_code", tries(BROKEN, 1))
-    _, facts = interrupted(config(rows, budget={"proposals": 2}))
+    _, facts = interrupted(config(rows, budget={"proposals": 3}))
+    assert told(facts)
     assert all(text.startswith("The harness can't be used: ") for text in told(facts))
+
+
+def test_a_harness_that_the_limit_of_tokens_cuts_off_is_not_proposed_but_told_of(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = BASELINES["zero_shot"]
+    long = f"{whole}\n" + "# and so on\n" * 1000
+
+    monkeypatch.setattr(world, "_code", lambda messages, rng: f"```python\n{whole if messages > 1 else long}```")
+    roles = {"roles": {"proposer": {"max_tokens": 2000}}}
+    result, facts = interrupted(config(rows, llm=roles, budget={"proposals": 3}))
+    assert result.report.error is None
+    assert set(told(facts)) == {"Your reply breaks off, as it reached the limit of tokens: write less."}
+    written = [each for each in result.report.pool.snapshot().candidates() if each.operator == "write"]
+    assert {each.artifact["harness"] for each in written} == {whole}
 
 
 def test_there_are_so_many_trials_and_no_more(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
