@@ -364,6 +364,31 @@ def test_what_the_algorithm_does_not_take_is_refused_by_its_name() -> None:
     assert report.pool.version == 9
 
 
+def test_what_is_vetoed_already_can_not_be_vetoed_again() -> None:
+    async def veto(engine: Engine) -> None:
+        await anyio.sleep(4.5)
+        await engine.act(fe.Veto("c1"), "ada")
+        with pytest.raises(InputError, match=r"^veto: c1 is vetoed already$"):
+            await engine.act(fe.Veto("c1"), "bob")
+
+    report, facts = evolve(Climbing(), beside=veto, budget=fe.Budget(proposals=20), max_in_flight=1)
+    assert report.pool.vetoed("c1")
+    assert [by for by, _, refused in steered(facts) if refused is not None] == ["bob"]
+
+
+@pytest.mark.parametrize("act", [fe.Pause(), fe.Unpause(), fe.Stop(), fe.RaiseBudget({"proposals": 30})], ids=repr)
+def test_a_run_that_is_ending_is_neither_paused_nor_stopped_again_nor_given_more(act: Act) -> None:
+    async def stop_and_act(engine: Engine) -> None:
+        await anyio.sleep(4.5)
+        engine.stop()
+        with pytest.raises(InputError, match=rf"^{act.act}: the run is ending already \(a call of stop\)"):
+            await engine.act(act, "ada")
+
+    report, facts = evolve(Climbing(), beside=stop_and_act, budget=fe.Budget(proposals=20))
+    assert report.stop_reason == "stopped"
+    assert [refused is not None for _, _, refused in steered(facts)] == [True]
+
+
 def test_the_only_candidate_can_not_be_vetoed() -> None:
     _, facts = climb((1.0, fe.Veto("c0")), max_in_flight=1)
     assert [why for _, _, why in steered(facts)] == [
