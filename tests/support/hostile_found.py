@@ -5,6 +5,12 @@ from __future__ import annotations
 from tests.support.hostile import CAUGHT, ENDED, SPIN, Hostile, refused
 
 _CLONE = "(56 if os.uname().machine == 'x86_64' else 220)"
+_ENDS_MAIN_THREAD = (
+    "import ctypes, os, threading, time\n"
+    "def ended():\n    while open(f'/proc/{os.getpid()}/stat').read().split()[2] != 'Z': pass\n"
+    "def end_main_thread_for(function):\n    threading.Thread(target=function).start()\n"
+    "    ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)\n"
+)
 _UNLESS = "\nif {what}: raise PermissionError(1, 'refused')\nprint('GOT IN')"
 
 
@@ -35,6 +41,21 @@ MEMORY = [
         "    for s in x: s.close()",
         ENDED,
         5.0,
+    ),
+    Hostile(
+        "in processes whose main threads have ended",
+        _ENDS_MAIN_THREAD + "def hold():\n    ended()\n    x = b'1' * (60 * 2 ** 20)\n    time.sleep(100)\n"
+        "for _ in range(9):\n    if os.fork() == 0: break\nend_main_thread_for(hold)",
+        ("memory",),
+    ),
+    Hostile(
+        "page tables of a process whose main thread has ended",
+        _ENDS_MAIN_THREAD + "import mmap\ndef hold():\n    ended()\n"
+        "    m = mmap.mmap(-1, 2 ** 40, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)\n"
+        "    for at in range(0, 2 ** 38, 2 ** 21): m[at]\nend_main_thread_for(hold)",
+        ("memory",),
+        5.0,
+        ("python3",),
     ),
     Hostile(
         "a larger buffer", "import socket\nsocket.socketpair()[0].setsockopt(1, socket.SO_SNDBUF, 2 ** 24)", ("denied",)

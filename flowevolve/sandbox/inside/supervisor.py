@@ -33,6 +33,8 @@ _FEW_FILES = 2**16
 """The bytes up to which it does not matter that files which are mapped are counted twice."""
 _COLLECTING = 0.2
 """The most seconds that a program waits for the sockets of an earlier one to go."""
+_LOOKS = 8
+"""How often we look for a thread that tells of a process without a main thread, as threads may end meanwhile."""
 _SOCKET = 2 * 212_992
 """The most that can wait in a socket where nothing else is set, in bytes: its buffer and one message beyond it."""
 
@@ -127,7 +129,7 @@ class _Watch:
         self.samples: list[list[float]] = []
         self._request = request
         self._began = began
-        self._allowed = request.memory + _resident(os.getpid())  # what a fork starts with is not counted
+        self._allowed = request.memory + _resident(f"/proc/{os.getpid()}")  # what a fork starts with is not counted
         self._interval = request.sample_seconds
         self._file_systems = _FILE_SYSTEMS if request.folder is None else ()  # without namespaces they are everybody's
         self._other_sockets = others
@@ -184,16 +186,17 @@ class _Watch:
         """All memory of the program in bytes: of its processes, files and sockets."""
         files = self.in_files()
         sockets = max(0, _sockets() - self._other_sockets) * self._socket_bytes if self._file_systems else 0
-        resident = sum(map(_resident, processes))
+        looked = [_looked_at(pid) for pid in processes]
+        resident = sum(size for _, size in looked)
         if resident == 0:  # it has ended, or its processes have; a sample says nothing then
             return 0
         memory = files + sockets + resident
         if files > _FEW_FILES:  # those that are mapped were counted for the processes, too
-            memory -= sum(_status(pid, b"RssShmem:") for pid in processes)
+            memory -= sum(_status(place, b"RssShmem:") for place, _ in looked)
         if memory > self._allowed:  # memory that several processes share was counted for each of them
             memory = files + sockets + sum(_share(pid, without_files=bool(self._file_systems)) for pid in processes)
         if self._request.command is not None:  # its mappings have no limit, so their page tables are counted
-            memory += sum(_status(pid, b"VmPTE:") for pid in processes)
+            memory += sum(_status(place, b"VmPTE:") for place, _ in looked)
         return memory
 
 
@@ -237,26 +240,46 @@ def _in_view() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - many times a second
 
 
-def _resident(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 if it has just ended."""
+def _looked_at(pid: int) -> tuple[str, int]:
+    """The folder in ``/proc`` that tells of the memory of a process, and how much is resident, in bytes.
+
+    When its main thread has ended, its own folder tells nothing any more, and it is that of another of its threads: of
+    the newest, as a program may hand on its work from thread to thread.
+    """
+    whole = f"/proc/{pid}"
+    if size := _resident(whole):
+        return whole, size
+    with suppress(OSError):  # it has just ended
+        for _ in range(_LOOKS):
+            others = [thread for thread in os.listdir(f"{whole}/task") if thread != str(pid)]  # noqa: PTH208 - as above
+            for thread in reversed(others):
+                if size := _resident(place := f"{whole}/task/{thread}"):
+                    return place, size
+            if not others:
+                break
+    return whole, 0
+
+
+def _resident(place: str) -> int:
+    """The resident memory in bytes; 0 if the process, or thread, has just ended."""
     with suppress(OSError, IndexError):
-        return int(files.read(f"/proc/{pid}/statm").split()[1]) * _PAGE
+        return int(files.read(f"{place}/statm").split()[1]) * _PAGE
     return 0
 
 
-def _status(pid: int, field: bytes) -> int:
+def _status(place: str, field: bytes) -> int:
     """A size from the status of a process, in bytes; 0 if it has just ended."""
-    return _kilobytes(f"/proc/{pid}/status", field) or 0
+    return _kilobytes(f"{place}/status", field) or 0
 
 
 def _share(pid: int, *, without_files: bool) -> int:
     """The proportional set size in bytes, in which shared memory is divided among its users. Slower than `_resident`,
     which stands in where the process does not let us look. ``without_files``: those in memory are counted elsewhere.
     """
-    path = f"/proc/{pid}/smaps_rollup"
+    path = f"{_looked_at(pid)[0]}/smaps_rollup"
     whole = _kilobytes(path, b"Pss:")
     if whole is None:
-        return _resident(pid)
+        return _looked_at(pid)[1]
     return whole - ((_kilobytes(path, b"Pss_Shmem:") or 0) if without_files else 0)
 
 
