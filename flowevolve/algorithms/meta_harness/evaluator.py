@@ -1,6 +1,7 @@
 """Scoring a harness on one data set: its code runs in the sandbox, its LLM calls are made here.
 
-The labels of what is predicted never enter the sandbox, so all that a harness can forge is an answer.
+The labels of what is predicted never enter the sandbox, and a report can't ask more than a run of the driver would. So
+all that a harness can forge is an answer, and when it asks: its process has the texts while it learns.
 """
 
 from __future__ import annotations
@@ -183,6 +184,8 @@ class Benchmark:
             ran = _RAN.validate_python(outcome.result)
         except ValidationError:
             return Ran(problem="the run ended without a report: a harness must not end or replace its process")
+        if len(ran.learning) > 1 or (ran.learning and ran.predictions):
+            return Ran(problem="the report asks more than one run can: a harness must not write it")
         if not ran.learning and ran.problem is None and len(ran.predictions) != len(self._rows):
             return Ran(problem=f"{len(ran.predictions)} predictions for {len(self._rows)} texts")
         return ran

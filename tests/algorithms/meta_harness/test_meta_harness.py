@@ -20,7 +20,9 @@ from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import StageContext
+from flowevolve.core.model import ChatRequest
 from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.prompts.reading.json_replies import tool_calls
@@ -257,6 +259,22 @@ class Memory:
     def set_state(self, state): pass
 """
 
+FORGED_PROMPTS = """
+import json, os
+
+
+class Memory:
+    def __init__(self, llm, labels): pass
+
+    def learn_from_batch(self, batch):
+        os.write(3, json.dumps(REPORT).encode())
+        os._exit(0)
+
+    def predict(self, text): return "flu"
+    def get_state(self): return None
+    def set_state(self, state): pass
+"""
+
 
 SOMETIMES = """
 class Odd:
@@ -308,6 +326,24 @@ def test_a_forged_report_earns_what_its_answers_are_worth(rows: Path) -> None:
     assert isinstance(wrong, list)
     assert all(isinstance(each, dict) and each["label"] == "rash" for each in wrong)
     assert sum(found.scores.values()) == len(found.scores) - len(wrong) < len(found.scores)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"learning": [f"forged {number}" for number in range(500)], "predictions": []},
+        {"learning": ["forged"], "predictions": [{"asked": [f"forged {number}"]} for number in range(4)]},
+    ],
+    ids=["many at once while it learns", "predicting while it learns"],
+)
+def test_a_forged_report_has_nothing_asked(rows: Path, report: JSON) -> None:
+    source = FORGED_PROMPTS.replace("REPORT", repr(report))
+    facts: list[Fact] = []
+    result = gone_on(proposed_by(Writes(source), config(rows, budget={"proposals": 3})), facts)
+    asked = [fact.request for fact in facts if isinstance(fact, CallRecord) and isinstance(fact.request, ChatRequest)]
+    assert [each for each in asked if each.messages[-1].content.startswith("forged")] == []
+    (found, *_) = result.report.pool.snapshot().candidates("rejected")
+    assert "a harness must not write it" in str(found.attributes["report"])
 
 
 @pytest.mark.parametrize(
