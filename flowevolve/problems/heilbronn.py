@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations, pairwise
 
 from flowevolve._util.json_types import JSON
@@ -51,7 +52,7 @@ class HeilbronnTriangle(ShippedProblem):
             beyond = max(-y, math.sqrt(3) * (x - 1) + y, y - math.sqrt(3) * x)
             if beyond > self.limits.tolerance:
                 raise WrongResultError(f"point {place}, ({x:.6g}, {y:.6g}), is outside of the triangle")
-        return least_triangle(points, HEIGHT / 2)
+        return least_triangle(points, HEIGHT)
 
 
 class HeilbronnConvex(ShippedProblem):
@@ -84,24 +85,36 @@ class HeilbronnConvex(ShippedProblem):
         for place, point in enumerate(points):
             if max(map(abs, point)) > FARTHEST:
                 raise WrongResultError(f"point {place} has a coordinate beyond {FARTHEST:g}")
-        return least_triangle(points, area(hull(points)))
+        exact = in_whole_numbers(points)
+        return least_triangle(exact, doubled_area(hull(exact)))
 
 
-def least_triangle(points: Sequence[Point], whole: float) -> Verdict:
-    """The verdict on points in a region with the area ``whole``.
+def in_whole_numbers(points: Sequence[Point]) -> list[Point]:
+    """The points times the least number that makes their coordinates whole, as ``int``, with which areas are exact.
+
+    With floats, points near each other and far from the origin, or nearly on a line, earn what rounding does to them.
+    """
+    exact = [(Fraction(x), Fraction(y)) for x, y in points]
+    common = math.lcm(*(part.denominator for point in exact for part in point))
+    return [(int(x * common), int(y * common)) for x, y in exact]
+
+
+def least_triangle(points: Sequence[Point], doubled: float) -> Verdict:
+    """The verdict on points in a region; ``doubled`` is twice its area.
 
     Raises:
         WrongResultError: if three points lie on a line, up to rounding.
     """
-    sizes = sorted((abs(turn(*three)) / 2, places) for three, places in _threes(points))
+    sizes = sorted((abs(turn(*three)), places) for three, places in _threes(points))
     least, (i, j, k) = sizes[0]
-    if whole <= 0 or least <= 1e-12 * whole:
+    if doubled <= 0 or least / doubled <= 1e-12:
         raise WrongResultError(f"points {i}, {j} and {k} lie on a line, or two of them are the same")
-    near = sum(size < least * (1 + 1e-6) for size, _ in sizes)
+    shares = [size / doubled for size, _ in sizes]
+    near = sum(share < shares[0] * (1 + 1e-6) for share in shares)
     return Verdict(
-        least / whole,
-        f"Points {i}, {j} and {k} make the smallest triangle, {least / whole:.8f} of the whole ({near} are as small); "
-        f"the median is {sizes[len(sizes) // 2][0] / whole:.6f}.",
+        shares[0],
+        f"Points {i}, {j} and {k} make the smallest triangle, {shares[0]:.8f} of the whole ({near} are as small); "
+        f"the median is {shares[len(shares) // 2]:.6f}.",
     )
 
 
@@ -128,6 +141,6 @@ def hull(points: Sequence[Point]) -> list[Point]:
     return halves[0] + halves[1]
 
 
-def area(corners: Sequence[Point]) -> float:
-    """The area of a polygon whose corners go round to the left."""
-    return sum(a[0] * b[1] - a[1] * b[0] for a, b in pairwise([*corners, *corners[:1]])) / 2
+def doubled_area(corners: Sequence[Point]) -> float:
+    """Twice the area of a polygon whose corners go round to the left."""
+    return sum(turn(corners[0], a, b) for a, b in pairwise(corners[1:]))

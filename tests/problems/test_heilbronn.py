@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from flowevolve.problems.heilbronn import HeilbronnConvex, HeilbronnTriangle, area, hull
+from flowevolve.problems.heilbronn import HeilbronnConvex, HeilbronnTriangle, doubled_area, hull
 from tests.support.problem_checks import refusal, score
 
 TOP = math.sqrt(3) / 2
@@ -29,11 +29,34 @@ def test_regular_polygons(n: int, value: float) -> None:
     assert score(HeilbronnConvex(n), moved).value == pytest.approx(value)
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+@pytest.mark.parametrize("place", [(4e5, 9.9e5), (-987654.3, 456789.1), (9.9e5, -9.9e5)])
+def test_a_value_is_no_better_for_where_points_are(place: tuple[float, float], scale: float) -> None:
+    there = [[place[0] + scale * x, place[1] + scale * y] for x, y in polygon(7)]
+    home = [
+        [x - place[0], y - place[1]] for x, y in there
+    ]  # the same points: floats so near each other subtract exactly
+    assert score(HeilbronnConvex(7), there).value == pytest.approx(score(HeilbronnConvex(7), home).value, rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [2.0**-12, 2.0**-18])
+def test_a_value_is_no_better_for_points_nearly_on_a_line(width: float) -> None:
+    flat = [[round(2.0**18 * x) / 2, round(2.0**10 * y) * 2.0**-10] for x, y in polygon(7)]
+    tilted = [[x, x + width * y] for x, y in flat]  # exact, and ratios of areas stay
+    assert score(HeilbronnConvex(7), tilted).value == pytest.approx(score(HeilbronnConvex(7), flat).value, rel=1e-9)
+
+
+def test_a_value_is_no_better_for_numbers_of_any_size() -> None:
+    with_small_ones = [[1e6 * x, 1e6 * y] for x, y in [(0, 0), (1, 1e-320), (1, 1), (1e-320, 1)]]
+    assert score(HeilbronnConvex(4), with_small_ones).value == pytest.approx(1 / 2)
+    assert score(HeilbronnConvex(3), [[0, 0], [5e-324, 0], [0, 5e-324]]).value == 1
+
+
 def test_a_hull_leaves_out_what_is_inside_or_on_its_sides() -> None:
     square = [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0)]
     corners = hull([*square, (1.0, 1.0), (1.0, 0.0), (2.0, 2.0)])
     assert sorted(corners) == sorted(square)
-    assert area(corners) == 4
+    assert doubled_area(corners) == 8
 
 
 @pytest.mark.parametrize(
