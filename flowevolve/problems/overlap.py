@@ -32,8 +32,8 @@ class MinimumOverlap(ShippedProblem):
             "Find a step function h from [0, 2] to [0, 1] with integral 1 that overlaps as little as possible with "
             "1 - h, however the two are moved against each other.\n\n"
             f"Write `heights()`, which returns a list of 1 to {MOST_STEPS} numbers from 0 to 1, whose mean is 1/2: the "
-            "heights of h on as many equal parts of the interval from 0 to 2. They are scaled to a mean of exactly 1/2 "
-            f"if it is off by {self.limits.tolerance:g} or less.\n\n"
+            "heights of h on as many equal parts of the interval from 0 to 2. They, or what they lack to 1, are "
+            f"scaled down to a mean of exactly 1/2 if it is off by {self.limits.tolerance:g} or less.\n\n"
             "The overlap at k is the integral of h(x) (1 - h(x + k)) over all x for which both x and x + k are in "
             f"[0, 2]. The score is 1 over the largest overlap at any k from -2 to 2. {self.rules}"
         )
@@ -64,8 +64,9 @@ class MinimumOverlap(ShippedProblem):
         mean = math.fsum(steps) / len(steps)
         if abs(mean - 0.5) > tolerance:
             raise WrongResultError(f"the mean of the heights is {mean:.9g}; it must be 1/2")
-        steps = [step / (2 * mean) for step in steps]
-        return steps if max(steps) <= 1 else [min(1.0, step) for step in steps]
+        if mean >= 0.5:
+            return [step / (2 * mean) for step in steps]
+        return [1 - (1 - step) / (2 * (1 - mean)) for step in steps]
 
 
 def overlaps(steps: list[float]) -> list[float]:

@@ -45,6 +45,15 @@ def test_a_mean_that_is_a_little_off_is_mended() -> None:
     assert refusal(PROBLEM, [0.5 + 5e-7, 0.5]).startswith("the mean of the heights is 0.50000025; it must be 1/2")
 
 
+@pytest.mark.parametrize("rising", [True, False])
+def test_heights_near_1_are_mended_without_a_loss(rising: bool) -> None:
+    loose = MinimumOverlap(LimitSettings(tolerance=1e-6))
+    given, mended = [1, 1 - 2e-6, 0, 0], [1, 1 - 2e-6 * (1 - 1e-6), 1e-6, 1e-6]  # what they lack to 1, times 1 - 1e-6
+    if not rising:
+        given, mended = [1 - height for height in given], [1 - height for height in mended]
+    assert score(loose, given).value == pytest.approx(score(PROBLEM, mended).value, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("heights", "says"),
     [
