@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.calibration.fitting import fit
 from flowevolve.sim.calibration.measuring import Measured, measure
 from flowevolve.sim.calibration.mix import Check, compare
-from flowevolve.sim.calibration.rounds import AskedServer
+from flowevolve.sim.calibration.rounds import AskedServer, Texts
 from flowevolve.sim.profiles import Profile
 
 CHECKED_AT = 16
@@ -39,10 +40,12 @@ async def calibrate(
     most: int = 64,
     seconds: float = 120.0,
     tell: Callable[[str], None] = lambda _: None,
+    seed: int | None = None,
 ) -> Calibration:
     """Measure a server for about so many seconds, with at most so many requests at a time.
 
-    ``tell`` hears what is done.
+    ``tell`` hears what is done. The prompts are drawn from ``seed``, and without one are new ones each time: a server
+    that was measured before may have those of then in its cache.
 
     Raises:
         BackendRefusedError: if the server refuses the model or the key.
@@ -51,11 +54,12 @@ async def calibrate(
     """
     cache_tokens = await _cache_tokens(transport)
     server = AskedServer(transport, model)
-    measured = await measure(server, most=most, seconds=seconds * 0.8, tell=tell)
+    seed = secrets.randbits(64) if seed is None else seed
+    measured = await measure(server, Texts(seed), most=most, seconds=seconds * 0.8, tell=tell)
     fitted = fit(measured, cache_tokens)
     tell("comparing the profile with the server")
     at_once = min(CHECKED_AT, measured.requests()[-1])
-    check = await compare(server, fitted.profile, at_once)
+    check = await compare(server, fitted.profile, Texts(seed + 1), at_once)
     return Calibration(fitted.profile, measured, fitted.assumed, check, server.requests, server.usage)
 
 

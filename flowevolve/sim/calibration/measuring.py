@@ -122,14 +122,14 @@ def places(loads: Sequence[Load]) -> int | None:
 
 
 async def measure(
-    server: AskedServer, *, most: int, seconds: float, tell: Callable[[str], None] = lambda _: None
+    server: AskedServer, texts: Texts, *, most: int, seconds: float, tell: Callable[[str], None] = lambda _: None
 ) -> Measured:
     """Ask a server, with at most so many requests at a time, for about so many seconds. ``tell`` hears what is done.
 
     Raises:
         BackendRefusedError, BackendUnreachableError, OverloadedError: as `AskedServer`.
     """
-    begun, texts = clock.now(), Texts(seed=0)
+    begun = clock.now()
     tell("warming up")
     for requests in (1, 1, 8):
         await server.together(_asks(texts, requests, PROMPT, SHORT))

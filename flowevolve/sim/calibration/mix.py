@@ -35,13 +35,13 @@ class Check:
         return self.predicted / self.seconds - 1 if self.seconds > 0 else 0.0
 
 
-async def compare(server: AskedServer, profile: Profile, at_once: int) -> Check | None:
+async def compare(server: AskedServer, profile: Profile, texts: Texts, at_once: int) -> Check | None:
     """Ask the server, and then the profile, with so many requests at a time; None if the server refuses some of them.
 
     Raises:
         BackendRefusedError, BackendUnreachableError: as `AskedServer`.
     """
-    asks = _mixed(Texts(seed=1), at_once * EACH)
+    asks = _mixed(texts, at_once * EACH)
     began, left, served = clock.now(), iter(asks), list[Ask]()
 
     async def work() -> None:

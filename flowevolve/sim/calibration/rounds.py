@@ -82,7 +82,9 @@ class Round:
 
 
 class Texts:
-    """Prompts of English prose. No two begin alike, so that no server has any of them in its cache."""
+    """Prompts of English prose. No two begin alike, so that no server has any in its cache that was not asked from the
+    same seed before.
+    """
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)

@@ -34,7 +34,7 @@ class Chronicler:
 
 def found(profile: Profile, *, most: int = 64, model: str = "simulated", seconds: float = 120.0) -> Calibration:
     backend = SimBackend(Chronicler(), profile)
-    return clock.run(partial(calibrate, backend, model, most=most, seconds=seconds), clock="virtual")
+    return clock.run(partial(calibrate, backend, model, most=most, seconds=seconds, seed=0), clock="virtual")
 
 
 def off(calibration: Calibration, *, signed: bool = False) -> float:
@@ -62,6 +62,17 @@ def test_steps_that_lie_on_no_line_and_grow_with_contexts_are_found() -> None:
     assert profile.context_seconds_per_token == pytest.approx(1.3e-6, rel=0.15)
     assert profile.prefill_seconds_per_token == pytest.approx(0.00045, rel=0.1)
     assert off(calibration) < 0.05
+
+
+def test_a_server_that_was_measured_before_has_none_of_the_prompts_in_its_cache() -> None:
+    async def twice() -> Calibration:
+        backend = SimBackend(Chronicler(), H100)
+        await calibrate(backend, "simulated", most=8, seconds=60)
+        return await calibrate(backend, "simulated", most=8, seconds=60)
+
+    profile = clock.run(twice, clock="virtual").profile
+    assert isinstance(profile, BatchingProfile)
+    assert profile.prefill_seconds_per_token == pytest.approx(H100.prefill_seconds_per_token, rel=0.05)
 
 
 @pytest.mark.parametrize("places", [4, 13])
