@@ -60,7 +60,7 @@ def calibrate_command(
     out.write_text(as_toml(found, heading), encoding="utf-8")
     for line in aligned(as_lines(found)):
         print_plain(line)
-    print_plain(f"written to {out}; what a run would take: flowevolve plan CONFIG --profile {out}")
+    print_plain(f"written to {out}; what a run would take: flowevolve plan CONFIG --profiles {out}")
 
 
 async def _calibrate(

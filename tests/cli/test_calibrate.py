@@ -33,6 +33,10 @@ def test_a_server_is_measured_and_its_profile_written(url: str, tmp_path: Path) 
     assert "written to server.toml" in done.stdout
     assert "checked" in done.stdout
     assert profile["cache_blocks"] == 22_000  # as its metrics say
+    (tmp_path / "run.toml").write_text('preset = "plain"\n[llm]\nbackend = "sim"\n[budget]\nproposals = 2\n')
+    told = done.stdout.rsplit("flowevolve ", 1)[1].replace("CONFIG", "run.toml")
+    planned = flowevolve(*told.split(), cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
 
 
 @pytest.mark.parametrize(
