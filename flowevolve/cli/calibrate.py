@@ -54,13 +54,34 @@ def calibrate_command(
         raise InputError(
             f"calibrate: the environment variable {missing}, which is to hold the server's key, is not set"
         )
+    _check_writable(out)
     name, found = clock.run(_calibrate, settings, url, model, most, seconds, clock="real")
     day = datetime.now(UTC).date().isoformat()
     heading = f"How fast {name!r} at {url} was on {day}, as measured by flowevolve calibrate."
-    out.write_text(as_toml(found, heading), encoding="utf-8")
+    profile = as_toml(found, heading)
+    try:
+        out.write_text(profile, encoding="utf-8")
+    except OSError as error:
+        print_plain(profile)
+        raise InputError(f"{out}: can't be written: {error}; the profile is on the standard output") from error
     for line in aligned(as_lines(found)):
         print_plain(line)
     print_plain(f"written to {out}; what a run would take: flowevolve plan CONFIG --profiles {out}")
+
+
+def _check_writable(out: Path) -> None:
+    """Look whether the file can be written, and leave what is there as it is: what is measured is paid for.
+
+    Raises:
+        InputError: if it can't.
+    """
+    from flowevolve.journal.files import writing
+
+    there = out.exists()
+    with writing(out):
+        out.open("a", encoding="utf-8").close()
+        if not there:
+            out.unlink()
 
 
 async def _calibrate(

@@ -39,6 +39,23 @@ def test_a_server_is_measured_and_its_profile_written(url: str, tmp_path: Path) 
     assert planned.returncode == 0, planned.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk here")
+def test_a_profile_that_can_not_be_written_any_more_is_printed(url: str, tmp_path: Path) -> None:
+    (tmp_path / "server.toml").symlink_to("/dev/full")
+    done = flowevolve("calibrate", url, "--most", "1", "--seconds", "10", cwd=tmp_path)
+    assert done.returncode == 2
+    assert tomllib.loads(done.stdout)["output"]["most"] == 8192
+    assert "server.toml: can't be written: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_whether_it_can_be_written_is_found_before_the_server_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "server.toml").mkdir()
+    done = flowevolve("calibrate", "http://127.0.0.1:9/v1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "server.toml: can't be written: " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
