@@ -41,6 +41,9 @@ LOOK_SECONDS = 1.0
 QUIET_SECONDS = 15.0
 """After so long without a change a browser is sent an empty line, so that it and what lies between keep the line."""
 
+_MOST_DIGITS = 18
+"""Of a number that a browser gives: SQLite holds all such numbers as integers."""
+
 
 @asynccontextmanager
 async def serve_page(
@@ -125,9 +128,9 @@ class _Handlers:
         return answer
 
     async def call(self, request: web.Request) -> web.Response:
-        run, number = self._run(request), request.match_info["id"]
+        run, number = self._run(request), _number(request.match_info["id"])
         try:
-            texts = await run.follower.call(int(number)) if number.isdecimal() else None
+            texts = None if number is None else await run.follower.call(number)
         except InputError as error:
             raise web.HTTPBadGateway(text=str(error)) from None
         if texts is None:
@@ -175,7 +178,7 @@ class _Handlers:
     def _known(self, request: web.Request) -> int | None:
         """The version that a browser has; None if it has none of this server's."""
         mark, _, version = (request.headers.get("Last-Event-ID") or request.query.get("after", "")).partition("-")
-        return int(version) if mark == self._mark and version.isdecimal() else None
+        return _number(version) if mark == self._mark else None
 
     def _message_of(self, after: int, upto: int) -> bytes:
         if self._message[:2] != (after, upto):
@@ -188,6 +191,11 @@ class _Handlers:
         if run is None:
             raise web.HTTPNotFound(text="There is no such run.")
         return run
+
+
+def _number(text: str) -> int | None:
+    """The number that a browser gives for a call or a version; None if none of them can have it."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _json(data: JSON) -> web.Response:

@@ -116,8 +116,11 @@ async def test_a_browser_that_was_away_gets_all_that_it_missed(run: Path) -> Non
         assert [row[0] for row in changed["tables"]["log"]] == list(range(CUT + 1, CUT + 41))
         spans = [row[0] for row in changed["tables"]["spans"]]
         assert len(spans) == len(set(spans))
-        async with client.get(f"{url}/api/events", headers={"Last-Event-ID": "other-3"}) as events:
-            assert (await next_message(events))["event"] == "anew"
+        for strange in ("other-3", before + "0" * 5000):
+            async with client.get(f"{url}/api/events", headers={"Last-Event-ID": strange}) as events:
+                assert (await next_message(events))["event"] == "anew"
+        everything = await fetched(client, f"{url}/api/runs/run/changes")
+        assert await fetched(client, f"{url}/api/runs/run/changes?after={before}{'0' * 5000}") == everything
 
 
 async def test_browsers_are_told_when_the_server_ends(run: Path) -> None:
@@ -141,7 +144,8 @@ async def test_the_texts_of_a_call_are_the_journals(run: Path, directory: Path) 
         texts = await fetched(client, f"{url}/api/runs/run/calls/1")
         assert texts["reply"] == call.reply
         assert texts["messages"] == [{"role": each.role, "content": each.content} for each in call.messages]
-        for missing in ("runs/run/calls/99999", "runs/run/calls/x", "runs/other/tables"):
+        large = [f"runs/run/calls/{digits}" for digits in ("99999999999999999999", "9" * 5000, "٣" * 500)]
+        for missing in ("runs/run/calls/99999", "runs/run/calls/x", "runs/other/tables", *large):
             async with client.get(f"{url}/api/{missing}") as response:
                 assert response.status == 404
 
