@@ -5,7 +5,7 @@ An act is ``{"act": "<name>", ...}`` in JSON, with the fields of its class. `flo
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -70,9 +70,8 @@ class RaiseBudget(_Act):
     def check(self) -> None:
         if not self.limits:
             raise InputError('raise_budget: names no limit; give one or more, such as {"minutes": 90}')
-        if not all(map(math.isfinite, self.limits.values())):
+        if not (_all_finite(self.limits) and _all_finite(self.by_name())):
             raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
-        self.by_name()
 
     def by_name(self) -> Mapping[str, float]:
         """The limits as `Budget.by_name` has them.
@@ -168,6 +167,11 @@ def checked(act: object, by: object) -> Act:
     if not isinstance(by, str):
         raise InputError(f"{vars(act)['act']}: by is {by!r:.80}; say who asks for it, as a text")
     return read_act(act.to_json())
+
+
+def _all_finite(limits: Mapping[str, Number]) -> bool:
+    """Whether floats can hold them: ``math.isfinite`` raises an error for integers that are too large."""
+    return all(abs(limit) <= sys.float_info.max for limit in limits.values())
 
 
 @cache
