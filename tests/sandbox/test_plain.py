@@ -60,6 +60,15 @@ def test_arrays_come_out_the_same(dtype: str) -> None:
     came[0][0, 0] = came[0][1, 1]  # they can be written to
 
 
+@pytest.mark.parametrize("order", "<>")
+def test_texts_in_arrays_come_out_the_same(order: str) -> None:
+    array = np.array(["", "a\U0010ffff", "\ud800"], f"{order}U2")
+    came = around(array)
+    assert isinstance(came, np.ndarray)
+    assert came.tolist() == array.tolist()
+    assert around(np.str_("")) == ""
+
+
 def test_numbers_of_numpy_stay_what_they_are() -> None:
     came = around((np.float32(0.5), np.int64(3), np.bool_(True)))
     assert came == (0.5, 3, True)
@@ -119,6 +128,11 @@ def message(said: object, blob: bytes = b"", size: int | None = None) -> bytes:
         message({"array": ["<f8", [2], 8]}, bytes(8)),
         message({"array": ["<f8", [-1, -1], 8]}, bytes(8)),
         message({"array": ["<f8", ["x"], 8]}, bytes(8)),
+        message({"array": ["<U0", [10**13], 0]}),
+        message([{"array": ["<U0", [2**19], 0]}] * 3),
+        message({"array": ["<U1", [1], 4]}, b"\xff\xff\xff\xff"),
+        message({"array": [">U2", [1], 8]}, b"\x00\x00\x00A\x00\x11\x00\x00"),
+        message({"scalar": ["=U1", [], 4]}, b"\xff\xff\xff\xff"),
         message({"member": ["os", "environ", "PATH"]}),
         message({"member": ["http", "HTTPStatus", "__init__"]}),
         message({"member": ["http", "HTTPStatus", "NONE"]}),

@@ -9,6 +9,7 @@ of an object that stays with the sender.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import struct
@@ -26,6 +27,8 @@ MOST_TEXT = 2**25
 """Bytes of a message's JSON."""
 MOST_BYTES = 2**28
 """Bytes of its arrays and byte strings together."""
+MOST_EMPTY = 2**20
+"""Entries of its arrays of texts that are all empty: as many as take 4 MB."""
 DEEPEST = 50
 """Levels of lists in lists."""
 _DIGITS = 4096
@@ -82,9 +85,11 @@ def receive(descriptor: int, resolve: Resolve) -> object:
     mark, text, size = _HEADER.unpack(_exactly(descriptor, _HEADER.size))
     if mark != _MARK or text > MOST_TEXT or size > MOST_BYTES:
         raise ValueError("the program's process wrote something else than a reply")
-    said, blob = _exactly(descriptor, text), _exactly(descriptor, size)
     try:
+        said, blob = _exactly(descriptor, text), _exactly(descriptor, size)
         return _Reader(blob, resolve).read(json.loads(said), 0)
+    except MemoryError:
+        raise ValueError("the program's process wrote a reply that is too large for the memory here") from None
     except (ArithmeticError, LookupError, RecursionError, TypeError) as error:
         raise ValueError(f"the program's process wrote a reply of another form: {error}") from None
 
@@ -175,6 +180,8 @@ class _Reader:
     def __init__(self, blob: bytes, resolve: Resolve) -> None:
         self._blob = blob
         self._at = 0
+        self._empty = 0
+        """The entries of arrays of empty texts, which take bytes here and none in the message."""
         self._resolve = resolve
 
     def read(self, said: object, depth: int) -> object:
@@ -221,5 +228,12 @@ class _Reader:
             raise ValueError(f"an array of dtype {dtype!r:.40}")
         kind = numpy.dtype(dtype)
         if kind.itemsize == 0:
+            self._empty += abs(math.prod(shape))
+            if self._empty > MOST_EMPTY:
+                raise ValueError(f"more than {MOST_EMPTY} empty texts in arrays")
             return numpy.zeros(shape, kind)
+        if kind.kind == "U":  # else an error of numpy's own wherever such a text is used
+            codes = numpy.frombuffer(content, numpy.dtype("u4").newbyteorder(kind.byteorder))
+            if codes.size and codes.max() > sys.maxunicode:
+                raise ValueError("an array of texts with characters that there are not")
         return numpy.frombuffer(content, kind).reshape(shape).copy()
