@@ -32,7 +32,7 @@ def calibrate_command(
 ) -> None:
     """Measure how fast a server is, and write a profile of it for plan, for sim and for sim.profile.
 
-    It makes some hundreds of requests with short answers, and pays for them. Nothing else should use the server.
+    It makes up to some 1,800 requests with short answers, and pays for them. Nothing else should use the server.
     """
     from flowevolve._util.registry import validated
     from flowevolve._util.secrets import missing_key
