@@ -54,9 +54,14 @@ gepa's rules in our stream (`plain`) take {times} of gepa's time to its last sco
 workload; at equal tokens their score, less gepa's, is {score}."""
 MERGED = """\
 [Combee as published]({folder}quality_others.md) (lockstep, 10 or 40 reflections merged) {ahead}."""
+PEER_METHOD = "agentdescent_merging"
+"""Another project's method that merges what its workers write, as our defaults do."""
+PEER = """\
+agentdescent's own merging has synchronous gepa's last score sooner than the defaults in real time on {sooner} of {of}
+workloads, and for fewer tokens on {cheaper}."""
 OTHERS: Mapping[str, str] = {
     "plain": "gepa's rules in our stream (`plain`)",
-    "agentdescent_merging": "agentdescent with its merging, in real time",
+    PEER_METHOD: "agentdescent with its merging, in real time",
 }
 """The methods that have a line of their own beside the defaults, and what they are."""
 FILLED = """\
@@ -243,6 +248,29 @@ def set_up(content: Content) -> str:
 def merging(without: Content, others: Content, folder: str) -> str:
     """What merging edits is worth in time, with links to pages in ``folder``; nothing of what was not measured."""
     return " ".join(filter(None, (without_merging(without, folder), combee(others, folder))))
+
+
+def merging_peer(content: Content) -> str:
+    """On how many workloads agentdescent, which merges, too, has synchronous gepa's last score sooner than ours, and on
+    how many for fewer tokens, in medians of pairs; nothing where it or ours in real time was not run.
+    """
+    found = _simulated(content)
+    if not all(workloads(rows, PEER_METHOD, BASE) for rows in found) or not _in_real_time(found):
+        return ""
+    sooner, of = _ahead_of_ours(found, "seconds")
+    cheaper, _ = _ahead_of_ours(found, "tokens")
+    return PEER.format(sooner=sooner, of=of, cheaper=cheaper)
+
+
+def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:
+    pairs = [
+        (timed.median, ours[name].median)
+        for rows in found
+        for ours in [by_workload(rows, "stream_real", spent=spent)]
+        for name, timed in by_workload(rows, PEER_METHOD, spent=spent).items()
+    ]
+    known = [(theirs, own) for theirs, own in pairs if theirs is not None and own is not None]
+    return sum(theirs < own for theirs, own in known), len(known)
 
 
 def without_merging(without: Content, folder: str) -> str:

@@ -83,7 +83,7 @@ def _to_know(timed: Content) -> Mapping[str, str]:
     told = {
         "Parallel proposals": gains.parallel(timed),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
-        "Where it comes from": f"{MERGING} {merging}".strip(),
+        "Where it comes from": " ".join(filter(None, (MERGING, merging, gains.merging_peer(timed)))),
         "Three hours": _lockstep(),
     }
     return {about: said for about, said in told.items() if said}

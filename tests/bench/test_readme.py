@@ -69,6 +69,7 @@ def throughput(*, most: str) -> dict[str, object]:
             "stream": {"seconds": 25.0, "tokens": 500, "mean_in_flight": 40.0 if workload == most else 20.0},
             "stream_real": {"seconds": 75.0, "tokens": 500},
             "plain": {"seconds": 40.0, "tokens": 3000},
+            "agentdescent_merging": {"seconds": 60.0 if workload == "aime" else 90.0, "tokens": 800},
             "flashevolve": {"seconds": 60.0, "tokens": 2000, "output_tokens_per_s": 900.0},
             "ceiling": {"output_tokens_per_s": 1000.0},
         }.items()
@@ -108,6 +109,11 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     assert (
         f"(`plain`): such a time, tokens and score, by workload | 0.40; 3.00; {below} | 0.40; 3.00; {below} |" in said
     )
+    assert (
+        "agentdescent with its merging, in real time: such a time, tokens and score, by workload | 0.60 to 0.90; 0.80"
+        in said
+    )
+    assert "last score sooner than the defaults in real time on 2 of 4 workloads, and for fewer tokens on 0." in said
     assert "less its own | +0.400 (+0.400 to +0.400; above in all pairs on 2 of 2 workloads) |" in said
     assert "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of synchronous gepa are within 0.01 of 0.500" in said
     said = " ".join(readme.room().split())
