@@ -206,7 +206,8 @@ class OverloadedError(LLMError):
 class ServerError(LLMError):
     """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits.
 
-    Of a server that answered before and now makes every call fail, it is retried like an `UnreachableError`.
+    Of a server that answered before and now makes every call fail, or rejects every one, it is retried like an
+    `UnreachableError`.
     """
 
 

@@ -61,8 +61,8 @@ EMBED_BATCH = 128
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that a server which has answered before made fail, it counts as silent; but not if it
-answers what it has answered before, as the fault is with those requests then.
+"""After so many calls in a row that a server which has answered before rejected or made fail, it counts as silent; but
+not if it answers what it has answered before, as the fault is with those requests then.
 """
 
 
@@ -306,13 +306,15 @@ class LLMClient:
     async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """The seconds to wait before the next attempt; where there is none, raises the caller's error."""
         time = now()
-        call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.response_times.refused()
-        is_broken = isinstance(error, ServerError) and server_failed(error)
-        answers_nobody = is_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
+        may_be_broken = _may_be_broken(call, error)
+        answers_nobody = may_be_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
         # If the server answers after all, a new row begins, so that this call has only one more attempt.
         works = answers_nobody and await call.backend.answers_again(call)
+        if isinstance(error, RejectedError) and answers_nobody and not works:
+            error = ServerError(f"it refuses what it answered before: {error}", status=error.status)
+        call.note_failure(error, time)
         if isinstance(error, UnreachableError) or (answers_nobody and not works):
             self._unanswered.fire()
         silent_seconds = call.silence(time)
@@ -335,7 +337,7 @@ class LLMClient:
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
-                if is_broken and call.backend.answered > -inf:
+                if may_be_broken and call.backend.answered > -inf:
                     call.backend.failed_in_a_row += 1
         raise error
 
@@ -380,3 +382,16 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
+
+
+def _may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
+    """Whether a call failed in a way in which all calls do where the server is out of order: it has an error of its
+    own, or rejects requests for a model that has answered others.
+    """
+    match error:
+        case ServerError():
+            return server_failed(error)
+        case RejectedError():
+            return call.backend.has_answered(call.request.model)
+        case _:
+            return False

@@ -22,6 +22,7 @@ from flowevolve.core.model import (
     OutOfCreditError,
     R,
     RefusedError,
+    RejectedError,
     Transport,
     Usage,
     embedding_transport,
@@ -87,10 +88,15 @@ class Backend:
         self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last answered one."""
         self.failed_in_a_row = 0
-        """Calls given up because of server errors since the last answered one; none before the first."""
+        """Calls given up since the last answered one, as the server was out of order or rejected them; none before the
+        first.
+        """
         self.last_suspended = -inf
         self._answered_calls: dict[str, PendingCall[ChatReply] | PendingCall[EmbedReply]] = {}
         """The last answered call of each model."""
+
+    def has_answered(self, model: str) -> bool:
+        return model in self._answered_calls
 
     def note_answered(self, call: PendingCall[ChatReply] | PendingCall[EmbedReply], time: float) -> None:
         self._answered_calls[call.request.model] = call
@@ -102,13 +108,12 @@ class Backend:
         if known is None:
             return False
         try:
-            with anyio.fail_after(CHECK_SECONDS):
-                failed.failed_usage += await known.send_again()
+            failed.failed_usage += await _sent_again(known)
         except TimeoutError:
             return False
         except LLMError as error:
             failed.failed_usage += error.usage
-            if server_failed(error):
+            if server_failed(error) or isinstance(error, RejectedError):
                 return False
         self._note_answer(now())
         return True
@@ -159,8 +164,8 @@ class PendingCall(Generic[R]):
         """
         raise NotImplementedError
 
-    async def send_again(self) -> Usage:
-        """Send the request once more, for as short an answer as there can be; returns what it took.
+    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
+        """Send the request once more, as it was or for as short an answer as there can be; returns what it took.
 
         Raises:
             LLMError: as `Transport.chat`.
@@ -242,9 +247,9 @@ class PendingChat(PendingCall[ChatReply]):
             )
         )
 
-    async def send_again(self) -> Usage:
-        request = replace(self.request, max_tokens=1, stream=False)
-        return (await self.settings.transport.chat(request, timeout=CHECK_SECONDS)).usage
+    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
+        request = self.request if in_full else replace(self.request, max_tokens=1, stream=False)
+        return (await self.settings.transport.chat(request, timeout=timeout)).usage
 
     def cut_while_thinking(self, reply: ChatReply) -> CutWhileThinkingError | None:
         return cut_while_thinking(reply, self.request.max_tokens)
@@ -266,9 +271,26 @@ class PendingEmbed(PendingCall[EmbedReply]):
         reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
         return embedding_with_estimated_usage(self.request, reply)
 
-    async def send_again(self) -> Usage:
-        request = replace(self.request, texts=self.request.texts[:1])
-        return (await embedding_transport(self.settings.transport).embed(request, timeout=CHECK_SECONDS)).usage
+    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
+        request = self.request if in_full else replace(self.request, texts=self.request.texts[:1])
+        return (await embedding_transport(self.settings.transport).embed(request, timeout=timeout)).usage
+
+
+async def _sent_again(call: PendingCall[ChatReply] | PendingCall[EmbedReply]) -> Usage:
+    """What it takes to send a call again: for a short answer, and in full where that is rejected, as it is by models
+    that can't do with so few tokens.
+
+    Raises:
+        TimeoutError: if there is no answer in time.
+        LLMError: as `Transport.chat`.
+    """
+    try:
+        with anyio.fail_after(CHECK_SECONDS):
+            return await call.send_again(CHECK_SECONDS, in_full=False)
+    except RejectedError:
+        timeout = call.settings.timeout_seconds
+        with anyio.fail_after(timeout):
+            return await call.send_again(timeout, in_full=True)
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -82,6 +82,9 @@ class Scripted:
             raise next_up
         return ChatReply(next_up, Usage(100, 10, 40), model=request.model)
 
+    async def embed(self, request, *, timeout):
+        raise RejectedError("HTTP 400: no embeddings of this")
+
     async def models(self):
         if isinstance(self.served, Exception):
             raise self.served
@@ -581,32 +584,74 @@ async def test_of_many_calls_in_flight_the_failing_server_costs_only_so_many() -
 
 
 TOO_LONG = ServerError("HTTP 500: the context is too long", status=500)
+REJECTED = RejectedError("HTTP 400: the prompt is too long", status=400)
 NOVEL = say("a novel")
 
 
 class Narrow(Scripted):
     """Answers everything but novels."""
 
+    def __init__(self, error: LLMError = TOO_LONG, *, shortest: int = 0) -> None:
+        super().__init__()
+        self._error = error
+        self._shortest = shortest
+        """Requests for fewer tokens are rejected, as OpenAI's reasoning models reject them."""
+
     async def chat(self, request, *, timeout):
         answer = await super().chat(request, timeout=timeout)
         if request.messages == tuple(NOVEL):
-            raise TOO_LONG
+            raise self._error
+        if (request.max_tokens or 99) < self._shortest:
+            raise RejectedError("HTTP 400: Could not finish the message because max_tokens was reached", status=400)
         return answer
 
 
 async def fails_each_time(rig: Rig, calls: int, *candidates: str) -> None:
     """As many calls for these candidates in turn, each of which the server makes fail."""
     for index in range(calls):
-        with pytest.raises(ServerError, match="too long"):
+        with pytest.raises(LLMError, match="too long"):
             await rig.ask(index=index, candidate=candidates[index % len(candidates)], messages=NOVEL)
 
 
+@pytest.mark.parametrize("shortest", [0, 16])
+@pytest.mark.parametrize("error", [TOO_LONG, REJECTED])
 @pytest.mark.parametrize("candidates", [["c9"], ["c8", "c9"]])
-async def test_candidates_that_a_server_cannot_take_do_not_end_the_run(candidates: list[str]) -> None:
-    rig = Rig(Narrow())
+async def test_candidates_that_a_server_cannot_take_do_not_end_the_run(
+    candidates: list[str], error: LLMError, shortest: int
+) -> None:
+    rig = Rig(Narrow(error, shortest=shortest))
     await rig.ask()
     await fails_each_time(rig, 4 * MAX_FAILED_IN_A_ROW, *candidates)
     assert (await rig.ask(index=99, candidate="c10")).text == "fine"
+
+
+async def test_a_server_that_rejects_what_it_answered_before_is_waited_for_and_then_ends_the_run() -> None:
+    server = Scripted()
+    rig = Rig(server)
+    await fail_often(rig, REJECTED)
+    server.script[:] = [*[REJECTED] * 9, "fine"]
+    assert (await rig.ask(index=98)).text == "fine"
+    await fail_often(rig, REJECTED)
+    began = anyio.current_time()
+    with pytest.raises(
+        BackendUnreachableError, match=r"for 6. s and .*: it refuses what it answered before: HTTP 400: .*too long"
+    ):
+        await rig.ask(index=99)
+    assert anyio.current_time() - began >= STEADY.patience_seconds
+    assert rig.records[-1].error == "ServerError: it refuses what it answered before: HTTP 400: the prompt is too long"
+
+
+async def test_rejections_of_a_model_that_was_never_answered_say_nothing_of_its_server() -> None:
+    """As of embeddings, without which the work goes on."""
+    server = Scripted()
+    rig = Rig(server)
+    rig.client = LLMClient(
+        {**rig.roles, "vectors": Role(server, "vectors")}, rig.scheduler, STEADY, 1, rig.records.append
+    )
+    await rig.ask()
+    for _ in range(2 * MAX_FAILED_IN_A_ROW):
+        with pytest.raises(RejectedError):
+            await rig.client.embed("vectors", ["a text"], scope=CallScope("novelty", "1", None, 0, 0))
 
 
 async def test_that_it_answers_what_it_answered_before_is_asked_once_in_so_many_failures_for_one_token_and_paid() -> (
@@ -764,15 +809,6 @@ async def test_a_role_of_which_every_call_fails_ends_the_run(error: LLMError) ->
         BackendRefusedError, match=rf"^http://fake/v1: each of the first 10 calls of role 'r1' .*{error}"
     ):
         await rig.ask("r1")
-
-
-async def test_a_role_that_was_answered_once_may_fail_as_often_as_it_likes() -> None:
-    transport = Scripted("fine", *[RejectedError("HTTP 400: no")] * (FAILURES_BEFORE_GIVING_UP + 5))
-    rig = Rig(transport)
-    await rig.ask()
-    for _ in range(FAILURES_BEFORE_GIVING_UP + 5):
-        with pytest.raises(RejectedError):
-            await rig.ask()
 
 
 # Checking before a run
