@@ -87,7 +87,7 @@ class Remeasure:
     """Runs a confirmed candidate on the validation set again; the first few examples first.
 
     Where the budget has no room for that beside the validation of what is under way, it is left. An example of which
-    the server gives no answer keeps its score.
+    the server gives no answer, or rejects the request, keeps its score.
     """
 
     rollouts: Rollouts

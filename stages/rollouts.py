@@ -11,7 +11,7 @@ from math import isfinite
 from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import LLMError, server_failed
+from flowevolve.core.model import LLMError, RejectedError, server_failed
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import ChatModel, Example, Measured, Rollout, Score, Task
@@ -24,7 +24,10 @@ FAILURES_BEFORE_GIVING_UP = 10
 @payload
 @dataclass(frozen=True, slots=True)
 class UnansweredRollout(Rollout):
-    """A rollout that failed, as the server of the model gave no answer: it says nothing of the candidate."""
+    """A rollout that failed, as the server of the model gave no answer or rejected the request.
+
+    Of a candidate that the model has answered on this example before, it says nothing.
+    """
 
 
 class Rollouts:
@@ -112,10 +115,9 @@ class Rollouts:
         except (FlowevolveError, LLMError) as error:
             if isinstance(error, FlowevolveError):
                 raise
-            if server_failed(error):
-                rollout = self._failed(example, f"the server gave no answer: {error}", context, UnansweredRollout)
-            else:
-                rollout = self._failed(example, f"no answer: {error}", context)
+            reason = f"the server gave no answer: {error}" if server_failed(error) else f"no answer: {error}"
+            unanswered = server_failed(error) or isinstance(error, RejectedError)
+            rollout = self._failed(example, reason, context, UnansweredRollout if unanswered else Rollout)
         except Exception as error:  # noqa: BLE001 - a user's task code may raise anything; it must not end the run
             rollout = self._failed(example, f"the task failed with {type(error).__name__}: {error}", context)
             self._count_failure(error)

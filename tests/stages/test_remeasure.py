@@ -11,7 +11,7 @@ from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import FlowClosed, PoolCommitted
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, ChatRequest, Message, ServerError, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, RejectedError, ServerError, Usage
 from flowevolve.core.pool import Add, Annotate, Candidate, Update
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.engine.contract import Mode
@@ -66,7 +66,7 @@ class Grades(Echo):
 class OutOfOrder(Grades):
     """Makes calls for these examples of validation fail whenever they are run again with the lucky line."""
 
-    def __init__(self, failing: Sequence[str], error: ServerError) -> None:
+    def __init__(self, failing: Sequence[str], error: LLMError) -> None:
         super().__init__(set(), vary=True)
         self._failing = [f"{name}\n" for name in failing]
         self._error = error
@@ -137,9 +137,12 @@ def test_what_was_only_lucky_gives_way_to_what_is_better(mode: Mode) -> None:
     assert lucky.mean_score == pytest.approx((0.9 + 0.1 * (runs - 1)) / runs)
 
 
+@pytest.mark.parametrize("error", [ServerError("out of order", status=500), RejectedError("no", status=400)])
 @pytest.mark.parametrize("failing", [["v1", "v11"], [f"v{number}" for number in range(FIRST)]])
-def test_where_the_server_answers_no_repeat_the_score_stays_what_it_was(failing: Sequence[str]) -> None:
-    gepa, _ = run(grades=OutOfOrder(failing, ServerError("out of order", status=500)))
+def test_where_the_server_answers_no_repeat_the_score_stays_what_it_was(
+    failing: Sequence[str], error: LLMError
+) -> None:
+    gepa, _ = run(grades=OutOfOrder(failing, error))
     lucky = next(each for each in gepa.archive.candidates if LUCKY in each.artifact["prompt"])
     kept = {name: score for name, score in lucky.scores.items() if name in failing}
     assert kept == dict.fromkeys(failing, pytest.approx(0.9))
