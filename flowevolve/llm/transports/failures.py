@@ -39,6 +39,9 @@ _UNKNOWN_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+# How an answer of status 400 begins that is about the key, as Google's does.
+_BAD_KEY = re.compile(r"API key (not valid|expired)|(invalid|expired) API key", re.IGNORECASE)
+
 # OpenAI's codes for an account without money or quota.
 _NO_CREDIT = ("insufficient_quota", "billing_not_active", "billing_hard_limit_reached")
 
@@ -146,7 +149,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return OutOfCreditError(message, status=status)
         case 401 | 403 | 404 | 405:
             return RefusedError(message, status=status)
-        case 400 if _names_unknown_model(problem, message):
+        case 400 if _names_unknown_model(problem, message) or _BAD_KEY.match(_text(problem.get("message"), "")):
             return RefusedError(message, status=status)
         case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)

@@ -259,8 +259,25 @@ def test_a_400_about_the_model_is_a_refusal(problem) -> None:
     assert type(failure(400, {"error": problem})) is RefusedError
 
 
-def test_a_400_about_the_length_of_a_prompt_is_not() -> None:
-    problem = {"message": "This model's maximum context length is 10 tokens", "type": "BadRequestError", "code": 400}
+@pytest.mark.parametrize(
+    "message",
+    [
+        "API key not valid. Please pass a valid API key.",
+        "API key expired. Please renew the API key.",
+        "Invalid API key provided",
+    ],
+)
+def test_so_is_one_about_the_key(message: str) -> None:
+    assert (
+        type(failure(400, {"error": {"message": message, "code": 400, "status": "INVALID_ARGUMENT"}})) is RefusedError
+    )
+
+
+@pytest.mark.parametrize(
+    "message", ["This model's maximum context length is 10 tokens", "can't read: 'why is it an invalid API key?'"]
+)
+def test_a_400_about_a_prompt_is_not(message: str) -> None:
+    problem = {"message": message, "type": "BadRequestError", "code": 400}
     assert type(failure(400, {"error": problem})) is RejectedError
 
 
