@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 import typer
-from prometheus_client import start_http_server
+from prometheus_client import disable_created_metrics, start_http_server
 from rich.console import Console
 
 from flowevolve._util import clock
@@ -206,6 +206,8 @@ def _served(metrics: Metrics, port: int | None) -> Iterator[None]:
     if port is None:
         yield
         return
+    # When each counter was made is of no use, and doubles what there is.
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # of a library with types
     try:
         server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
     except OSError as error:

@@ -15,6 +15,9 @@ from flowevolve.core.event_kinds import (
     ItemDone,
     ItemTaken,
     PoolCommitted,
+    RunPaused,
+    RunResumed,
+    RunUnpaused,
 )
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
@@ -54,12 +57,12 @@ class Metrics:
         )
         self._proposals = Counter("flowevolve_proposals", "New artifacts written", registry=self.registry)
         self._rollouts = Counter("flowevolve_rollouts", "Runs of a candidate on an example", registry=self.registry)
-        self._dollars = Counter(
-            "flowevolve_spent_dollars", "What requests cost, of models that have a price", registry=self.registry
-        )
         self._unchanged = Counter("flowevolve_unchanged", "Replies that changed nothing", registry=self.registry)
-        self._version = Gauge("flowevolve_pool_version", "Current pool version", registry=self.registry)
-        self._best = Gauge("flowevolve_best_score", "Best mean validation score", registry=self.registry)
+        self._dollars: Counter | None = None
+        """Made once something has cost any, as otherwise models without a price would seem to be free."""
+        self._gauges: dict[str, Gauge] = {}
+        """Those whose value is known, by name."""
+        self._paused = Gauge("flowevolve_paused", "Whether the run is paused", registry=self.registry)
         self._flows = Gauge("flowevolve_open_flows", "Flows open", registry=self.registry)
         self._candidates = Counter(
             "flowevolve_candidates", "Candidates that came to a status", ["status"], registry=self.registry
@@ -68,22 +71,14 @@ class Metrics:
         self._workers = Gauge(
             "flowevolve_workers", "Workers, once allocation has changed them", ["stage"], registry=self.registry
         )
-        self._limit = Gauge(
-            "flowevolve_request_limit", "Requests that may be in flight, once admission has changed it",
-            registry=self.registry,
-        )  # fmt: skip
         self._endpoint_up = Gauge(
             "flowevolve_endpoint_up", "Whether it takes requests, once it was ejected", ["endpoint"],
             registry=self.registry,
         )  # fmt: skip
-        self._slots = Gauge(
-            "flowevolve_program_slots", "Programs that the nodes of a cluster run at a time", registry=self.registry
-        )
         self._storms = Counter(
             "flowevolve_rate_limit_storms", "Storms of 429s, each a pause of all calls", ["backend", "model"],
             registry=self.registry,
         )  # fmt: skip
-        self._server: dict[str, Gauge] = {}
         self._deaths = Counter("flowevolve_server_deaths", "Servers of ours that died", registry=self.registry)
         self._gap = Histogram(
             "flowevolve_version_gap", "Gap of items as they are taken", ["stage"], buckets=(0, 1, 2, 4, 8, 16, 32),
@@ -112,7 +107,8 @@ class Metrics:
                 self._items.labels(stage, outcome).inc()
                 self._proposals.inc(cost.proposals)
                 self._rollouts.inc(cost.rollouts)
-                self._dollars.inc(cost.dollars)
+                if cost.dollars:
+                    self._spend(cost.dollars)
                 self._unchanged.inc(reason == UNCHANGED)
             case ItemTaken(stage=stage, gap=gap):
                 self._gap.labels(stage).observe(gap)
@@ -120,10 +116,16 @@ class Metrics:
                 self._flows.inc()
             case FlowClosed():
                 self._flows.dec()
+            case RunResumed() as before:
+                self._set_pool(before.version, before.best_score)
+                self._flows.set(before.flows)
+                self._paused.set(0)
+            case RunPaused():
+                self._paused.set(1)
+            case RunUnpaused():
+                self._paused.set(0)
             case PoolCommitted() as commit:
-                self._version.set(commit.version)
-                if commit.best_score is not None:
-                    self._best.set(commit.best_score)
+                self._set_pool(commit.version, commit.best_score)
                 for change in commit.changes:
                     if isinstance(change, LoggedAdd | LoggedMove):
                         self._candidates.labels(change.status).inc()
@@ -138,16 +140,17 @@ class Metrics:
             case EndpointReturned(endpoint=endpoint):
                 self._endpoint_up.labels(endpoint).set(1)
             case NodeJoined(capacity=capacity) | NodeLost(capacity=capacity):
-                self._slots.set(capacity)
+                self._set("flowevolve_program_slots", "Programs that the nodes of a cluster run at a time", capacity)
             case LimitsRefused(backend=backend, model=model):
                 self._storms.labels(backend, model).inc()
             case AdmissionChanged(limit=limit):
-                self._limit.set(limit)
+                meaning = "Requests that may be in flight, once admission has changed it"
+                self._set("flowevolve_request_limit", meaning, limit)
             case ServerLooked() as looked:
                 for field, (name, meaning) in SERVER_GAUGES.items():
                     value = getattr(looked, field)
                     if value is not None:
-                        self._server_gauge(name, meaning).set(value)
+                        self._set(f"flowevolve_server_{name}", meaning, value)
             case ServerDied():
                 self._deaths.inc()
 
@@ -166,8 +169,19 @@ class Metrics:
         self._cached_tokens.labels(record.role).inc(usage.cached_tokens)
         self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
 
-    def _server_gauge(self, name: str, meaning: str) -> Gauge:
-        """The gauge of this name. It is made when its value is first known, as one that is never set would show 0."""
-        if name not in self._server:
-            self._server[name] = Gauge(f"flowevolve_server_{name}", meaning, registry=self.registry)
-        return self._server[name]
+    def _set(self, name: str, meaning: str, value: float) -> None:
+        """Set a gauge. It is made when its value is first known, as one that is never set would show 0."""
+        if name not in self._gauges:
+            self._gauges[name] = Gauge(name, meaning, registry=self.registry)
+        self._gauges[name].set(value)
+
+    def _set_pool(self, version: int, best_score: float | None) -> None:
+        self._set("flowevolve_pool_version", "Current pool version", version)
+        if best_score is not None:
+            self._set("flowevolve_best_score", "Best mean validation score", best_score)
+
+    def _spend(self, dollars: float) -> None:
+        if self._dollars is None:
+            meaning = "What requests cost, of models that have a price"
+            self._dollars = Counter("flowevolve_spent_dollars", meaning, registry=self.registry)
+        self._dollars.inc(dollars)

@@ -40,5 +40,7 @@ def test_one_run_after_another_serves_its_metrics_on_the_same_port(tmp_path: Pat
     for name in ("one", "two"):
         done = flowevolve("run", "run.toml", "--out", name, "--metrics-port", port, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "flowevolve_proposals_total 0.0" in (tmp_path / "seen.txt").read_text()
+        seen = (tmp_path / "seen.txt").read_text()
+        assert "flowevolve_proposals_total 0.0" in seen
+        assert "_created" not in seen
         (tmp_path / "seen.txt").unlink()

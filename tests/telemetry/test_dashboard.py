@@ -33,7 +33,7 @@ EVENTS = [
         0, "pool.commit", version=1, best="c0", best_score=0.2, changes=some_changes(add="c0", status="confirmed")
     ),
     some_event(1, "item.taken", stage="screen", gap=2),
-    some_event(2, "item.done", stage="screen", outcome="consumed", cost={"proposals": 1}),
+    some_event(2, "item.done", stage="screen", outcome="consumed", cost={"proposals": 1, "dollars": 0.5}),
     some_event(3, "allocation.changed", stage="screen", workers=2),
     some_event(4, "admission.changed", limit=3),
     some_event(5, "endpoint.ejected", endpoint="http://a/v1"),

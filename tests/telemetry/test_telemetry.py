@@ -362,6 +362,28 @@ def test_metrics_count_items_and_calls() -> None:
     assert 'flowevolve_llm_latency_seconds_count{role="task"} 1.0' in text
 
 
+def shown_by(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
+def test_after_a_resume_metrics_go_on_from_what_the_run_came_to() -> None:
+    metrics = Metrics()
+    metrics.event(some_event(0, "run.resumed", version=5, best="c2", best_score=0.7, flows=3))
+    metrics.event(some_event(1, "flow.close", flow=0))
+    text = shown_by(metrics)
+    assert "flowevolve_best_score 0.7" in text
+    assert "flowevolve_pool_version 5.0" in text
+    assert "flowevolve_open_flows 2.0" in text
+
+
+def test_what_is_not_known_has_no_metric() -> None:
+    metrics = Metrics()
+    metrics.event(some_event(0, "run.resumed"))
+    metrics.event(some_event(1, "item.done", cost={"rollouts": 1}))
+    for name in ("best_score", "request_limit", "program_slots", "spent_dollars"):
+        assert name not in shown_by(metrics)
+
+
 @pytest.mark.parametrize(
     ("kind", "shown"),
     [
