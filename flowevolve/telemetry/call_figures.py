@@ -26,7 +26,8 @@ class CallFigures:
     cut: CutReplies = field(default_factory=CutReplies)
     _recent: deque[tuple[float, float]] = field(default_factory=deque)
     """When the calls of the last while were sent and had their answers."""
-    _under_way: int = 0
+    _under_way: int | None = None
+    """As of the last `tick`; None before the first."""
     _silent_since: float | None = None
     """Since when answers are awaited and none has come, as far as `tick` was told; None if none is awaited."""
 
@@ -61,7 +62,11 @@ class CallFigures:
         return f"no answer for {seconds - self._silent_since:.0f} s{under_way}"
 
     def in_flight(self) -> float:
-        """How many requests were in flight at a time lately, on average, as far as they have finished."""
+        """How many requests are in flight; where no `tick` has told, how many there were at a time lately, on average,
+        as far as they have finished.
+        """
+        if self._under_way is not None:
+            return self._under_way
         if not self._recent:
             return 0.0
         end = self._recent[-1][1]

@@ -313,6 +313,18 @@ def test_a_long_failure_is_cut_between_words() -> None:
     assert len(said) <= 161
 
 
+def test_requests_that_are_in_flight_are_those_of_the_latest_tick_where_there_are_any() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        progress.event(some_event(0, "run.start"))
+        for second in range(1, 40):
+            progress.call(call(second - 1, second))
+            progress.tick(second, requests(7))
+        for second in range(40, 100):
+            progress.tick(second, requests(0))
+    assert [line.partition("in flight ")[2].partition("  ")[0] for line in told] == ["7", "0", "0"]
+
+
 def test_requests_of_long_ago_are_not_in_flight() -> None:
     assert "about 1 in flight" in drawn(EVENTS, [*(call(0, 10) for _ in range(9)), call(70, 100)])
 
