@@ -158,7 +158,7 @@ def _readable(paths: Sequence[Path], left_out: list[InputError]) -> Iterator[Ove
 def _status_row(overview: Overview) -> tuple[str, ...]:
     return (
         str(overview.path),
-        overview.state,
+        _said(overview.state, overview.lull),
         f"best {score_said(overview.best_score)}",
         f"{overview.proposals} proposals",
         _time(overview.wall_seconds),
@@ -206,7 +206,7 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
     from rich.text import Text
 
     hint = f"; to go on: {overview.hint}" if overview.hint else ""
-    print_plain(f"unfinished: this run {_UNFINISHED[overview.state]}{hint}")
+    print_plain(f"unfinished: this run {_said(_UNFINISHED[overview.state], overview.lull)}{hint}")
     config, llm = overview.config, overview.llm
     head = Table(show_header=False, box=None, pad_edge=False)
     head.add_row("run", f"{config.algorithm.name} ({config.algorithm.mode}) on {overview.task}, {config.llm.backend}")
@@ -233,6 +233,10 @@ def _print_unfinished(overview: Overview, best: BestFound | None) -> None:
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     for line in aligned(rows):
         print_plain(line)
+
+
+def _said(state: str, lull: str) -> str:
+    return f"{state}, {lull}" if lull else state
 
 
 def _time(seconds: float) -> str:

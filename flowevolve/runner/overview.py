@@ -61,6 +61,10 @@ class Overview:
     """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
     given: frozenset[str]
     """The names of what it was given as objects."""
+    pause: str
+    """Words on for how long a run that is at work has been paused; empty if it is not."""
+    silent_seconds: float
+    """For how long a run at work in real time has written nothing; 0 of any other run."""
     cut_replies: Mapping[str, CutCount]
     """How many replies the limit of tokens cut off, by role; of a run that has ended, since its last resume."""
     failed_rollouts: FailedRollouts
@@ -79,6 +83,13 @@ class Overview:
     def how_many_failed(self) -> str:
         """Words on rollouts that failed; empty if none did."""
         return self.failed_rollouts.said(self.rollouts)
+
+    @property
+    def lull(self) -> str:
+        """Words on why nothing seems to happen in a run that is at work: empty unless it is paused or long silent."""
+        if self.pause or self.silent_seconds < _LONG_SILENCE:
+            return self.pause
+        return f"nothing new for {self.silent_seconds:.0f} s"
 
     @property
     def many_cut(self) -> list[str]:
@@ -108,6 +119,8 @@ class Overview:
             "stop_reason": self.stop_reason,
             "error": self.error,
             "wall_seconds": round(self.wall_seconds, 3),
+            "silent_seconds": round(self.silent_seconds, 3),
+            "paused": self.pause or None,
             "seed_score": self.seed_score,
             "best": None
             if self.best_id is None
@@ -130,6 +143,8 @@ class Overview:
         }
 
 
+_LONG_SILENCE = 60.0
+"""After so many seconds it is told that a run writes nothing new."""
 _COUNTED = ("rollouts", "proposals", "tokens", "dollars")
 
 
@@ -204,6 +219,8 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
         read_totals(llm),
         read_trust(result),
         given,
+        "",
+        0.0,
         read_cut(llm.get("cut_replies")),
         FailedRollouts.read(result.get("failed_rollouts")),
     )
@@ -212,11 +229,15 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
 def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview:
     figures, failures = ProgressFigures(), FailureCounter()
     for event in recorded.events():
-        if not isinstance(event.body, RunResumed):  # what came before it was counted, too
+        if isinstance(event.body, RunResumed):  # what came before it was counted, too
+            figures.end_pause()
+        else:
             figures.take(event)
         failures.event(event)
     account = Account(known_prices(config))
     account.restore(recorded.totals())
+    silent_seconds = _silent_seconds(path, config)
+    figures.seconds = recorded.seconds() + silent_seconds
     return Overview(
         path,
         find_state(path, None),
@@ -224,7 +245,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         _task(recorded, config),
         None,
         None,
-        recorded.seconds() + _silent_seconds(path, config),
+        figures.seconds,
         figures.seed_score,
         figures.best,
         figures.best_score,
@@ -236,6 +257,8 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
         account.totals(),
         None if recorded.start is None else ScoreTrust.of(recorded.start.score_trust, recorded.start.shared_because),
         recorded.given or frozenset(),
+        figures.pause() if is_held(path) else "",
+        silent_seconds,
         {role: CutCount(cut, of) for role, (cut, of) in recorded.cut_replies().items()},
         failures.found,
     )

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from flowevolve._util.clock import Clock
 from flowevolve._util.intervals import score_said
-from flowevolve.core.acts import RaiseBudget
+from flowevolve.core.acts import Pause, RaiseBudget
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.discard_reasons import PERFECT, UNCHANGED
@@ -35,9 +35,11 @@ from flowevolve.core.event_kinds import (
     PoolCommitted,
     RepairJudged,
     RunFruitless,
+    RunPaused,
     RunResumed,
     RunSteered,
     RunStopping,
+    RunUnpaused,
 )
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import ItemId
@@ -89,6 +91,9 @@ class ProgressFigures:
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost."""
     resumed: bool = False
+    _paused_since: float | None = None
+    _paused_by: str = ""
+    """Who asked for the pause, where it was somebody who watches the run."""
     _last_stage: str | None = None
     """Where an item ended last."""
     _closed_at: Counter[str] = field(default_factory=Counter)
@@ -107,6 +112,16 @@ class ProgressFigures:
             return said
         ((stage, _),) = self._closed_at.most_common(1)
         return f"{said}, most of which ended at {stage!r}"
+
+    def pause(self) -> str:
+        """Words on for how long the run has been paused; empty if it is not."""
+        if self._paused_since is None:
+            return ""
+        by = f" by {self._paused_by}" if self._paused_by else ""
+        return f"paused for {self.seconds - self._paused_since:.0f} s{by}"
+
+    def end_pause(self) -> None:
+        self._paused_since, self._paused_by = None, ""
 
     def rate(self) -> str:
         """Proposals per minute."""
@@ -145,6 +160,13 @@ class ProgressFigures:
                 self.version, self.unchanged, self.accepted = before.version, before.unchanged, before.accepted
                 self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
                 self.spent, self.resumed = before.spent, True
+                self.end_pause()
+            case RunPaused() if self._paused_since is None:
+                self._paused_since = event.time
+            case RunUnpaused():
+                self.end_pause()
+            case RunSteered(by=by, act=Pause(), refused=None):
+                self._paused_by = by
             case RunFruitless(reasons=reasons):
                 self.in_vain = top_reasons(reasons)
             case RunStopping(reason=reason):
@@ -261,6 +283,8 @@ class Lines(Progress):
         yield f"version {figures.version}"
         yield f"proposals {figures.proposals} ({figures.rate()})"
         yield f"accepted {figures.accepted}"
+        if pause := figures.pause():
+            yield pause
         if budget := self._used():
             yield f"used {budget}"
         if calls.requests:
@@ -328,7 +352,7 @@ class LiveTable(Progress):
 
     def _table_now(self) -> Table:
         figures = self._figures
-        state = f"stopping: {figures.stopped_by()}" if figures.stopping else "running"
+        state = f"stopping: {figures.stopped_by()}" if figures.stopping else figures.pause() or "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
         table.add_row("state", f"{state}, {figures.seconds:.0f} s, {_flows_said(figures.open_flows)} open")
         table.add_row(

@@ -109,11 +109,15 @@ def test_of_a_run_at_work_in_real_time_the_time_is_told_up_to_now_though_nothing
     lock = Lock(at_work)
     try:
         (during,) = printed("status", str(at_work), cwd=made)
+        assert "running, nothing new for " in flowevolve("status", str(at_work), cwd=made).stdout
+        assert "is still running, nothing new for " in flowevolve("report", str(at_work), cwd=made).stdout
     finally:
         lock.release()
     (after,) = printed("status", str(at_work), cwd=made)
     assert during["wall_seconds"] > before["wall_seconds"] + 1e9  # type: ignore[operator]  # as nothing was written since 1970
     assert after["wall_seconds"] == before["wall_seconds"]
+    assert during["silent_seconds"] > 1e9  # type: ignore[operator]
+    assert (before["silent_seconds"], before["paused"]) == (0.0, None)
 
 
 def test_the_journal_of_an_unfinished_run_tells_what_the_result_does(made: Path) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
+from flowevolve.core.acts import Act
 from flowevolve.journal.compact import compact
 from flowevolve.journal.export import candidate_rows
+from flowevolve.journal.lock import Lock
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.page.reading.source import RunSource
 from flowevolve.page.tables.candidates import CandidateRow
@@ -52,6 +55,30 @@ def test_they_hold_in_a_run_that_was_compacted_and_resumed(directory: Path) -> N
     assert result.best.id != banned
     assert result.report.pool.vetoed(banned)
     assert "of 9 proposals" in read_overview(directory).used
+
+
+@pytest.mark.parametrize(("acts", "told"), [([fe.Pause()], "paused for 30 s by ada"), ([fe.Pause(), fe.Unpause()], "")])
+def test_a_pause_is_seen_from_outside_until_it_is_over(tmp_path: Path, acts: list[Act], told: str) -> None:
+    out = tmp_path / "run"
+    config = parse_config({"clock": "virtual", "preset": "plain", "budget": {"proposals": 6}}, "test")
+
+    async def go() -> None:
+        async with fe.open_run(config, task=instructions(out), out=out) as engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit" and event.data["version"] == 2:
+                    for act in acts:
+                        await engine.act(act, "ada")
+                    await anyio.sleep(30)
+                    await engine.act(fe.Stop(), "ada")
+
+    clock.run(go, clock="virtual")
+    (out / "result.json").unlink()
+    assert read_overview(out).pause == ""
+    lock = Lock(out)
+    try:
+        assert read_overview(out).pause == told
+    finally:
+        lock.release()
 
 
 def test_the_page_tells_of_them(directory: Path) -> None:

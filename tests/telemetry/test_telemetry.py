@@ -396,6 +396,34 @@ def test_what_is_not_known_has_no_metric() -> None:
         assert name not in shown_by(metrics)
 
 
+def test_a_pause_is_told_until_it_is_over_or_the_run_is_gone_on_with() -> None:
+    metrics, told = Metrics(), list[str]()
+    with lines(told.append, "real") as progress:
+        for event in [
+            commit(0, 1, "c0", 0.2),
+            some_event(5, "run.steered", by="op", act={"act": "pause"}),
+            some_event(5, "run.paused"),
+            commit(17, 2, "c1", 0.3),
+            some_event(18, "run.unpaused"),
+            commit(19, 3, "c2", 0.4),
+            some_event(20, "run.paused"),
+            commit(50, 4, "c3", 0.5),
+        ]:
+            metrics.event(event)
+            progress.event(event)
+        assert "flowevolve_paused 1.0" in shown_by(metrics)
+        for event in [some_event(51, "run.resumed"), commit(52, 5, "c4", 0.6)]:
+            metrics.event(event)
+            progress.event(event)
+    assert "flowevolve_paused 0.0" in shown_by(metrics)
+    paused = [line.partition("paused ")[2].partition("  ")[0] for line in told]
+    assert paused == ["", "for 12 s by op", "", "for 30 s", ""]
+
+
+def test_the_live_table_shows_a_pause() -> None:
+    assert "paused for 3 s" in drawn([some_event(1, "run.paused"), some_event(4, "flow.open")])
+
+
 @pytest.mark.parametrize(
     ("kind", "shown"),
     [
