@@ -132,6 +132,24 @@ def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still
     assert len((tmp_path / "exported" / "candidates.jsonl").read_text().splitlines()) >= before.report.spent.proposals
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (["budget.proposals=3"], r"has taken \d+ proposals, and now may take 3: .*--set budget\.proposals=…"),
+        (["budget.proposals=null", "budget.rollouts=20"], r"has taken \d+ rollouts, and now may take 20"),
+        (["budget.proposals=12", "budget.minutes=0.01"], r"has taken [\d.]+ seconds, and now may take 0\.6"),
+    ],
+)
+def test_a_run_that_has_ended_is_not_ended_once_more_by_a_limit_that_it_has_passed(
+    tmp_path: Path, changed: list[str], told: str
+) -> None:
+    run(tmp_path)
+    before = (tmp_path / "result.json").read_text()
+    with pytest.raises(InputError, match=told):
+        resume(tmp_path, *changed)
+    assert (tmp_path / "result.json").read_text() == before
+
+
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
     before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
     assert before.report.stop_reason == "no_improvement"
