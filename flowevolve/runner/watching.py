@@ -46,6 +46,7 @@ class PageProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._engine: Engine | None = None
+        self._begun = False
         self._writing = anyio.Lock()
 
     async def start(self, directory: Path) -> str:
@@ -55,7 +56,7 @@ class PageProcess:
 
     async def side_task(self, engine: Engine) -> None:
         """Let the page steer this run, until cancelled."""
-        self._engine = engine
+        self._engine, self._begun = engine, True
         try:
             await anyio.sleep_forever()
         finally:
@@ -94,7 +95,9 @@ class PageProcess:
             if is_virtual():
                 return "A run on the virtual clock can't be steered, as hours of it pass in a moment."
             if self._engine is None:
-                return "The run has not begun yet, or is at its end; it can't be steered now."
+                if not self._begun:
+                    return "The run has not begun yet; try again in a moment."
+                return "The run is at its end; it can't be steered any more."
             await self._engine.act(wanted, by)
         except InputError as error:
             return str(error)

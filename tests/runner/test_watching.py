@@ -26,6 +26,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.stop_reasons import STOPPED
 from flowevolve.runner import watching
 from flowevolve.runner.run import Watchers, open_run, run
+from flowevolve.runner.watching import PageProcess
 from tests.support.watched import run_while
 
 TABLE: dict[str, object] = {
@@ -217,6 +218,31 @@ def test_nothing_that_the_page_s_process_does_harms_the_run(
         answers = {answer["id"]: answer["refused"] for answer in map(json.loads, said.read_text().splitlines())}
         assert answers.keys() == {2, 3}
         assert "is no act" in answers[2]
+
+
+HASTY_PAGE = r"""
+import os, sys
+print('the live page: http://127.0.0.1:9/', flush=True)
+print('{"id": 1, "by": "b", "act": {"act": "pause"}}', flush=True)
+open(os.environ["ANSWERS"], "w").write(sys.stdin.readline())
+"""
+
+
+def test_who_acts_before_the_run_has_begun_is_told_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page_is(HASTY_PAGE, tmp_path, monkeypatch)
+    answer = tmp_path / "answer"
+    monkeypatch.setenv("ANSWERS", str(answer))
+
+    async def go() -> None:
+        page = PageProcess()
+        await page.start(tmp_path)
+        await page.listen()
+        await page.end()
+
+    clock.run(go)
+    assert json.loads(answer.read_text())["refused"] == "The run has not begun yet; try again in a moment."
 
 
 def test_a_run_on_the_virtual_clock_says_why_it_can_not_be_steered(tmp_path: Path) -> None:
