@@ -31,6 +31,8 @@ _WAIT: Mapping[int | None, str] = {
     sqlite3.SQLITE_BUSY: "another process is writing the file anew, as compact does; try again when it has ended",
     sqlite3.SQLITE_READONLY: "a process that wrote to it was killed while it was read; try again",
 }
+_HEADER = b"SQLite format 3\0"
+"""What a file of SQLite begins with."""
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
 """The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
 _NAMES_A_FILE = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
@@ -46,10 +48,25 @@ class DamagedError(InputError):
     def __init__(self, folder: Path, what: str) -> None:
         self.folder = folder
         self.what = what
-        super().__init__(
-            f"{folder / JOURNAL}: is damaged: {what}. If you have a whole copy of the directory, use that; to save "
-            f"what was recorded before the damage: flowevolve repair {folder}"
+        rest = (
+            f"to save what was recorded before the damage: flowevolve repair {folder}"
+            if _may_be_salvaged(folder)
+            else "nothing of this one can be saved"
         )
+        super().__init__(
+            f"{folder / JOURNAL}: is damaged: {what}. If you have a whole copy of the directory, use that; {rest}"
+        )
+
+
+def _may_be_salvaged(folder: Path) -> bool:
+    """Whether there is a file of SQLite, a log that there may be one in, or what a killed repair has saved."""
+    if (folder / SALVAGED).is_file():
+        return True
+    try:
+        with (folder / JOURNAL).open("rb") as file:
+            return file.read(len(_HEADER)) == _HEADER or (folder / WAL).is_file()
+    except OSError:
+        return False
 
 
 @contextmanager

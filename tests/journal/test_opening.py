@@ -246,10 +246,18 @@ def test_a_log_that_is_missing_is_told_and_never_taken_for_a_run_that_never_bega
         for name in missing:
             (path / name).unlink()
         before = sorted(path.iterdir())
-        with pytest.raises(DamagedError, match=r"is damaged: .*; to save what was .*: flowevolve repair") as caught:
+        is_gone = "journal.sqlite" in missing
+        advice = "nothing of this one can be saved" if is_gone else "to save what was .*: flowevolve repair"
+        with pytest.raises(DamagedError, match=rf"is damaged: .* use that; {advice}") as caught:
             read(path)
         assert "\n" not in str(caught.value)
         assert set(before) <= set(path.iterdir())
+
+
+def test_a_file_that_is_no_journal_is_not_to_be_repaired(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").write_bytes(b"These are my notes.")
+    with pytest.raises(DamagedError, match=r"file is not a database\. .* use that; nothing of this one can be saved$"):
+        content(tmp_path)
 
 
 def test_an_emptied_journal_is_no_run_that_never_began(tmp_path: Path) -> None:
