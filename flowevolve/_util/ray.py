@@ -16,6 +16,7 @@ import ray
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.signals import kept_signals
 
 CONNECT_SECONDS = 60.0
 
@@ -98,7 +99,8 @@ async def _connect(address: str, setting: str) -> None:
     named, source = _named(address, setting)
     connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
     try:
-        with anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
+        # Ray's own handler of SIGTERM prints a stack of C++, and aborts the process three seconds later.
+        with kept_signals(), anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
             if named != "auto":
                 await anyio.to_thread.run_sync(_check_listening, named)
             await anyio.to_thread.run_sync(connect, abandon_on_cancel=True)

@@ -6,7 +6,8 @@ import os
 
 _OURS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "^Raylet is terminated",  # twenty lines of a dead node's log; we say that it is lost
+    # Twenty lines of a dead node's log, and two on why a node may be dead; we say that it is lost.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^(Raylet is terminated|The node with node id: .* has been marked dead)",
 }
 
 

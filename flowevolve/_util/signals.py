@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -46,6 +47,24 @@ def ending_signals(
             for number, handler in before.items():
                 with suppress(NotImplementedError):
                     loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+
+@contextmanager
+def kept_signals() -> Iterator[None]:
+    """What these signals do when this ends is what they did before, whatever native code has set meanwhile.
+
+    In another thread than the main one it does nothing, as Python sets handlers only there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # which Python knows nothing of
                 signal.signal(number, handler)
 
 

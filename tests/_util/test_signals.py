@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
 
 from flowevolve._util import clock
-from flowevolve._util.signals import ending_signals
+from flowevolve._util.signals import ending_signals, kept_signals
 
 
 async def first(sent: signal.Signals = signal.SIGINT) -> tuple[int, bool]:
@@ -54,3 +57,27 @@ def test_what_nohup_switched_off_stays_so() -> None:
         assert anyio.run(go) == signal.SIGTERM
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its C library is another")
+def test_a_handler_that_native_code_has_set_meanwhile_is_gone_again() -> None:
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+    try:
+        with kept_signals():
+            ctypes.CDLL(None).signal(int(signal.SIGTERM), ctypes.c_void_p(int(signal.SIG_IGN)))
+            signal.raise_signal(signal.SIGTERM)
+            assert came == []
+        signal.raise_signal(signal.SIGTERM)
+        assert came == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_in_another_thread_than_the_main_one_handlers_are_left_as_they_are() -> None:
+    def enter() -> None:
+        with kept_signals():
+            pass
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(enter).result()

@@ -203,6 +203,21 @@ async def test_an_address_that_is_none_is_refused_by_where_it_was_given(
             pass
 
 
+async def test_a_run_that_is_asked_to_end_is_not_ended_by_ray(ray_cluster: Cluster, tmp_path: Path) -> None:
+    write_run(tmp_path, 'on = "ray"')
+    run = flowevolve(tmp_path, "run", "config.toml", "--out", "run", environment={"RAY_ADDRESS": ray_cluster.address})
+    try:
+        await until(lambda: len(kept(tmp_path)) >= 5 or run.poll() is not None)
+        run.send_signal(signal.SIGTERM)
+        await until(lambda: run.poll() is not None)
+    finally:
+        run.kill()
+        run.wait()
+    said = (tmp_path / "output").read_text()
+    assert run.returncode == 130, said
+    assert "SIGTERM received" not in said
+
+
 async def test_a_run_whose_engine_was_killed_goes_on_with_another_cluster(
     ray_cluster: Cluster, other_cluster: Cluster, tmp_path: Path
 ) -> None:
