@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, runtime_checkable
 
@@ -125,8 +125,14 @@ def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
         InputError: if it has others.
     """
     if set(candidate.artifact) != set(seed):
-        raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+        raise InputError(wrong_components(candidate.artifact, seed))
     return candidate
+
+
+def wrong_components(given: Iterable[str], needed: Iterable[str]) -> str:
+    """Words on a candidate from outside that has these components, and not those that it needs."""
+    of_given, of_needed = (", ".join(map(repr, sorted(names))) for names in (given, needed))
+    return f"inject: the artifact has components {of_given or 'none'}, and needs {of_needed}"
 
 
 class Archive(Protocol):

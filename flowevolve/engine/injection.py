@@ -9,7 +9,7 @@ import anyio
 
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.algorithm import Algorithm, wrong_components
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Dimension, OverBudgetError
 from flowevolve.core.context import StageContext
@@ -87,7 +87,7 @@ def _check_components(pool: Pool, artifact: Artifact) -> None:
     """Raises: InputError if no candidate of the pool has the components of what is to be injected."""
     known = {frozenset(each.artifact) for each in pool.snapshot().candidates(vetoed=True)}
     if known and frozenset(artifact) not in known:
-        raise InputError(f"inject: the artifact has components {sorted(artifact)}, not {sorted(next(iter(known)))}")
+        raise InputError(wrong_components(artifact, next(iter(known))))
 
 
 class _Flow:

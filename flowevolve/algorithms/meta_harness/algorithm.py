@@ -18,7 +18,7 @@ from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
 from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, wrong_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -75,7 +75,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
 
     def inject(self, candidate: Candidate) -> Emit:
         if set(candidate.artifact) != {COMPONENT}:
-            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {[COMPONENT]}")
+            raise InputError(wrong_components(candidate.artifact, [COMPONENT]))
         return Emit(Written(candidate), to="check")
 
     def check_veto(self, candidate: Candidate) -> None:

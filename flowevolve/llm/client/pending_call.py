@@ -30,7 +30,7 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
-from flowevolve.llm.client.reachability import CHECK_SECONDS
+from flowevolve.llm.client.reachability import CHECK_SECONDS, without_full_stop
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -213,14 +213,15 @@ class PendingCall(Generic[R]):
         """The error that ends the run, as the backend will never serve this role."""
         mend = _NOTHING_LEFT if isinstance(error, OutOfCreditError) else _WRONG_SETTING
         return BackendRefusedError(
-            f"{self.backend.where}: model {self.request.model!r} (role {self.role!r}) is refused: {error}. {mend}"
+            f"{self.backend.where}: model {self.request.model!r} (role {self.role!r}) is refused: "
+            f"{without_full_stop(error)}. {mend}"
         )
 
     def unreachable(self, silent_seconds: float, error: LLMError) -> BackendUnreachableError:
         """The error that ends the run, as the backend has been silent for so long."""
         return BackendUnreachableError(
             f"{self.backend.where} has given no answer for {silent_seconds:.0f} s and {self.attempts} attempts "
-            f"(role {self.role!r}, model {self.request.model!r}); the last time: {error}. "
+            f"(role {self.role!r}, model {self.request.model!r}); the last time: {without_full_stop(error)}. "
             "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
         )
 

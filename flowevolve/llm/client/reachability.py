@@ -66,6 +66,11 @@ async def check_models(
         note(f"{where} does not list {role.model!r}, the model of role {name!r}; {there_are}")
 
 
+def without_full_stop(error: Exception) -> str:
+    """What an error says, to go before a full stop: many a server's message ends in one."""
+    return str(error).removesuffix(".")
+
+
 def _lists(served: Sequence[str], model: str) -> bool:
     """Whether a list has a model: by its name, as Google or Ollama write it, or by the pattern of a gateway."""
     spellings = {model, f"models/{model}", f"{model}:latest"}
@@ -93,11 +98,11 @@ async def _served_models(
             note(f"{where} has no list of models, so whether it serves what is asked for is seen at the first call")
             return None
         raise BackendRefusedError(
-            f"{where} turned the request for its models away: {error}. "
+            f"{where} turned the request for its models away: {without_full_stop(error)}. "
             "Check the API key, and the base URL (most end in /v1)"
         ) from error
     except (LLMError, TimeoutError) as error:
-        reason = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
+        reason = without_full_stop(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
         raise BackendUnreachableError(
             f"{where} can't be used: {reason}. Start the server, or correct the base URL in the config"
         ) from error

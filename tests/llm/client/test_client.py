@@ -419,8 +419,9 @@ async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
     assert (len(transport.requests), len(rig.records)) == (1, 1)
 
 
-async def test_an_account_without_money_is_told_as_such() -> None:
-    rig = Rig(Scripted(OutOfCreditError("HTTP 429: you exceeded your quota", status=429)))
+@pytest.mark.parametrize("end", ["", "."])
+async def test_an_account_without_money_is_told_as_such(end: str) -> None:
+    rig = Rig(Scripted(OutOfCreditError(f"HTTP 429: you exceeded your quota{end}", status=429)))
     with pytest.raises(
         BackendRefusedError, match=r"exceeded your quota\. The account has no money or quota left"
     ) as caught:
