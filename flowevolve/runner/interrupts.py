@@ -6,9 +6,11 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from math import inf
 from types import FrameType
 from typing import TypeVar
 
@@ -27,7 +29,7 @@ T = TypeVar("T")
 
 ONE_PRESS_SECONDS = 0.3
 """Signals that come sooner than this after one another, in real time, are of one Ctrl-C: a parent process may pass it
-on, too."""
+on, too, as ``timeout`` sends its own to the child and to the group."""
 MOST_NAMED = 3
 """Of the functions that are waited for, so many are named."""
 _SHOW_CURSOR = "\x1b[?25h"
@@ -83,6 +85,10 @@ class _Interrupts:
         self._engine: Engine | None = None
         self._told = False
         """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
+        self._pressed = -inf
+        """When the last signal came that is a press of its own, on the clock of the signal handler."""
+        self._passed_on = deque[bool]()
+        """Of each signal that the event loop has not heard of, whether it is one that was passed on as well."""
         self._unheard: float | None = None
         """When the first signal came that the event loop has not heard of, on the clock of the signal handler."""
         self._last_chance: float | None = None
@@ -99,6 +105,8 @@ class _Interrupts:
         with ending_signals(self._at_once, numbers) as signals:
             task_status.started()
             async for _ in signals:
+                if self._passed_on.popleft():
+                    continue
                 self._unheard = None
                 if self._engine is not None and not self._told:
                     self._told = True
@@ -118,6 +126,11 @@ class _Interrupts:
     def _at_once(self, frame: FrameType | None) -> None:
         """Called by the signal itself, so nothing that the loop is at can keep it waiting."""
         now = time.monotonic()
+        passed_on = now - self._pressed < ONE_PRESS_SECONDS
+        self._passed_on.append(passed_on)
+        if passed_on:
+            return
+        self._pressed = now
         if self._last_chance is not None:
             if now - self._last_chance >= ONE_PRESS_SECONDS:
                 self._end_process(frame)

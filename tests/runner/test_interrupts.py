@@ -19,6 +19,7 @@ from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.journal.reading import RecordedRun
+from flowevolve.runner import interrupts
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
@@ -118,6 +119,12 @@ def test_before_the_run_has_begun_it_is_over_in_good_order(folder: Path, how: si
     assert flowevolve(folder, "run", "run.toml", "--out", "out", how=how).returncode == 0
 
 
+@pytest.fixture
+def each_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals count as presses of their own, however soon in real time they come."""
+    monkeypatch.setattr(interrupts, "ONE_PRESS_SECONDS", 0.0)
+
+
 def interrupted(*, twice: bool) -> Result | None:
     settings = {"clock": "virtual", "held_out": True, "drain_seconds": 10_000, "budget": {"proposals": 50}}
     config = parse_config(settings, "test")
@@ -137,6 +144,14 @@ def interrupted(*, twice: bool) -> Result | None:
     return clock.run(until_interrupted, go, clock="virtual")
 
 
+def test_a_signal_that_somebody_passes_on_as_well_is_one_press(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "ONE_PRESS_SECONDS", 60.0)
+    result = interrupted(twice=True)
+    assert result is not None
+    assert (result.report.stop_reason, result.report.held) == ("interrupted", 0)
+
+
+@pytest.mark.usefixtures("each_its_own")
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_run_that_is_interrupted_pays_for_no_held_out_test(twice: bool) -> None:
     result = interrupted(twice=twice)
@@ -194,6 +209,7 @@ def test_the_first_signal_does_not_cut_off_a_run_that_is_ending(
 
 
 @ENDING
+@pytest.mark.usefixtures("each_its_own")
 @pytest.mark.parametrize(("signals", "drain_seconds"), [(1, 0.5), (2, 10_000.0)])
 def test_a_run_that_a_signal_cuts_off_as_it_ends_was_interrupted_and_can_be_gone_on_with(
     tmp_path: Path, why: Mapping[str, object], reason: str, signals: int, drain_seconds: float
