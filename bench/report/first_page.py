@@ -56,7 +56,10 @@ SHIPPED = "shipped, of an H100, which is another GPU"
 ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
 BESIDE = "\n\n**Beside synchronous gepa**, with more on the pages:\n\n"
-ON_SIMULATED = "{lead} They made {gains} times its proposals{clocks} ([throughput](benchmarks/throughput.md))."
+ON_SIMULATED = (
+    "{lead} The defaults made {gains} times synchronous gepa's proposals{clocks} "
+    "([throughput](benchmarks/throughput.md))."
+)
 ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, the defaults made {real}."
 SINGLE = "In [other runs](benchmarks/prediction.md) there it was {gains} requests in flight at most."
 
@@ -110,7 +113,13 @@ def _beside(contents: Mapping[str, Content]) -> str:
         simulated = contents["throughput"]
         made = gains.proposals(simulated)
         clocks = throughput.on_other_clocks(simulated)
-        told.append(ON_SIMULATED.format(lead=" ".join(gains.lead(simulated).split()), gains=made, clocks=clocks))
+        told.append(
+            ON_SIMULATED.format(
+                lead=" ".join(f"{gains.lead(simulated)} {gains.merging_peer(simulated)}".split()),
+                gains=made,
+                clocks=clocks,
+            )
+        )
     if "throughput_vllm_cpu" in contents:
         told.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
     if "prediction" in contents:

@@ -27,8 +27,8 @@ GPU, API = "vllm", "api"
 HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}throughput.md), commit {commit})"
 LEAD = """\
 **On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
-after {time} of its time, and for {tokens} of its tokens.** These are medians by workload. {missed} runs miss one of
-these scores."""
+after {time} of its time, and for {tokens} of its tokens** (medians by workload; {missed} runs miss one of these
+scores)."""
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by workload). Its
 soonest width has synchronous gepa's last score after {soonest} of the latter's time. The best score of any width the
@@ -36,8 +36,7 @@ defaults have sooner than the soonest width on {virtual}{real}."""
 REAL_PARALLEL = " (in real time, as gepa ran: on {ahead})"
 AHEAD = "{sooner} of {of} workloads, later on {later}, not at all on {never}"
 EQUAL = """\
-At equal tokens {ours} runs of the defaults and {gepas} of synchronous gepa are within {near} of {highest}, the highest
-score of any run."""
+At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {near} of the highest score, {highest}."""
 NEAR = 0.01
 """Scores that are no further below the highest one are near it."""
 SET_UP = """\
@@ -57,8 +56,8 @@ MERGED = """\
 PEER_METHOD = "agentdescent_merging"
 """Another project's method that merges what its workers write, as our defaults do."""
 PEER = """\
-agentdescent's own merging has synchronous gepa's last score sooner than the defaults in real time on {sooner} of {of}
-workloads, and for fewer tokens on {cheaper}."""
+agentdescent with its own merging takes {times} and {tokens}: it is sooner than the defaults in real time on {sooner}
+of {of} workloads, and cheaper on {cheaper}."""
 OTHERS: Mapping[str, str] = {
     "plain": "gepa's rules in our stream (`plain`)",
     PEER_METHOD: "agentdescent with its merging, in real time",
@@ -82,7 +81,7 @@ def lead(content: Content) -> str:
         time=_medians(found, "stream"),
         tokens=_medians(found, "stream", spent="tokens"),
         missed=f"{count - sum(each.sure for each in timed)} of {count}",
-    )
+    ).strip()
 
 
 def proposals(content: Content) -> str:
@@ -251,15 +250,21 @@ def merging(without: Content, others: Content, folder: str) -> str:
 
 
 def merging_peer(content: Content) -> str:
-    """On how many workloads agentdescent, which merges, too, has synchronous gepa's last score sooner than ours, and on
-    how many for fewer tokens, in medians of pairs; nothing where it or ours in real time was not run.
+    """What agentdescent, which merges, too, takes to synchronous gepa's last score, and on how many workloads that is
+    sooner than ours and for fewer tokens, in medians of pairs; nothing where it or ours in real time was not run.
     """
     found = _simulated(content)
     if not all(workloads(rows, PEER_METHOD, BASE) for rows in found) or not _in_real_time(found):
         return ""
     sooner, of = _ahead_of_ours(found, "seconds")
     cheaper, _ = _ahead_of_ours(found, "tokens")
-    return PEER.format(sooner=sooner, of=of, cheaper=cheaper)
+    return PEER.format(
+        times=_medians(found, PEER_METHOD),
+        tokens=_medians(found, PEER_METHOD, spent="tokens"),
+        sooner=sooner,
+        of=of,
+        cheaper=cheaper,
+    )
 
 
 def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:

@@ -38,20 +38,19 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, too, and a *workload*
-has the calls and prompt lengths of a data set, not its rows."""
+All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, and a *workload* has
+a data set's calls and prompt lengths, not its rows."""
 LOCKSTEP = """\
 In {worlds} worlds, some harsh, with {rows} validation rows, the defaults have our lockstep loop's last score after
 {answer}; for {tokens} times its tokens a minute ({origin})."""
 DROP_IN = """\
-At {calls} metric calls each, the score of the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`; 1 by
-default), less gepa's, shows {score} ({origin})."""
+At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`; default 1) shows, beside
+gepa, {score} ({origin})."""
 MERGING = "The table's world merges edits without loss."
 BATCHES = """\
 gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
 MISSED = """\
-**{missed} of our {goals} goals are missed, {early} of the {soon} on speed and score:**
-[the benchmarks]({page}) begin with them."""
+**[{missed} of our {goals} goals]({page}) are missed, {early} of the {soon} on speed and score.**"""
 ON_SPEED_AND_SCORE = ("throughput", "throughput_vllm_cpu", "quality", "equal_calls", "meta_harness")
 """The benches whose goals are on how fast evolution is and on what scores it reaches."""
 ROOM = """\
@@ -67,7 +66,7 @@ def figures() -> str:
     """What README says of what is gained and what that costs."""
     on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
     parts = (
-        " ".join(filter(None, (gains.lead(timed), _missed(), SIMULATED))),
+        " ".join(filter(None, (gains.lead(timed), gains.merging_peer(timed), _missed(), SIMULATED))),
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
@@ -83,7 +82,7 @@ def _to_know(timed: Content) -> Mapping[str, str]:
     told = {
         "Parallel proposals": gains.parallel(timed),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
-        "Where it comes from": " ".join(filter(None, (MERGING, merging, gains.merging_peer(timed)))),
+        "Where it comes from": f"{MERGING} {merging}".strip(),
         "Three hours": _lockstep(),
     }
     return {about: said for about, said in told.items() if said}

@@ -91,8 +91,8 @@ def given(monkeypatch: pytest.MonkeyPatch, **results: dict[str, object]) -> None
 def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
-    assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens.**" in said
-    assert "0 of 8 runs miss one of these scores." in said
+    assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
+    assert "0 of 8 runs miss one of these scores)." in said
     assert "over its own: `aime` with 20, `hover` with 30 rows for validation | 0.25, 0.25 | 0.25, 0.25 |" in said
     assert "| tokens to that score, over its own | 0.50, 0.50 | 0.50, 0.50 |" in said
     assert "with ours in real time, as gepa's, by workload | 0.75 and 0.50 | 0.75 and 0.50 |" in said
@@ -113,9 +113,15 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
         "agentdescent with its merging, in real time: such a time, tokens and score, by workload | 0.60 to 0.90; 0.80"
         in said
     )
-    assert "last score sooner than the defaults in real time on 2 of 4 workloads, and for fewer tokens on 0." in said
+    assert (
+        "agentdescent with its own merging takes 0.60 to 0.90 and 0.80: it is sooner than the defaults in real" in said
+    )
+    assert "in real time on 2 of 4 workloads, and cheaper on 0." in said
     assert "less its own | +0.400 (+0.400 to +0.400; above in all pairs on 2 of 2 workloads) |" in said
-    assert "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of synchronous gepa are within 0.01 of 0.500" in said
+    assert (
+        "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of gepa's are within 0.01 of the highest score, 0.500."
+        in said
+    )
     said = " ".join(readme.room().split())
     assert "a simulated GPU writes 0.10 of the tokens that it could write, and a simulated API 0.10" in said
     assert "with it these write 0.90 and 0.90 of what they could" in said
