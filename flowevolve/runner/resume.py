@@ -48,7 +48,7 @@ from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.trust import earlier_trust
-from flowevolve.tasks.identity import changed_parts, difference
+from flowevolve.tasks.identity import Adjustable, changed_parts, difference
 
 Place = TypeVar("Place")
 T = TypeVar("T")
@@ -306,21 +306,22 @@ FUNCTIONS = ("metric", "program", "algorithm")
 
 
 def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list[str]:
-    """The code that has changed of what may be mended, which `request.note` is told.
+    """The code and the settings that have changed of what may be others, which `request.note` is told.
 
     Raises:
         InputError: if anything else has: the run would go on with what it began with.
     """
     changed = changed_parts(start, plan.task, type(plan.algorithm))
-    if other := [name for name in changed if name not in FUNCTIONS]:
+    settings = plan.task.adjustable() if isinstance(plan.task, Adjustable) else {}
+    if other := [name for name in changed if name not in (*FUNCTIONS, *settings)]:
         raise InputError(
             f"{request.directory}: {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed since the run "
             "began, and a run goes on with what it began with; give that, or start a new run in another directory"
         )
     for name in changed:
         request.note(
-            f"{request.directory}: the code of {name} has changed since the run began; what comes now goes by the new "
-            "one, and scores from before are kept as they are"
+            f"{request.directory}: {name if name in settings else f'the code of {name}'} has changed since the run "
+            "began; what comes now goes by the new one, and scores from before are kept as they are"
         )
     return changed
 

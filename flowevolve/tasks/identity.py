@@ -20,6 +20,14 @@ class Digested(Protocol):
         """Digests of its parts, by name."""
 
 
+@runtime_checkable
+class Adjustable(Protocol):
+    """A task with settings that may be others when a run goes on, which its user is told."""
+
+    def adjustable(self) -> Mapping[str, str]:
+        """Digests of them, by name."""
+
+
 def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted:
     """The task's name, the number of its validation examples, a digest of them that ignores their order, and digests of
     its seed, its training examples and what else it is made of; and of the code of an algorithm that is not ours.
@@ -33,6 +41,7 @@ def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted
             "prompt": task.seed().id,
             "train": text_digest(sorted(map(_line, task.data.train))),
             **(task.digests() if isinstance(task, Digested) else {}),
+            **(task.adjustable() if isinstance(task, Adjustable) else {}),
             **({} if of_algorithm is None else {"algorithm": of_algorithm}),
         },
     )

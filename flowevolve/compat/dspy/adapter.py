@@ -13,6 +13,8 @@ from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 from pydantic import TypeAdapter
 
+from flowevolve.compat.gepa.identity import digests_of_settings
+
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
 _RNG_STATE = TypeAdapter(tuple[int, tuple[int, ...], float | None])
@@ -88,6 +90,19 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
             candidate, replace(eval_batch, trajectories=traces), components_to_update
         )
         return made
+
+    def adjustable(self) -> Mapping[str, str]:
+        """Digests of what scores and texts come from beside gepa's arguments: a run that goes on says what changed."""
+        inner = self._inner
+        given = {
+            "student.forward": getattr(type(inner.student), "forward", None),
+            "metric": inner.metric_fn,
+            "failure_score": inner.failure_score,
+            "add_format_failure_as_feedback": inner.add_format_failure_as_feedback,
+            "instruction_proposer": inner.custom_instruction_proposer,
+            "code_proposer": inner.custom_code_proposer,
+        }
+        return digests_of_settings(given)
 
     def get_adapter_state(self) -> Mapping[str, object]:
         state: Mapping[str, object] = self._inner.get_adapter_state()

@@ -57,13 +57,25 @@ class AdapterTask:
 
     description: ClassVar[str] = "a gepa adapter"
 
-    def __init__(self, name: str, seed: Artifact, data: Dataset) -> None:
+    def __init__(
+        self, name: str, seed: Artifact, data: Dataset, rows: Mapping[str, str], settings: Mapping[str, str]
+    ) -> None:
         self.name = name
         self.data = data
         self._seed = seed
+        self._rows = rows
+        self._settings = settings
 
     def seed(self) -> Artifact:
         return self._seed
+
+    def digests(self) -> Mapping[str, str]:
+        """Of the rows, by the arguments that they came in."""
+        return self._rows
+
+    def adjustable(self) -> Mapping[str, str]:
+        """Digests of the arguments that may be others when the run goes on, and of the user's code."""
+        return self._settings
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         raise EngineError("an adapter runs batches, not single examples")

@@ -28,6 +28,7 @@ from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.failures import Failures
+from flowevolve.compat.gepa.identity import digests_of_adapter, digests_of_rows, digests_of_settings
 from flowevolve.compat.gepa.launch import Bar, Launch, make_config, reflecting
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import ByPrompt, make_writer
@@ -216,7 +217,34 @@ def optimize(
         validation="each" if as_gepa else "rebased" if use_merge else "groups",
         asks=isinstance(writer, ByPrompt),
     )
-    task = AdapterTask(type(threads.adapter).__name__, seed_artifact, Dataset(train.all(), val.all()))
+    decisive = {
+        "task_lm": task_lm,
+        "evaluator": evaluator,
+        "reflection_lm": reflection_lm,
+        "candidate_selection_strategy": candidate_selection_strategy,
+        "frontier_type": frontier_type,
+        "skip_perfect_score": skip_perfect_score,
+        "batch_sampler": batch_sampler,
+        "reflection_minibatch_size": reflection_minibatch_size,
+        "perfect_score": perfect_score,
+        "reflection_prompt_template": reflection_prompt_template,
+        "custom_candidate_proposer": custom_candidate_proposer,
+        "module_selector": module_selector,
+        "use_merge": use_merge,
+        "max_merge_invocations": max_merge_invocations,
+        "merge_val_overlap_floor": merge_val_overlap_floor,
+        "val_evaluation_policy": val_evaluation_policy,
+        "acceptance_criterion": acceptance_criterion,
+        "sampling_strategy": sampling_strategy,
+        "reflection_strategy": reflection_strategy,
+    }
+    task = AdapterTask(
+        type(threads.adapter).__name__,
+        seed_artifact,
+        Dataset(train.all(), val.all()),
+        digests_of_rows({"trainset": train, "valset": val}),
+        digests_of_settings(decisive) | digests_of_adapter(threads.adapter),
+    )
     config = make_config(
         task, role.section, seed=seed, mode=mode, width=max_in_flight, staleness=staleness, most=max_metric_calls
     )

@@ -266,7 +266,13 @@ class Launch:
                 "another run_dir to begin anew"
             )
             await resume(
-                self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
+                self.run_dir,
+                config=self.config,
+                task=self.task,
+                watchers=watchers,
+                again=True,
+                note=lambda said: self.logger.log(f"flowevolve: {said}"),
+                plan=self._plan,
             )
             return
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync

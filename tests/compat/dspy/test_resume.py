@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ def lm() -> Iterator[Any]:
 
 def compiled(log_dir: Path | None, student: Any, **arguments: Any) -> Any:
     given: dict[str, Any] = {"max_metric_calls": 130, "reflection_lm": model(), "track_stats": True, "num_threads": 6}
-    gepa = GEPA(Metric(), log_dir=None if log_dir is None else str(log_dir), **{**given, **arguments})
-    return gepa.compile(student, trainset=TRAIN, valset=VAL)
+    data = {"trainset": arguments.pop("trainset", TRAIN), "valset": arguments.pop("valset", VAL)}
+    given |= {"metric": Metric(), "log_dir": None if log_dir is None else str(log_dir), **arguments}
+    return GEPA(**given).compile(student, **data)
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, calls: int, log_dir: Path, student: Any, **arguments: Any) -> None:
@@ -110,3 +112,47 @@ def test_a_run_of_dspys_own_is_not_gone_on_with(lm: Any, tmp_path: Path) -> None
     (tmp_path / "gepa_state.bin").touch()
     with pytest.raises(InputError, match="gepa itself"):
         compiled(tmp_path, Program())
+
+
+def example(question: str) -> Any:
+    return dspy.Example(question=question, answer="?").with_inputs("question")
+
+
+@pytest.mark.parametrize("name", ["trainset", "valset"])
+def test_other_examples_of_the_same_number_are_refused(lm: Any, tmp_path: Path, name: str) -> None:
+    compiled(tmp_path, Program())
+    lm.engine.asked.clear()
+    same = {"trainset": [example(each.question) for each in TRAIN], "valset": [example(each.question) for each in VAL]}
+    compiled(tmp_path, Program(), **same)
+    with pytest.raises(InputError, match=f"{name} has changed since the run began"):
+        compiled(tmp_path, Program(), **{**same, name: [example("other"), *same[name][1:]]}, max_metric_calls=200)
+    assert lm.engine.asked == []
+
+
+def metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
+    return 1.0
+
+
+class Other(Program):
+    def forward(self, question: str) -> dspy.Prediction:
+        return super().forward(question + "?")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"metric": metric}, "the code of metric"),
+        ({"failure_score": -1.0}, "failure_score"),
+        ({"student": Other()}, "the code of student.forward"),
+        ({"instruction_proposer": lambda **_: {}}, "instruction_proposer"),
+    ],
+)
+def test_what_has_changed_of_metric_and_program_is_told(
+    lm: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, given: Any, said: str
+) -> None:
+    monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
+    compiled(tmp_path, Program())
+    compiled(tmp_path, Program())
+    assert "has changed" not in caplog.text
+    compiled(tmp_path, **{"student": Program(), **given})
+    assert f"{said} has changed since the run began" in caplog.text
