@@ -99,7 +99,7 @@ class AdapterPropose:
         )
         if reason == "all_scores_perfect":
             raise Discard(PERFECT)
-        context.log("gepa.reflection_failed", reason="adapter.evaluate returned no trajectories to reflect on")
+        self._failed("adapter.evaluate: returned no trajectories, asked for them with capture_traces=True", context)
         raise Discard("no trajectories")
 
     def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> tuple[str, ...]:
@@ -131,16 +131,27 @@ class AdapterPropose:
             raise Discard(UNREADABLE) from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            context.log("gepa.reflection_failed", reason=reason)
-            self._failures += 1
-            if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-                raise TaskFailedError(
-                    f"reflection failed each of the first {self._failures} times; last: {reason}; see the adapter's "
-                    "make_reflective_dataset and the proposer"
-                ) from error
+            self._failed(reason, context, error)
             raise Discard(f"reflection failed: {reason}") from error
+        if not texts and not any(reflections.get(name) for name in components):
+            some = ", ".join(repr(name) for name, records in reflections.items() if records)
+            self._failed(
+                f"adapter.make_reflective_dataset: has no records for {', '.join(components)}; it returned "
+                f"{f'some for {some}' if some else 'none'}",
+                context,
+            )
+            raise Discard("nothing to reflect on")
         self._worked = True
         return texts
+
+    def _failed(self, reason: str, context: StageContext, error: Exception | None = None) -> None:
+        """Raises: TaskFailedError: if reflection has failed so often, and never worked."""
+        context.log("gepa.reflection_failed", reason=reason)
+        self._failures += 1
+        if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+            what = "there was nothing to reflect on," if error is None else "reflection failed"
+            hint = "" if error is None else "; see the adapter's make_reflective_dataset and the proposer"
+            raise TaskFailedError(f"{what} each of the first {self._failures} times; last: {reason}{hint}") from error
 
     # What callbacks are told
 

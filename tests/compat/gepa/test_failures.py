@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -290,17 +291,46 @@ class Traceless(GEPAHashAdapter):
 
 @dataclass
 class Elsewhere(GEPAHashAdapter):
+    """Has records, if any, for what is no component."""
+
+    dataset: dict[str, Any] = field(default_factory=dict)
+
     def make_reflective_dataset(self, *_: Any) -> dict[str, Any]:
-        return {"another": []}
+        return self.dataset
 
 
-@pytest.mark.parametrize(
-    ("adapter", "said"), [(Traceless(), "returned no trajectories"), (Elsewhere(), "no new texts came for first")]
-)
+NOTHING_TO_REFLECT_ON: list[tuple[GEPAHashAdapter, str]] = [
+    (Traceless(), r"adapter\.evaluate: returned no trajectories, asked for them with capture_traces=True"),
+    (
+        Elsewhere(dataset={"frist": [{"Feedback": "poor"}]}),
+        r"adapter\.make_reflective_dataset: has no records for first; it returned some for 'frist'",
+    ),
+    (Elsewhere(), r"adapter\.make_reflective_dataset: has no records for first; it returned none"),
+    (Elsewhere(dataset={"first": [], "second": []}), r"has no records for first; it returned none"),
+]
+nothing_to_reflect_on = pytest.mark.parametrize(("adapter", "said"), NOTHING_TO_REFLECT_ON)
+
+
+@nothing_to_reflect_on
 def test_the_log_says_why_nothing_is_proposed(adapter: GEPAHashAdapter, said: str) -> None:
     logger = Silent()
     compat.optimize(**arguments(adapter=adapter, logger=logger, max_metric_calls=30))
-    assert any(said in line for line in logger.lines)
+    assert any(re.search(said, line) for line in logger.lines)
+
+
+@nothing_to_reflect_on
+@pytest.mark.parametrize("more", [{}, {"max_in_flight": 1}])
+def test_an_adapter_that_never_gives_anything_to_reflect_on_ends_the_run(
+    adapter: GEPAHashAdapter, said: str, more: dict[str, Any]
+) -> None:
+    """Parents would be evaluated until the budget is spent."""
+    with pytest.raises(TaskFailedError, match=r"nothing to reflect on, each of the first 10 times; last: adapter"):
+        compat.optimize(**arguments(adapter=adapter, max_metric_calls=3000, module_selector="round_robin"), **more)
+
+
+def test_a_proposer_may_leave_all_texts_as_they_are() -> None:
+    result = compat.optimize(**arguments(reflection_lm=None, custom_candidate_proposer=lambda *_: {}))
+    assert result.num_candidates == 1
 
 
 def test_a_limit_that_holds_no_iteration_is_told() -> None:
