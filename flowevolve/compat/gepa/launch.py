@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flowevolve._util import clock as clocks, garbage as collector
-from flowevolve._util.errors import EndedInThreadError, InputError, StageError
+from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, StageError, for_a_script
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
@@ -174,6 +174,12 @@ class Launch:
         Raises:
             FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
         """
+        try:
+            return self._run_and_tell()
+        except FlowevolveError as error:
+            raise for_a_script(error) from error.__cause__
+
+    def _run_and_tell(self) -> GEPAResult[object, AnyId]:
         self.logger.log(self._advice())
         mirror = self.parts.mirror
         with ExitStack() as stack:

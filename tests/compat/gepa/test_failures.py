@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -338,3 +339,27 @@ def test_a_limit_that_holds_no_iteration_is_told() -> None:
     given = arguments(logger=logger, reflection_minibatch_size=100)
     assert compat.optimize(**given).num_candidates == 1
     assert logger.lines[-1].endswith("5 metric calls so far; the rest of the limit does not hold another iteration")
+
+
+def test_a_mistake_is_told_without_frames_of_ours() -> None:
+    """But for those of the call itself. A function of the user's is shown from there on."""
+
+    def reflects(prompt: Any) -> Any:
+        raise LookupError(prompt)
+
+    with pytest.raises(TaskFailedError) as caught:
+        compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000))
+    assert len(traceback.extract_tb(caught.tb)) <= 4
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["reflects"]
+    told = "".join(traceback.format_exception(caught.value))
+    assert told.count("Traceback") == 2
+
+
+def test_a_directory_that_can_not_be_written_is_told_so_too() -> None:
+    with pytest.raises(InputError) as caught:
+        compat.optimize(**arguments(run_dir="/proc/none"))
+    assert len(traceback.extract_tb(caught.tb)) <= 4
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
