@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import isnan
+from math import inf, isnan
 from numbers import Real
 from typing import TypeVar, TypeVarTuple
 
@@ -123,5 +123,16 @@ def _check(evaluated: Batch, examples: int) -> None:
                 "their order"
             )
     for place, score in enumerate(wanted["scores"]):
-        if not isinstance(score, Real) or isnan(score):
-            raise InputError(f"adapter.evaluate: score {place} is {score!r}; return a number for each example")
+        if not isinstance(score, Real) or isnan(score) or score == inf:
+            raise InputError(
+                f"adapter.evaluate: score {place} is {score!r}; return a number for each example, less than infinity"
+            )
+    for place, objectives in enumerate(evaluated.objective_scores or ()):
+        try:
+            for score in objectives.values():
+                float(score)
+        except (AttributeError, TypeError, ValueError):
+            raise InputError(
+                f"adapter.evaluate: the objective scores of example {place} are {objectives!r}; return a mapping of "
+                "names to numbers for each example"
+            ) from None

@@ -235,10 +235,27 @@ class Scoring(GEPAHashAdapter):
         return evaluated
 
 
-@pytest.mark.parametrize("wrong", [None, "0.5", float("nan")])
-def test_a_score_that_is_no_number_is_refused(wrong: Any) -> None:
+@pytest.mark.parametrize("wrong", [None, "0.5", float("nan"), float("inf")])
+def test_a_score_that_is_no_number_or_that_nothing_can_beat_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"adapter\.evaluate: score 4 is "):
         compat.optimize(**arguments(adapter=Scoring(wrong=wrong)))
+
+
+@dataclass
+class Objecting(GEPAHashAdapter):
+    """Scores its last example by objectives that are none."""
+
+    wrong: Any = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        evaluated = super().evaluate(batch, candidate, capture_traces)
+        return replace(evaluated, objective_scores=[{"speed": "0.5"}] * (len(batch) - 1) + [self.wrong])
+
+
+@pytest.mark.parametrize("wrong", [None, 0.5, {"speed": "fast"}, {"speed": None}])
+def test_objective_scores_that_are_no_numbers_are_named(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"adapter\.evaluate: the objective scores of example 4 are .*; return"):
+        compat.optimize(**arguments(adapter=Objecting(wrong=wrong)))
 
 
 def test_a_reflection_model_that_returns_no_text_is_named() -> None:
