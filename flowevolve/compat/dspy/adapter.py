@@ -7,14 +7,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import cloudpickle
-from dspy import Example, Predict
+from dspy import Example, Predict, Prediction
 from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
+from dspy.utils.exceptions import AdapterParseError
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 from pydantic import TypeAdapter
 
+from flowevolve._util.errors import InputError, TaskFailedError, one_line
+from flowevolve.compat.dspy.judging import checked, row_said
 from flowevolve.compat.gepa.identity import digests_of_settings
 
+FAILURES_BEFORE_GIVING_UP = 10
+"""A program or a metric that failed on so many rows and never once worked is broken."""
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
 _RNG_STATE = TypeAdapter(tuple[int, tuple[int, ...], float | None])
@@ -31,6 +36,11 @@ class Trace(dict[str, object]):
         calls: DSPyTrace = self["trace"]
         bare = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in calls]
         return _unpickled, (cloudpickle.dumps({**self, "trace": bare}),)
+
+
+def _has_failed(output: object) -> bool:
+    """Whether dspy had no prediction for a row, or no score."""
+    return output is None or (isinstance(output, Prediction) and not output.keys())
 
 
 def _unpickled(data: bytes) -> Trace:
@@ -59,16 +69,48 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
     The proposer is left to be called beside evaluations.
     """
 
-    def __init__(self, inner: DspyAdapter, threads: int) -> None:
+    def __init__(self, inner: DspyAdapter, seed: Mapping[str, str], threads: int) -> None:
+        self._metric = inner.metric_fn
+        self._refused: list[InputError] = []
+        inner.metric_fn = checked(inner.metric_fn, self._refused.append)
         self._inner = inner
+        self._seed = seed
         self._threads = threads
+        self._worked = False
+        self._failures = 0
 
     def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
+        """Raises:
+        InputError: if the metric returned no score.
+        TaskFailedError: if the seed, or the metric on what it answers, has failed on every row so far.
+        """
         made = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
+        if self._refused:
+            raise self._refused[0]
+        if candidate == self._seed and not self._worked:
+            self._check_seed(batch, made.outputs)
         evaluated = Batch(**_fields(made))
         if evaluated.trajectories:
             evaluated.trajectories = self._one_each(batch, evaluated.trajectories)
         return evaluated
+
+    def _check_seed(self, batch: Sequence[Example], outputs: Sequence[object]) -> None:
+        """dspy keeps nothing of an exception, so the row that comes last is run once more to find out."""
+        self._worked = not all(map(_has_failed, outputs))
+        self._failures += len(batch)
+        if self._worked or self._failures < FAILURES_BEFORE_GIVING_UP:
+            return
+        row = batch[-1]
+        try:
+            self._inner.metric_fn(row, self._inner.build_program(dict(self._seed))(**row.inputs()))
+        except AdapterParseError:  # of the model, and something that reflection may mend
+            pass
+        except Exception as error:
+            raise TaskFailedError(
+                f"the program or the metric failed on each of the first {self._failures} rows, so there is nothing to "
+                f"learn from; last: {type(error).__name__}: {one_line(error)}; {row_said(row)}"
+            ) from error
+        self._worked = True
 
     def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
         """A trace for each example: dspy leaves out those whose program raised."""
@@ -96,7 +138,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         inner = self._inner
         given = {
             "student.forward": getattr(type(inner.student), "forward", None),
-            "metric": inner.metric_fn,
+            "metric": self._metric,
             "failure_score": inner.failure_score,
             "add_format_failure_as_feedback": inner.add_format_failure_as_feedback,
             "instruction_proposer": inner.custom_instruction_proposer,

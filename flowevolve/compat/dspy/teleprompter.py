@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from random import Random
 
 import dspy
@@ -21,6 +22,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.registry import did_you_mean
 from flowevolve.compat.dspy.adapter import ProgramAdapter
 from flowevolve.compat.gepa import optimize
+from flowevolve.tasks.judging import said
 
 MINIBATCH = 3
 """Examples of a minibatch, where a batch sampler decides and nobody knows."""
@@ -73,6 +75,7 @@ class GEPA(dspy.GEPA):
         Raises:
             InputError: what dspy says of an argument that is wrong.
         """
+        _check_arguments(arguments)
         try:
             super().__init__(metric, **arguments)
         except (AssertionError, TypeError, ValueError) as error:
@@ -99,6 +102,8 @@ class GEPA(dspy.GEPA):
             raise InputError("teacher: GEPA has no use for one; leave it out")
         if not trainset:
             raise InputError("trainset: is empty; give at least one dspy.Example")
+        _check_rows("trainset", trainset)
+        _check_rows("valset", valset or ())
         seed = _components(student)
         shares = self._shares()
         inner = self._adapter(student)
@@ -106,8 +111,8 @@ class GEPA(dspy.GEPA):
             optimize,
             seed_candidate=seed,
             trainset=trainset,
-            valset=valset or trainset,
-            adapter=ProgramAdapter(inner, shares.threads),
+            valset=trainset if valset is None else valset,
+            adapter=ProgramAdapter(inner, seed, shares.threads),
             custom_candidate_proposer=inner.propose_new_texts,
             candidate_selection_strategy=self.candidate_selection_strategy,
             skip_perfect_score=self.skip_perfect_score,
@@ -205,11 +210,41 @@ def _components(student: Module) -> dict[str, str]:
     Raises:
         InputError: if it has none.
     """
+    if not isinstance(student, Module):
+        raise InputError(f"student: is {said(student)}; give an object of a class of dspy.Module")
     texts: dict[str, str] = {name: each.signature.instructions for name, each in student.named_predictors()}
     texts |= {path: flex.module_src for path, flex in enumerate_flex_submodules(student).items()}
     if not texts:
         raise InputError(f"student: {type(student).__name__} has no predictor; give it one, such as dspy.Predict")
     return texts
+
+
+def _check_arguments(given: Mapping[str, object]) -> None:
+    """Raises: InputError if one is of a kind that dspy finds out about in the middle of the run, if at all."""
+    auto, model, threads = given.get("auto"), given.get("reflection_lm"), given.get("num_threads")
+    if auto is not None and auto not in AUTO_RUN_SETTINGS:
+        raise InputError(f"auto: unknown name {auto!r}; {did_you_mean(str(auto), list(AUTO_RUN_SETTINGS))}")
+    if isinstance(model, str):
+        raise InputError(f"reflection_lm: is the text {model!r}; give dspy.LM({model!r})")
+    if not isinstance(threads, Integral | None):
+        raise InputError(f"num_threads: is {threads!r}; give a whole number")
+    if threads is not None and int(threads) < 0:
+        raise InputError(f"num_threads: is {threads}; give at least 1")
+    if not isinstance(more := given.get("gepa_kwargs"), Mapping | None):
+        raise InputError(f"gepa_kwargs: is {more!r}; give a mapping of arguments by name")
+
+
+def _check_rows(name: str, rows: Sequence[object]) -> None:
+    """Raises: InputError if a row is no example, or does not say what the program is given of it."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Example):
+            raise InputError(f"{name}: row {number} is a {type(row).__name__}; give dspy.Example(…).with_inputs(…)")
+        try:
+            row.inputs()
+        except ValueError:
+            raise InputError(
+                f"{name}: row {number} does not say what its inputs are; add .with_inputs(…) with their names"
+            ) from None
 
 
 def _check(gepa_kwargs: Mapping[str, object], taken: Collection[str]) -> None:

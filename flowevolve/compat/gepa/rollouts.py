@@ -9,7 +9,7 @@ from functools import partial
 
 from gepa.core.adapter import EvaluationBatch
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, TaskFailedError
 from flowevolve.compat.gepa.data import Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch
@@ -108,7 +108,7 @@ class AdapterRollouts(Rollouts):
             if candidate.operator == "seed" and split == "val":
                 raise  # as gepa does: without the seed's scores there is nothing to go on from
             # What does not fit its batch was paid for and can't be counted: going on would pass the limit.
-            ends_run = self._raising or isinstance(error, InputError)
+            ends_run = self._raising or isinstance(error, InputError | TaskFailedError)
             self._mirror.failed(error, will_continue=not ends_run)
             if ends_run:
                 raise

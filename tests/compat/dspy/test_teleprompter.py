@@ -9,10 +9,11 @@ from dataclasses import fields
 from typing import Any
 
 import dspy
+import numpy as np
 import pytest
 from dspy.utils.callback import BaseCallback
 
-from flowevolve._util.errors import InputError
+from flowevolve._util.errors import InputError, TaskFailedError
 from flowevolve.compat.dspy import GEPA
 from tests.compat.dspy.programs import TRAIN, VAL, Metric, Program, Twice, model, texts
 
@@ -23,6 +24,10 @@ def compile_with(metric: Any = None, *, teleprompter: Any = GEPA, student: Any =
     given = {"max_metric_calls": 150, "reflection_lm": model(), "track_stats": True, "num_threads": 6, **arguments}
     made = teleprompter(metric or Metric(), **given)
     return made.compile(student or Program(), trainset=TRAIN, valset=VAL)
+
+
+def judging(returned: Any) -> Any:
+    return lambda gold, pred, trace=None, name=None, pred_trace=None: returned
 
 
 @pytest.fixture
@@ -80,7 +85,8 @@ def test_the_metric_is_told_which_predictor_its_feedback_is_for(lm: Any) -> None
 
 def test_a_metric_may_be_a_plain_number(lm: Any) -> None:
     reflector = model()
-    compile_with(lambda gold, pred, trace, name, pred_trace: 0.5, reflection_lm=reflector, max_metric_calls=40)
+    compile_with(judging(0.5), reflection_lm=reflector, max_metric_calls=40)
+    assert reflector.engine.asked
     assert all("The score is 0.5." in prompt for prompt in reflector.engine.asked)
 
 
@@ -185,6 +191,11 @@ def test_the_constructor_is_dspys_with_ours_behind() -> None:
         ({"gepa_kwargs": {"task_lm": "x"}}, "gepa_kwargs: task_lm can't be given there"),
         ({"gepa_kwargs": {"frontier": "x"}}, "gepa_kwargs: unknown name 'frontier'; did you mean 'frontier_type'"),
         ({"candidate_selection_strategy": "parato"}, "did you mean 'pareto'"),
+        ({"max_metric_calls": None, "auto": "lite"}, "auto: unknown name 'lite'; did you mean 'light'"),
+        ({"num_threads": "8"}, "num_threads: is '8'; give a whole number"),
+        ({"num_threads": np.int64(-1)}, "num_threads: is -1; give at least 1"),
+        ({"gepa_kwargs": 3}, "gepa_kwargs: is 3; give a mapping"),
+        ({"reflection_lm": "openai/gpt"}, "reflection_lm: is the text 'openai/gpt'; give dspy.LM('openai/gpt')"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(lm: Any, wrong: dict[str, Any], said: str) -> None:
@@ -211,3 +222,94 @@ def test_budgets_are_counted_as_dspy_does(lm: Any, budget: dict[str, Any], calls
         calls = dspy.GEPA(Metric(), auto="light", reflection_lm=model()).auto_budget(2, 6, len(VAL))
     program = compile_with(**given, instruction_proposer=lambda **_: {}, reflection_lm=None)
     assert calls - 12 < program.detailed_results.total_metric_calls <= calls
+
+
+async def asynchronous(gold: Any, pred: Any, trace: Any = None, name: Any = None, pred_trace: Any = None) -> float:
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (judging("0.5"), "'0.5' (str)"),
+        (judging(None), "None (NoneType)"),
+        (judging({"score": 1.0}), "{'score': 1.0} (dict)"),
+        (judging((0.5, "good")), "(0.5, 'good') (tuple)"),
+        (judging(float("nan")), "nan (float)"),
+        (judging(dspy.Prediction(feedback="good")), "a Prediction whose score is None"),
+        (judging(dspy.Prediction(score="high", feedback="good")), "a Prediction whose score is 'high' (str)"),
+        (asynchronous, "(coroutine)"),
+    ],
+)
+def test_a_metric_that_returns_no_score_is_told_with_the_row(lm: Any, metric: Any, said: str) -> None:
+    with pytest.raises(InputError, match=r"^metric: returned .*; it returns a number, or a dspy\.Prediction") as caught:
+        compile_with(metric)
+    assert said in str(caught.value)
+    assert "'question': 'v" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_score_of_numpy_is_a_number(lm: Any) -> None:
+    assert compile_with(judging(np.float32(0.5)), max_metric_calls=40).detailed_results.val_aggregate_scores == [0.5]
+
+
+def raising(gold: Any, pred: Any, trace: Any = None, name: Any = None, pred_trace: Any = None) -> float:
+    raise KeyError("reference")
+
+
+class Broken(Program):
+    def forward(self, question: str) -> Any:
+        raise LookupError("no index")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"metric": raising}, "KeyError: 'reference'"),
+        ({"student": Broken()}, "LookupError: no index"),
+        ({"student": Broken(), "gepa_kwargs": {"raise_on_exception": False}}, "LookupError: no index"),
+    ],
+)
+def test_a_metric_or_a_program_that_fails_on_every_row_ends_the_run(lm: Any, given: dict[str, Any], said: str) -> None:
+    """Also in dspy such rows score as failed; but if there are no others, nothing can be learnt of them."""
+    with pytest.raises(TaskFailedError, match=r"each of the first 1[0-9] rows") as caught:
+        compile_with(**given, max_metric_calls=3000)
+    assert said in str(caught.value)
+    assert "'question': '" in str(caught.value)
+
+
+def test_a_model_that_never_keeps_to_the_form_does_not_end_it() -> None:
+    """Its failures can be fed back."""
+    spoilt = model(spoil=lambda prompt: "no fields")
+    reflector = model()
+    with dspy.context(lm=spoilt):
+        program = compile_with(reflection_lm=reflector, add_format_failure_as_feedback=True, max_metric_calls=60)
+    assert program.detailed_results.total_metric_calls > 40
+    assert any("no fields" in prompt for prompt in reflector.engine.asked)
+
+
+@pytest.mark.parametrize("data", ["trainset", "valset"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"question": "x"}, r"row 1 is a dict; give dspy\.Example"),
+        (dspy.Example(question="x"), r"row 1 does not say what its inputs are; add \.with_inputs"),
+    ],
+)
+def test_rows_without_inputs_are_told_before_the_run(lm: Any, data: str, wrong: Any, said: str) -> None:
+    gepa = GEPA(Metric(), reflection_lm=model(), max_metric_calls=100)
+    given = {"trainset": TRAIN, "valset": VAL, data: [TRAIN[0], wrong]}
+    with pytest.raises(InputError, match=f"{data}: {said}"):
+        gepa.compile(Program(), **given)
+    assert lm.engine.asked == []
+
+
+def test_an_empty_valset_is_refused_and_not_the_trainset(lm: Any) -> None:
+    with pytest.raises(InputError, match="valset: has no examples"):
+        GEPA(Metric(), reflection_lm=model(), max_metric_calls=100).compile(Program(), trainset=TRAIN, valset=[])
+
+
+@pytest.mark.parametrize("student", [Program, lambda question: question])
+def test_a_student_that_is_no_program_is_refused(lm: Any, student: Any) -> None:
+    with pytest.raises(InputError, match=r"student: is .*; give an object of a class of dspy\.Module"):
+        GEPA(Metric(), reflection_lm=model(), max_metric_calls=100).compile(student, trainset=TRAIN)

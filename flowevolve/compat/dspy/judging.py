@@ -1,0 +1,44 @@
+"""A metric of a user of dspy's, with what it returns checked: dspy takes whatever goes wrong in it for a failed row."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable
+from functools import wraps
+from math import inf, isnan
+from numbers import Real
+
+from dspy import Example, Prediction
+
+from flowevolve._util.errors import InputError
+from flowevolve.tasks.judging import said
+
+Metric = Callable[..., float | Prediction]
+
+
+def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
+    """The metric. Where it returns no score, ``refuse`` is told what instead, before the row fails."""
+
+    @wraps(metric)
+    def judge(example: Example, prediction: Prediction, *more: object, **named: object) -> float | Prediction:
+        given = metric(example, prediction, *more, **named)
+        score = given.get("score") if isinstance(given, Prediction) else given
+        if not isinstance(score, Real) or isnan(score) or score == inf:
+            if inspect.iscoroutine(given):
+                given.close()  # else Python warns that nobody has awaited it
+            what = f"a Prediction whose score is {said(score)}" if isinstance(given, Prediction) else said(score)
+            error = InputError(
+                f"metric: returned {what}; it returns a number, or a dspy.Prediction with a score and feedback; "
+                f"{row_said(example)}"
+            )
+            refuse(error)
+            raise error
+        return given
+
+    return judge
+
+
+def row_said(example: Example) -> str:
+    """A row in words, on one line."""
+    return f"the row is {reprlib.repr(dict(example))}"
