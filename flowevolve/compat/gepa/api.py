@@ -181,6 +181,7 @@ def optimize(
         }
         tracking = Tracking(tracker, mirror, policy, told, len(val.all()))
         mirror.listen(tracking)
+    as_gepa = mode == "sync" or max_in_flight == 1
     writer = make_writer(
         threads,
         custom_candidate_proposer,
@@ -188,8 +189,8 @@ def optimize(
         reflection_lm,
         reflection_prompt_template,
         reflections,
+        takes_empty=as_gepa,
     )
-    as_gepa = mode == "sync" or max_in_flight == 1
     parts = Parts(
         adapter=threads,
         train=train,

@@ -303,6 +303,11 @@ class Launch:
                 self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
             case "rollout.failed" | "gepa.reflection_failed":
                 self.logger.log(f"flowevolve: {data['reason']}")
+            case "gepa.empty_text":
+                component = data["component"]
+                self.logger.log(
+                    f"flowevolve: the reply for {component} is empty, and an empty text is tried, as gepa does"
+                )
             case "gepa.merge_skipped":
                 self.logger.log(f"flowevolve: a merge was skipped, as gepa could not draw it: {data['reason']}")
             case "run.stopping":

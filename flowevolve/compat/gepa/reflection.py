@@ -21,7 +21,7 @@ from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.records import NewTexts
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import ChatReply, ChatRequest, RejectedError
+from flowevolve.core.model import ChatReply, ChatRequest, Reason, RejectedError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.stages.asking import Asker, read_reply
@@ -89,6 +89,8 @@ class ByPrompt:
     """
 
     template: str | Mapping[str, str] | None
+    takes_empty: bool
+    """An empty reply is an empty text, as to gepa; else it can't be read."""
 
     async def __call__(
         self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
@@ -112,11 +114,16 @@ class ByPrompt:
                 "hold here; give a custom_candidate_proposer that sends them"
             )
         model, asker = context.chat_model(name, parent.id, role=ROLE), Asker(ROLE, "reflect", parent.id, name)
-        return await read_reply(context, model.reply, prompt, _extracted, asker, whole=_ends)
+        text = await read_reply(context, model.reply, prompt, self._extracted, asker, whole=_ends)
+        if not text:
+            context.log("gepa.empty_text", component=name, parent=parent.id)
+        return text
 
-
-def _extracted(reply: str) -> str:
-    return InstructionProposalSignature.output_extractor(reply.strip())["new_instruction"]
+    def _extracted(self, reply: str) -> str:
+        text = InstructionProposalSignature.output_extractor(reply.strip())["new_instruction"]
+        if not text and not self.takes_empty:
+            raise UnparsableReplyError("the new text in the reply is empty", Reason.EMPTY)
+        return text
 
 
 def _ends(reply: str) -> bool:
@@ -132,8 +139,11 @@ def make_writer(
     model: LanguageModel | str | None,
     template: str | dict[str, str] | None,
     concurrency: int,
+    *,
+    takes_empty: bool,
 ) -> Writer:
-    """The writer that gepa's arguments say. ``concurrency`` bounds calls of a proposer that is not the adapter's.
+    """The writer that gepa's arguments say. ``concurrency`` bounds calls of a proposer that is not the adapter's, and
+    ``takes_empty`` is as for `ByPrompt`.
 
     Raises:
         InputError: if they say none, or more than one.
@@ -154,7 +164,7 @@ def make_writer(
             "reflection_lm: is missing, and nothing else proposes texts; give it, custom_candidate_proposer or "
             "reflection_strategy"
         )
-    return ByPrompt(template)
+    return ByPrompt(template, takes_empty)
 
 
 class CallableTransport:

@@ -75,8 +75,14 @@ def both(make: Arguments, **more: Any) -> tuple[Any, GEPAHashAdapter, Any, GEPAH
     return results[2], results[3], results[4], results[5]
 
 
+def at_times_empty(prompt: str) -> str:
+    written = reflect(prompt)
+    return "" if written[4] in "0123" else written
+
+
 CASES: dict[str, Arguments] = {
     "defaults": dict,
+    "replies that are empty": lambda: {"reflection_lm": at_times_empty},
     "another seed": lambda: {"seed": 7},
     "current best": lambda: {"candidate_selection_strategy": "current_best"},
     "epsilon greedy": lambda: {"candidate_selection_strategy": "epsilon_greedy"},

@@ -381,6 +381,22 @@ def test_where_all_are_cut_off_the_error_says_what_to_raise() -> None:
         optimize_with(Lengthy(cut=10_000), 400)
 
 
+@pytest.mark.parametrize("reply", ["", " \n", "```\n\n```"])
+def test_an_empty_reply_is_no_text(reply: str) -> None:
+    adapter = HashAdapter()
+    with pytest.raises(FruitlessError, match=r"the new text in the reply is empty"):
+        optimize(adapter, reflection_lm=lambda prompt: reply, max_metric_calls=1000)
+    assert {candidate for _, candidate, _ in adapter.calls} == {tuple(sorted(SEED.items()))}
+
+
+def test_where_gepa_is_followed_it_is_one_and_told() -> None:
+    logger = Silent()
+    adapter = HashAdapter()
+    optimize(adapter, reflection_lm=lambda prompt: "", max_in_flight=1, logger=logger)
+    assert any(dict(candidate)["first"] == "" for _, candidate, _ in adapter.calls)
+    assert "flowevolve: the reply for first is empty, and an empty text is tried, as gepa does" in logger.lines
+
+
 def test_a_model_that_always_fails_ends_the_run() -> None:
     calls = 0
 
