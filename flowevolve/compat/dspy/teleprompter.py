@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
+from os import PathLike
 from random import Random
 
 import dspy
@@ -230,6 +231,9 @@ def _check_arguments(given: Mapping[str, object]) -> None:
         raise InputError(f"num_threads: is {threads!r}; give a whole number")
     if threads is not None and int(threads) < 0:
         raise InputError(f"num_threads: is {threads}; give at least 1")
+    log_dir = given.get("log_dir")
+    if not isinstance(log_dir, str | PathLike | None):
+        raise InputError(f"log_dir: is {log_dir!r}; give the path of a directory")
     if not isinstance(more := given.get("gepa_kwargs"), Mapping | None):
         raise InputError(f"gepa_kwargs: is {more!r}; give a mapping of arguments by name")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -112,21 +111,42 @@ def optimize(
         FlowevolveError: if the run failed. What the adapter raises comes out as it is.
     """
     arguments.warn_of_switches({"use_cloudpickle": use_cloudpickle, "cache_evaluation": cache_evaluation})
-    check_trackers(use_wandb=use_wandb, use_mlflow=use_mlflow)
-    arguments.check_selection(selection_strategy)
-    arguments.check_positive(
-        adapter_concurrency=adapter_concurrency,
-        chunk_size=chunk_size,
-        reflection_concurrency=reflection_concurrency,
-        max_in_flight=max_in_flight,
-        max_metric_calls=max_metric_calls,
-        merge_val_overlap_floor=merge_val_overlap_floor,
+    arguments.check_switches(
+        skip_perfect_score=skip_perfect_score,
+        use_merge=use_merge,
+        use_wandb=use_wandb,
+        use_mlflow=use_mlflow,
+        track_best_outputs=track_best_outputs,
+        display_progress_bar=display_progress_bar,
+        raise_on_exception=raise_on_exception,
     )
+    of_trackers = {
+        "wandb_api_key": wandb_api_key,
+        "wandb_init_kwargs": wandb_init_kwargs,
+        "wandb_attach_existing": wandb_attach_existing,
+        "mlflow_tracking_uri": mlflow_tracking_uri,
+        "mlflow_experiment_name": mlflow_experiment_name,
+        "mlflow_attach_existing": mlflow_attach_existing,
+    }
+    check_trackers(of_trackers, use_wandb=use_wandb, use_mlflow=use_mlflow)
+    arguments.check_selection(selection_strategy)
+    adapter_concurrency = arguments.whole("adapter_concurrency", adapter_concurrency)
+    chunk_size = arguments.whole_or_none("chunk_size", chunk_size)
+    reflection_concurrency = arguments.whole_or_none("reflection_concurrency", reflection_concurrency)
+    max_in_flight = arguments.whole_or_none("max_in_flight", max_in_flight)
+    max_metric_calls = arguments.whole_or_none("max_metric_calls", max_metric_calls)
+    reflection_minibatch_size = arguments.whole_or_none("reflection_minibatch_size", reflection_minibatch_size)
+    merge_val_overlap_floor = arguments.whole("merge_val_overlap_floor", merge_val_overlap_floor)
+    max_merge_invocations = arguments.whole("max_merge_invocations", max_merge_invocations, least=0)
+    seed = arguments.whole("seed", seed, least=0)
     arguments.check_frontier_type(frontier_type)
-    arguments.check_reflection_lm(reflection_lm)
+    arguments.check_reflection_lm(reflection_lm, reflection_lm_kwargs)
     arguments.check_callbacks(callbacks)
-    directory = None if run_dir is None else Path(run_dir)
-    arguments.check_run_dir(directory)
+    arguments.check_methods("log", logger=logger)
+    arguments.check_methods("sample_tasks", sampling_strategy=sampling_strategy)
+    arguments.check_methods("reflect", reflection_strategy=reflection_strategy)
+    arguments.check_methods("__call__", custom_candidate_proposer=custom_candidate_proposer)
+    directory = arguments.directory(run_dir)
     arguments.check_perfect_score(perfect_score, used=skip_perfect_score)
     seed_artifact = arguments.seed(seed_candidate)
     # gepa's classes are invariant in the types of the user's data. Nothing here depends on these, so they are left
@@ -189,6 +209,7 @@ def optimize(
         reflection_lm,
         reflection_prompt_template,
         reflections,
+        list(seed_artifact),
         takes_empty=as_gepa,
     )
     parts = Parts(
@@ -199,7 +220,10 @@ def optimize(
         strategies=Strategies(
             arguments.candidate_selector(candidate_selection_strategy, random),
             arguments.batch_sampler(
-                cast("str | BatchSampler[AnyId, object]", batch_sampler), reflection_minibatch_size, random
+                cast("str | BatchSampler[AnyId, object]", batch_sampler),
+                reflection_minibatch_size,
+                len(train.all()),
+                random,
             ),
             cast("SamplingStrategy[AnyId, object]", sampling_strategy or SingleMutationSampling()),
             listed,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
+from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from random import Random
 from typing import TypeVar, cast, get_args
 
 from gepa.adapters.default_adapter.default_adapter import ChatCompletionCallable, DefaultAdapter, Evaluator
+from gepa.core.callbacks import GEPACallback
 from gepa.core.data_loader import DataLoader, ensure_loader
 from gepa.core.state import FrontierType
 from gepa.proposer.reflective_mutation.base import CandidateSelector, ReflectionComponentSelector
@@ -32,6 +35,7 @@ from flowevolve._util.user_warnings import warn_user
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.core.artifact import Artifact
+from flowevolve.tasks.judging import said
 
 T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"
@@ -57,6 +61,9 @@ def find_adapter(
     if adapter is None:
         if task_lm is None:
             raise InputError("adapter: is missing, and so is task_lm; give one of the two")
+        if not (isinstance(task_lm, str) or callable(task_lm)):
+            raise InputError(f"task_lm: is {said(task_lm)}; give a model's name, or a function of messages")
+        check_methods("__call__", evaluator=evaluator)
         if isinstance(task_lm, str) and find_spec("litellm") is None:
             raise InputError(f"task_lm: {task_lm!r} is called by gepa through LiteLLM: pip install litellm")
         # gepa's adapters are invariant in the type of their data, and it is in nothing that is done with one here.
@@ -86,8 +93,10 @@ def seed(given: object) -> Artifact:
 
 def check_perfect_score(given: float | None, *, used: bool) -> None:
     """Raises:
-    InputError: if there is none and it is asked for.
+    InputError: if it is no number, or there is none and it is asked for.
     """
+    if not isinstance(given, Real | None):
+        raise InputError(f"perfect_score: is {given!r}; give a number")
     if used and given is None:
         raise InputError("perfect_score: is missing; give it, or leave minibatches in with skip_perfect_score=False")
 
@@ -101,10 +110,12 @@ def check_frontier_type(given: object) -> None:
         raise InputError(f"frontier_type: unknown name {given!r}; {did_you_mean(str(given), list(known))}")
 
 
-def check_reflection_lm(given: object) -> None:
+def check_reflection_lm(given: object, settings: object) -> None:
     """Raises:
-    InputError: if it is neither a name nor a function.
+    InputError: if it is neither a name nor a function, or its settings are no mapping.
     """
+    if not isinstance(settings, Mapping | None):
+        raise InputError(f"reflection_lm_kwargs: is {settings!r}; give a mapping of settings by name")
     if not (given is None or isinstance(given, str) or callable(given)):
         raise InputError(
             f"reflection_lm: is a {type(given).__name__}; give a model's name, or a function from a prompt to a text"
@@ -119,6 +130,14 @@ def check_callbacks(given: object) -> None:
         raise InputError(
             f"callbacks: is a {type(given).__name__}; give a list of objects with methods such as on_error"
         )
+    known = [name for name in vars(GEPACallback) if name.startswith("on_")]
+    for callback in given or ():
+        kind = type(callback).__name__
+        if not any(hasattr(callback, name) for name in known):
+            warn_user(f"callbacks: {kind} has none of the methods that are called, such as on_error")
+        for name in dir(callback):
+            if name.startswith("on_") and name not in known:
+                warn_user(f"callbacks: {kind}.{name} is never called; {did_you_mean(name, known)}")
 
 
 def examples(data: object, where: str) -> Examples:
@@ -156,13 +175,17 @@ def candidate_selector(given: str | CandidateSelector, random: Random) -> Candid
 
 
 def batch_sampler(
-    given: str | BatchSampler[AnyId, object], size: int | None, random: Random
+    given: str | BatchSampler[AnyId, object], size: int | None, rows: int, random: Random
 ) -> BatchSampler[AnyId, object]:
     if not isinstance(given, str) and size is not None:
         raise InputError(
             "reflection_minibatch_size: a batch_sampler of your own has its own size; leave one of them out"
         )
-    check_positive(reflection_minibatch_size=size)
+    if size is not None and size > rows:
+        warn_user(
+            f"reflection_minibatch_size: is {size}, and the trainset has {rows} examples, so that each iteration "
+            "evaluates some more than once"
+        )
     known: dict[str, Callable[[], BatchSampler[AnyId, object]]] = {
         "epoch_shuffled": lambda: EpochShuffledBatchSampler(minibatch_size=size or 3, rng=random)
     }
@@ -201,12 +224,19 @@ def check_selection(given: SelectionStrategy | None) -> None:
         )
 
 
-def check_template(template: str | dict[str, str] | None, *, used: bool) -> None:
+def check_template(template: str | dict[str, str] | None, components: Sequence[str], *, used: bool) -> None:
     if template is None:
         return
     if not used:
         raise InputError("reflection_prompt_template: would not be used, as the proposer is your own; leave it out")
+    if isinstance(template, dict):
+        for name in template:
+            if name not in components:
+                hint = did_you_mean(str(name), components)
+                warn_user(f"reflection_prompt_template: the candidate has no {name!r}; {hint}")
     for text in template.values() if isinstance(template, dict) else [template]:
+        if not isinstance(text, str):
+            raise InputError(f"reflection_prompt_template: is {said(text)}; give a text, or texts by component")
         try:
             InstructionProposalSignature.validate_prompt_template(text)
         except ValueError as error:
@@ -238,15 +268,42 @@ def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
     return MaxReflectionCostStopper(dollars, reflection_lm=spender)
 
 
-def check_positive(**given: int | None) -> None:
-    """Raises:
-    InputError: naming the first that is not a number, or is below 1.
+def whole(name: str, given: object, *, least: int = 1) -> int:
+    """The number, as one of Python's own.
+
+    Raises:
+        InputError: if it is not whole, or too small.
     """
-    for name, number in given.items():
-        if not isinstance(number, int | float | None):
-            raise InputError(f"{name}: is {number!r}; give a number, at least 1")
-        if number is not None and number < 1:
-            raise InputError(f"{name}: is {number}; give at least 1")
+    if not isinstance(given, Integral) and not (isinstance(given, float) and given.is_integer()):
+        raise InputError(f"{name}: is {given!r}; give a whole number, at least {least}")
+    number = int(given)
+    if number < least:
+        raise InputError(f"{name}: is {number}; give at least {least}")
+    return number
+
+
+def whole_or_none(name: str, given: object) -> int | None:
+    """As `whole`, of an argument that may be left out."""
+    return None if given is None else whole(name, given)
+
+
+def check_switches(**given: object) -> None:
+    """Raises:
+    InputError: naming the first that is a text: any text is true.
+    """
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise InputError(f"{name}: is {value!r}; give True or False")
+
+
+def check_methods(method: str, **given: object) -> None:
+    """Raises:
+    InputError: naming the first that is there and has no method of this name.
+    """
+    for name, value in given.items():
+        if value is not None and not callable(getattr(value, method, None)):
+            what = "can't be called; give a function" if method == "__call__" else f"has no method {method}"
+            raise InputError(f"{name}: {said(value)} {what}")
 
 
 def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyId, object]) -> None:
@@ -260,12 +317,23 @@ def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyI
         )
 
 
-def check_run_dir(run_dir: Path | None) -> None:
-    if run_dir is not None and (run_dir / GEPA_STATE).exists():
+def directory(run_dir: object) -> Path | None:
+    """The directory of a run, if it is to have one.
+
+    Raises:
+        InputError: if it is no path, or holds a run of gepa's own.
+    """
+    if run_dir is None:
+        return None
+    if run_dir == "" or not isinstance(run_dir, str | PathLike):
+        raise InputError(f"run_dir: is {run_dir!r}; give the path of a directory")
+    path = Path(run_dir)
+    if (path / GEPA_STATE).exists():
         raise InputError(
-            f"run_dir: {run_dir} holds a run of gepa itself ({GEPA_STATE}), which can't be gone on with here; give "
+            f"run_dir: {path} holds a run of gepa itself ({GEPA_STATE}), which can't be gone on with here; give "
             "another directory"
         )
+    return path
 
 
 def one_proposer(given: Mapping[str, object | None]) -> str | None:

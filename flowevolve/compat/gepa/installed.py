@@ -50,19 +50,13 @@ def installed(
     keeps gepa's.
 
     Raises:
-        InputError: naming the number that is below 1.
+        InputError: naming the number that is not whole, or below 1.
     """
-    arguments.check_positive(
-        adapter_concurrency=adapter_concurrency,
-        chunk_size=chunk_size,
-        reflection_concurrency=reflection_concurrency,
-        max_in_flight=max_in_flight,
-    )
     block: dict[str, object] = {
-        "adapter_concurrency": adapter_concurrency,
-        "chunk_size": chunk_size,
-        "reflection_concurrency": reflection_concurrency,
-        "max_in_flight": max_in_flight,
+        "adapter_concurrency": arguments.whole("adapter_concurrency", adapter_concurrency),
+        "chunk_size": arguments.whole_or_none("chunk_size", chunk_size),
+        "reflection_concurrency": arguments.whole_or_none("reflection_concurrency", reflection_concurrency),
+        "max_in_flight": arguments.whole_or_none("max_in_flight", max_in_flight),
         "mode": mode,
         "staleness": staleness,
     }

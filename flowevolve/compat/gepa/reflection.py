@@ -25,6 +25,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, Reason, RejectedError,
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.reading.fences import blocks
 from flowevolve.stages.asking import Asker, read_reply
+from flowevolve.tasks.judging import said
 
 ROLE = "reflection"
 CALLABLE = "reflection_lm"
@@ -62,6 +63,9 @@ class ByFunction:
             return {"texts": dict[str, JSON](await self.run(propose))}
 
         texts = NewTexts.from_json(await context.once(NewTexts.kind, make)).texts
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise InputError(f"{self.where}: returned {said(text)} for {name!r}; return texts by component")
         unknown = sorted(set(texts) - set(parent.artifact))
         if unknown:
             raise InputError(
@@ -139,11 +143,12 @@ def make_writer(
     model: LanguageModel | str | None,
     template: str | dict[str, str] | None,
     concurrency: int,
+    components: Sequence[str],
     *,
     takes_empty: bool,
 ) -> Writer:
     """The writer that gepa's arguments say. ``concurrency`` bounds calls of a proposer that is not the adapter's, and
-    ``takes_empty`` is as for `ByPrompt`.
+    ``takes_empty`` is as for `ByPrompt`. ``components`` are the candidate's.
 
     Raises:
         InputError: if they say none, or more than one.
@@ -152,7 +157,7 @@ def make_writer(
     where = one_proposer(
         {"adapter.propose_new_texts": own, "custom_candidate_proposer": custom, "reflection_strategy": strategy}
     )
-    check_template(template, used=where is None)
+    check_template(template, components, used=where is None)
     if own is not None:
         return ByFunction(own, "adapter.propose_new_texts", adapter.run)
     if custom is not None:

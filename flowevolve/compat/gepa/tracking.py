@@ -16,15 +16,21 @@ from gepa.strategies.eval_policy import EvaluationPolicy
 from gepa.visualization import candidate_tree_html
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.user_warnings import warn_user
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.mirror import Mirror
 
 
-def check_trackers(*, use_wandb: bool, use_mlflow: bool) -> None:
-    """Raises:
-    InputError: naming the one that is to be used and is not installed.
+def check_trackers(given: Mapping[str, object], *, use_wandb: bool, use_mlflow: bool) -> None:
+    """Warns of what is ``given`` for one that is not used.
+
+    Raises:
+        InputError: naming the one that is to be used and is not installed.
     """
     for package, used in (("wandb", use_wandb), ("mlflow", use_mlflow)):
+        for name, value in given.items():
+            if value and not used and name.startswith(package):
+                warn_user(f"{name}: has no effect without use_{package}=True")
         if used and find_spec(package) is None:
             raise InputError(f"use_{package}: needs {package}, which is not installed; pip install {package}")
 

@@ -195,6 +195,9 @@ def test_the_constructor_is_dspys_with_ours_behind() -> None:
         ({"num_threads": "8"}, "num_threads: is '8'; give a whole number"),
         ({"num_threads": np.int64(-1)}, "num_threads: is -1; give at least 1"),
         ({"gepa_kwargs": 3}, "gepa_kwargs: is 3; give a mapping"),
+        ({"log_dir": 3}, "log_dir: is 3; give the path of a directory"),
+        ({"perfect_score": "1"}, "perfect_score: is '1'; give a number"),
+        ({"seed": None}, "seed: is None; give a whole number, at least 0"),
         ({"reflection_lm": "openai/gpt"}, "reflection_lm: is the text 'openai/gpt'; give dspy.LM('openai/gpt')"),
     ],
 )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from gepa.core.callbacks import CompositeCallback
 from gepa.strategies.proposal_selection import AllImprovements, BestImprovement
 
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError
 from flowevolve.compat.gepa.launch import reflecting
-from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, Silent, reflect
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, Recorder, Silent, reflect
 
 
 def optimize(**arguments: Any) -> Any:
@@ -78,6 +82,32 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("chunk_size", {"chunk_size": 0}),
     ("merge_val_overlap_floor", {"use_merge": True, "merge_val_overlap_floor": 0}),
     ("staleness", {"staleness": "strict"}),
+    ("perfect_score", {"perfect_score": "1"}),
+    ("max_merge_invocations", {"use_merge": True, "max_merge_invocations": "5"}),
+    ("reflection_minibatch_size", {"reflection_minibatch_size": 2.5}),
+    ("max_metric_calls", {"max_metric_calls": 60.5}),
+    ("max_metric_calls", {"max_metric_calls": float("inf")}),
+    ("adapter_concurrency", {"adapter_concurrency": 2.5}),
+    ("adapter_concurrency", {"adapter_concurrency": None}),
+    ("chunk_size", {"chunk_size": 2.5}),
+    ("max_in_flight", {"max_in_flight": 1.5}),
+    ("seed", {"seed": None}),
+    ("seed", {"seed": -1}),
+    ("seed", {"seed": "x"}),
+    ("reflection_strategy", {"reflection_strategy": 3}),
+    ("custom_candidate_proposer", {"custom_candidate_proposer": 3}),
+    ("sampling_strategy", {"sampling_strategy": 3}),
+    ("logger", {"logger": Unlike()}),
+    ("evaluator", {"adapter": None, "task_lm": lambda messages: "", "evaluator": 3}),
+    ("task_lm", {"adapter": None, "task_lm": 3}),
+    ("reflection_prompt_template", {"reflection_prompt_template": 3}),
+    ("reflection_prompt_template", {"reflection_prompt_template": {"first": 3}}),
+    ("reflection_lm_kwargs", {"reflection_lm": "gpt", "reflection_lm_kwargs": 3}),
+    ("run_dir", {"run_dir": 3}),
+    ("run_dir", {"run_dir": ""}),
+    ("use_merge", {"use_merge": "no"}),
+    ("raise_on_exception", {"raise_on_exception": "no"}),
+    ("skip_perfect_score", {"skip_perfect_score": "no"}),
 ]
 
 
@@ -87,6 +117,50 @@ def test_refused_by_name(name: str, given: dict[str, Any]) -> None:
         optimize(**given)
     assert str(refused.value).startswith(name)
     assert "\n" not in str(refused.value)
+
+
+def test_whole_numbers_of_any_kind_are_taken(tmp_path: Path) -> None:
+    plain = optimize(max_metric_calls=60, seed=3, max_in_flight=1, reflection_minibatch_size=2, run_dir=tmp_path / "a")
+    given = {"max_metric_calls": 60.0, "seed": np.int64(3), "max_in_flight": np.int32(1)}
+    numpys = optimize(**given, reflection_minibatch_size=np.int64(2), run_dir=str(tmp_path / "b"))
+    assert replace(numpys, run_dir=None) == replace(plain, run_dir=None)
+
+
+class Misspelt:
+    def on_iteration_start(self, event: Any) -> None:
+        """A name that gepa has."""
+
+    def on_iteration_ended(self, event: Any) -> None:
+        """And one that it has not."""
+
+
+WARNED: list[tuple[str, dict[str, Any]]] = [
+    (r"callbacks: int has none of the methods that are called, such as on_error", {"callbacks": [3]}),
+    (
+        r"callbacks: Misspelt\.on_iteration_ended is never called; did you mean 'on_iteration_end'\?",
+        {"callbacks": [Misspelt()]},
+    ),
+    (
+        r"reflection_prompt_template: the candidate has no 'frist'; did you mean 'first'\?",
+        {"reflection_prompt_template": {"frist": "<curr_param><side_info>"}},
+    ),
+    (
+        r"reflection_minibatch_size: is 8, and the trainset has 7 examples, so that each iteration evaluates some more than once",
+        {"reflection_minibatch_size": 8},
+    ),
+    (r"wandb_api_key: has no effect without use_wandb=True", {"wandb_api_key": "key"}),
+    (r"mlflow_tracking_uri: has no effect without use_mlflow=True", {"mlflow_tracking_uri": "http://here"}),
+]
+
+
+@pytest.mark.parametrize(("said", "given"), WARNED)
+def test_what_has_no_effect_is_warned_of(said: str, given: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match=f"^{said}"):
+        assert optimize(**given).candidates
+
+
+def test_callbacks_that_gepa_calls_are_not_warned_of() -> None:
+    assert optimize(callbacks=[Recorder(), CompositeCallback([Recorder()])]).candidates
 
 
 @pytest.mark.parametrize(

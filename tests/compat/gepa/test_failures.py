@@ -354,7 +354,8 @@ def test_a_proposer_may_leave_all_texts_as_they_are() -> None:
 def test_a_limit_that_holds_no_iteration_is_told() -> None:
     logger = Silent()
     given = arguments(logger=logger, reflection_minibatch_size=100)
-    assert compat.optimize(**given).num_candidates == 1
+    with pytest.warns(UserWarning, match="reflection_minibatch_size: is 100"):
+        assert compat.optimize(**given).num_candidates == 1
     assert logger.lines[-1].endswith("5 metric calls so far; the rest of the limit does not hold another iteration")
 
 

@@ -337,6 +337,11 @@ def test_a_proposer_may_only_name_what_there_is() -> None:
         optimize(HashAdapter(), custom_candidate_proposer=lambda *_: {"other": "x"})
 
 
+def test_a_proposer_that_returns_no_texts_is_named() -> None:
+    with pytest.raises(InputError, match=r"custom_candidate_proposer: returned 3 \(int\) for 'first'; return texts"):
+        optimize(HashAdapter(), reflection_lm=None, custom_candidate_proposer=lambda *_: {"first": 3})
+
+
 class Lengthy:
     """Writes a text that is too long for the limit of tokens, and a short one when it is asked again after so many."""
 
