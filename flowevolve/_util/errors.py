@@ -47,8 +47,9 @@ class EndedInThreadError(TaskFailedError):
     """
 
     def __init__(self, ended: KeyboardInterrupt | SystemExit) -> None:
-        super().__init__(f"the task's own code raised {type(ended).__name__} in a worker thread")
         self.ended = ended
+        self.what = f"raised {type(ended).__name__} in a worker thread"
+        super().__init__(f"the task's own code {self.what}")
 
 
 class FruitlessError(FlowevolveError):

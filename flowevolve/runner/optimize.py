@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Generic, Literal, Required, TypedDict
 
@@ -227,7 +228,7 @@ def _config(given_task: Task | str, algorithm: str, arguments: Arguments[Any]) -
     """What the arguments say, as a configuration. Raises: InputError if it can't be run."""
     staleness = arguments.get("staleness")
     sections: dict[str, object] = {
-        "seed": arguments.get("seed", 0),
+        "seed": _seed(arguments),
         "clock": arguments.get("clock", "real"),
         "preset": arguments.get("preset", "default"),
         "watch": arguments.get("watch", False),
@@ -387,8 +388,16 @@ def _task(task: Task | str | None, arguments: Arguments[Any]) -> Task | str:
         input=arguments.get("input"),
         program=arguments.get("program"),
         on_error=arguments.get("on_error", "stop"),
-        seed=arguments.get("seed", 0),
+        seed=_seed(arguments),
     )
+
+
+def _seed(arguments: Arguments[Any]) -> int:
+    """The seed as an integer of Python's own. Raises: InputError if it is no whole number."""
+    seed: object = arguments.get("seed", 0)
+    if not isinstance(seed, Integral):
+        raise InputError(f"optimize: seed is {seed!r}; give a whole number")
+    return int(seed)
 
 
 def _checked_task(task: Task | str | None) -> Task | str:

@@ -6,11 +6,12 @@ import inspect
 import reprlib
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import isfinite
 from typing import Any, Literal
 
 from flowevolve._util.clock import in_thread
-from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, TaskFailedError
 from flowevolve._util.user_warnings import warn_user
 from flowevolve.core.task import Example, Score
 from flowevolve.tasks.rows import GivenRow, RowType, Scalar
@@ -106,6 +107,8 @@ class Judge:
             judged = self.metric(row, output) if asynchronous else await in_thread(self.metric, row, output)
             if inspect.isawaitable(judged):
                 judged = await judged
+        except EndedInThreadError as error:
+            raise TaskFailedError(f"metric: {place}: it {error.what}; {row_said(example)}") from error.ended
         except FlowevolveError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
@@ -142,7 +145,9 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
                 )
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
-    value = value.item() if isinstance(value, Scalar) else value
+    if isinstance(value, Scalar):
+        with suppress(ValueError):  # an array of several numbers
+            value = value.item()
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise InputError(

@@ -228,7 +228,10 @@ def _components(prompt: object) -> Mapping[str, str]:
             )
         return {COMPONENT: prompt}
     if isinstance(prompt, Mapping):
-        return Artifact(prompt).components
+        try:
+            return Artifact(prompt).components
+        except InputError as error:
+            raise InputError(f"prompt: {error}") from None
     raise InputError(f"prompt: is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowevolve as fe
@@ -42,6 +43,21 @@ def test_a_prompt_is_evolved_by_rows_and_a_metric() -> None:
     assert result.best is not None
     assert list(result.best.components) == ["prompt"]
     assert result.report.spent.proposals >= 4
+
+
+def test_a_seed_may_be_an_integer_of_numpy() -> None:
+    def run(seed: int | np.int64) -> fe.Result:
+        return fe.optimize(
+            prompt="Answer briefly.",
+            train=ROWS,
+            metric=length,
+            llm="simulated",
+            budget=fe.Budget(proposals=2),
+            clock="virtual",
+            seed=seed,  # type: ignore[arg-type]
+        )
+
+    assert repr(run(np.int64(3))) == repr(run(3))
 
 
 def test_seed_and_best_are_scored_on_the_rows_for_tests() -> None:

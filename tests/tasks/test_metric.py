@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import re
+import sys
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -125,6 +126,19 @@ def test_what_a_metric_may_return(returned: object, value: float, feedback: str,
     score = rolled(task)[0].score
     assert score.value == value
     assert score.feedback.startswith(feedback)
+
+
+def test_a_metric_that_ends_the_process_is_named_with_the_row() -> None:
+    task = MetricTask("p", ROWS, lambda row, output: sys.exit(3))
+    with pytest.raises(
+        fe.TaskFailedError, match=r"^metric: train row \d: it raised SystemExit in a worker thread; the row"
+    ):
+        rolled(task)
+
+
+def test_prompts_without_a_component_are_refused_by_the_arguments_name() -> None:
+    with pytest.raises(fe.InputError, match=r"^prompt: an artifact needs at least one component"):
+        MetricTask({}, ROWS, exact)
 
 
 def test_a_program_makes_several_calls_each_with_a_component() -> None:
@@ -331,6 +345,7 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
         (50, "returned 50; scores are from 0 to 1"),
         (float("nan"), "returned nan; scores are from 0 to 1"),
         ("good", "returned 'good' (str); it returns"),
+        (np.array([0.5, 0.1]), "returned array([0.5, 0.1]) (ndarray); it returns"),
         ((0.5, 1), "returned (0.5, 1) (tuple); it returns"),
         (fe.Score(1.0, cast("str", None), passed=True), "returned Score(value=1.0, feedback=None, passed=True"),
         (fe.Score(float("nan"), "", passed=False), "returned Score(value=nan, feedback=''"),
