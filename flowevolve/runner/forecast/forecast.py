@@ -16,10 +16,10 @@ from flowevolve.core.task import Task
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.forecast.doubts import EXPECTED, Estimate, doubted, estimate
 from flowevolve.runner.forecast.limits import Limit
-from flowevolve.runner.forecast.measure import read_lengths, run_seed
+from flowevolve.runner.forecast.measure import read_earlier, run_seed
 from flowevolve.runner.forecast.probe import probe as probe_model
 from flowevolve.runner.forecast.simulate import Known, Simulated, simulate
-from flowevolve.runner.llm import check_roles, open_roles
+from flowevolve.runner.llm import check_roles, make_roles, open_roles
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.sim.profiles import find_profile
 
@@ -133,7 +133,12 @@ def plan(
     if isinstance(given.task, ProgramTask):
         given.task.watch_machines(note)
         seed_run = clock.run(run_seed, given.task, clock="real")
-    known = Known(given.task, seed_run, None if lengths is None else read_lengths(Path(lengths)))
+    known = Known(given.task, seed_run)
+    if lengths is not None:
+        earlier = read_earlier(Path(lengths))
+        for said in dict.fromkeys(each for one in changed for each in earlier.unlike(given.task, make_roles(one))):
+            note(f"note: --lengths {lengths}: {said}")
+        known = replace(known, lengths=earlier.lengths)
     if probe is not None:
         known = replace(known, lengths=probe_model(config, known, found[0][1], probe, note))
     assumptions = (EXPECTED, *doubted(measured=known.lengths is not None))

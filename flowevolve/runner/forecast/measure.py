@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
 from flowevolve._util.errors import InputError
+from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.core.calls import HELD_OUT
 from flowevolve.core.model import Message
+from flowevolve.core.task import Task
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.programs.task import ProgramTask
+from flowevolve.runner.llm import EMBEDDING
 from flowevolve.sim.lengths import MeasuredLengths
 from flowevolve.sim.scores import SeedRun
 from flowevolve.sim.service_model import count_tokens
@@ -25,22 +29,52 @@ MOST_CASES = 5
 """So many cases are run to see how long a program takes."""
 
 
-def read_lengths(directory: Path) -> MeasuredLengths:
-    """The lengths of the answers of a recorded run.
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """How long the answers of a recorded run were, and of what."""
+
+    lengths: MeasuredLengths
+    task: str | None
+    models: Mapping[str, Collection[str]]
+    """Those that answered, by role."""
+
+    def unlike(self, task: Task, roles: Mapping[str, ResolvedRole]) -> Iterator[str]:
+        """In what it differs from a run to come, in words."""
+        if self.task not in (None, task.name):
+            yield f"that run is of task {self.task!r}, and this one of {task.name!r}"
+        for name, role in roles.items():
+            there, here = self.models.get(name, ()), model_names([role])
+            if name == EMBEDDING:
+                continue
+            if not there:
+                yield f"has no answers of {name}; they are taken to be like those of others"
+            elif not set(here) & set(there):
+                yield f"the answers of {name} there are of {_listed(there)}, and here of {_listed(here)}"
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def read_earlier(directory: Path) -> EarlierRun:
+    """A recorded run, for the lengths of its answers.
 
     Raises:
         InputError: if it is no run directory, or has too few answers.
     """
+    models: defaultdict[str, dict[str, None]] = defaultdict(dict)
     by_work: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     hidden: defaultdict[str, list[int]] = defaultdict(list)
     counted = estimated = answers = 0
     with RecordedRun(directory) as recorded:
+        start = recorded.start
         for call in recorded.calls():
             if call.usage is None or call.error is not None or call.cached or call.stage == HELD_OUT:
                 continue
             if not call.usage.completion_tokens:  # an embedding
                 continue
             answers += 1
+            models[call.role][call.model] = None
             if len(of_work := by_work[call.role, call.stage]) < MOST_ANSWERS:
                 of_work.append(call.usage.completion_tokens)
                 visible = 0 if call.reply is None else count_tokens(call.reply)
@@ -54,7 +88,8 @@ def read_lengths(directory: Path) -> MeasuredLengths:
             "name a longer run"
         )
     ratio = counted / estimated if estimated else 1.0
-    return MeasuredLengths(dict(by_work), dict(hidden), ratio)
+    lengths = MeasuredLengths(dict(by_work), dict(hidden), ratio)
+    return EarlierRun(lengths, None if start is None else start.task, models)
 
 
 def _estimated(messages: Sequence[Message]) -> int:

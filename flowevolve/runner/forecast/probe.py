@@ -15,7 +15,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.task import Dataset, Task
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.forecast.doubts import EXPECTED
-from flowevolve.runner.forecast.measure import read_lengths
+from flowevolve.runner.forecast.measure import read_earlier
 from flowevolve.runner.forecast.simulate import Known, simulate
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.lengths import MeasuredLengths
@@ -48,7 +48,7 @@ def probe(
             partial(run, capped, task=small, out=out, watchers=Watchers(machines=(note,))), clock=config.clock
         )
         note(f"the probe took {result.llm.usage.total_tokens:,} tokens in {result.llm.requests} calls")
-        return read_lengths(out)
+        return read_earlier(out).lengths
 
 
 def _few_rows(task: Task) -> Task:

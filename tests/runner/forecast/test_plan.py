@@ -150,6 +150,36 @@ def test_lengths_come_from_an_earlier_run(tmp_path: Path) -> None:
     assert row.output_tokens.factor < without.output_tokens.factor
 
 
+def notes(config: Config, lengths: Path, task: fe.Task = SHORT) -> list[str]:
+    said: list[str] = []
+    plan(config, task=task, lengths=lengths, note=said.append)
+    return [each for each in said if each.startswith("note: ")]
+
+
+def test_an_earlier_run_of_another_task_or_model_is_told(tmp_path: Path) -> None:
+    recorded(tmp_path / "a", sim={"profile": "gpt-4o-mini-api"})
+    alike = {**NOBODY, "model": "simulated", "prices": {}}
+    assert notes(configure(llm=alike), tmp_path / "a") == []
+    rows = [{"text": f"ticket {number}", "label": "bug"} for number in range(12)]
+    other = MetricTask("Classify the ticket.", rows, lambda row, output: 0.5)
+    assert notes(configure(llm=alike), tmp_path / "a", other) == [
+        f"note: --lengths {tmp_path / 'a'}: that run is of task 'house_style', and this one of 'prompt'"
+    ]
+    roles = {"reflection": {"model": "large"}}
+    assert notes(configure(llm={**alike, "roles": roles}), tmp_path / "a") == [
+        f"note: --lengths {tmp_path / 'a'}: the answers of reflection there are of 'simulated', and here of 'large'"
+    ]
+
+
+def test_roles_that_an_earlier_run_never_asked_are_told(tmp_path: Path) -> None:
+    recorded(tmp_path / "a")
+    config = configure(llm={**NOBODY, "model": "simulated", "prices": {}}, algorithm={"name": "levi"}, preset="default")
+    assert notes(config, tmp_path / "a") == [
+        f"note: --lengths {tmp_path / 'a'}: has no answers of {role}; they are taken to be like those of others"
+        for role in ("large", "small")
+    ]
+
+
 def test_a_probe_measures_lengths_by_a_short_real_run_and_says_first_what_it_may_take() -> None:
     said: list[str] = []
     config = configure(clock="virtual", llm={"backend": "sim"}, sim={"profile": "gpt-4o-mini-api"})
