@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import inf, isnan
 from numbers import Real
+from threading import Lock
 from typing import TypeVar, TypeVarTuple
 
 import anyio
@@ -42,6 +44,9 @@ class AdapterThreads:
         self._limiter = anyio.CapacityLimiter(concurrency)
         self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
         self._get_state: Callable[[], Mapping[str, object]] | None = getattr(adapter, "get_adapter_state", None)
+        self._set_state: Callable[[dict[str, JSON]], object] = getattr(adapter, "set_adapter_state", lambda state: None)
+        self._restoring = Lock()
+        self._restored: dict[str, JSON] | None = None
         self.state: dict[str, JSON] | None = None
         """The adapter's own state (gepa's ``get_adapter_state``) after its last validation; None if it has none."""
 
@@ -55,12 +60,19 @@ class AdapterThreads:
     async def run(self, function: Callable[[*Args], T], *args: *Args) -> T:
         """Run something that shares the adapter's turn."""
         try:
-            return await in_thread(function, *args, limiter=self._limiter)
+            return await in_thread(self._in_turn, partial(function, *args), limiter=self._limiter)
         except EndedInThreadError as error:
             self.ended = error.ended
             self._cut_off()
             await anyio.sleep_forever()
             raise
+
+    def _in_turn(self, call: Callable[[], T]) -> T:
+        with self._restoring:  # before the first call, whichever of several that is
+            if self._restored is not None:
+                self._set_state(self._restored)
+                self._restored = None
+        return call()
 
     async def evaluate(
         self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool, notes_state: bool = False
@@ -93,10 +105,8 @@ class AdapterThreads:
         return await self.run(self.adapter.make_reflective_dataset, dict(candidate), evaluated, list(components))
 
     def restore(self, state: Mapping[str, JSON]) -> None:
-        """Give the adapter the state it had when the run was interrupted."""
-        restore = getattr(self.adapter, "set_adapter_state", None)
-        if restore is not None:
-            restore(dict(state))
+        """Have the adapter given a state that it had before the run was interrupted; the last one counts."""
+        self._restored = dict(state)
 
 
 def _plain(get: Callable[[], Mapping[str, object]]) -> dict[str, JSON]:
