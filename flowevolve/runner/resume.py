@@ -281,8 +281,8 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
     if missing:
         raise InputError(
             f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python: start "
-            f"its script again with resume=True, or flowevolve.resume({str(directory)!r}, "
-            f"{', '.join(f'{name}=…' for name in missing)})"
+            "its script again (with resume=True, if it calls flowevolve.optimize), or "
+            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
         )
 
 

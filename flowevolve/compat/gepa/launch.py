@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flowevolve._util import clock as clocks, garbage as collector
+from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import EndedInThreadError, FlowevolveError, InputError, StageError, for_a_script
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
@@ -27,10 +28,11 @@ from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.roles import ResolvedRole
-from flowevolve.config.run import Config, misplaced_key, parse_config
+from flowevolve.config.run import Config, misplaced_key, parse_config, parse_recorded
 from flowevolve.core.events import Event, Log
 from flowevolve.core.stop_reasons import UNPRODUCTIVE
 from flowevolve.core.task import Task
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
@@ -177,7 +179,10 @@ class Launch:
         try:
             return self._run_and_tell()
         except FlowevolveError as error:
-            raise for_a_script(error) from error.__cause__
+            told = error
+            if isinstance(error, InputError) and str(error).startswith("llm."):
+                told = InputError(f"{error} (settings of llm are given in reflection_lm_kwargs)")
+            raise for_a_script(told) from told.__cause__
 
     def _run_and_tell(self) -> GEPAResult[object, AnyId]:
         self.logger.log(self._advice())
@@ -190,6 +195,10 @@ class Launch:
                 self._run_to_the_end()
             except KeyboardInterrupt:
                 self.logger.log(f"flowevolve: interrupted; {self._parting() or 'without run_dir nothing is kept'}")
+                raise
+            except Exception:
+                if mirror.calls and self.run_dir is not None:
+                    self.logger.log(f"flowevolve: failed; {self._parting()}")
                 raise
             mirror.tell(
                 "on_optimization_end",
@@ -271,6 +280,7 @@ class Launch:
                 f"flowevolve: going on with the run in {self.run_dir}, of which nothing is evaluated again; give "
                 "another run_dir to begin anew"
             )
+            await in_thread(_check_same_arguments, self.run_dir, self.config)
             await resume(
                 self.run_dir,
                 config=self.config,
@@ -320,6 +330,31 @@ class Launch:
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
             case _:
                 pass
+
+
+def _check_same_arguments(run_dir: Path, config: Config) -> None:
+    """Raises: InputError if a run that is there was begun with others of those that decide what its scores are of."""
+    with RecordedRun(run_dir) as recorded:
+        before = parse_recorded(recorded.config, f"{run_dir}/config.toml")
+    old, new = before.task.model_dump(), config.task.model_dump()
+    words = {
+        "name": "adapter is of class {new}, and was of {old}",
+        "seed_candidate": "seed_candidate is another one",
+        "trainset": "trainset has {new} examples, and had {old}",
+        "valset": "valset has {new} examples, and had {old}",
+    }
+    changed = [
+        said.format(new=new.get(name), old=old.get(name))
+        for name, said in words.items()
+        if new.get(name) != old.get(name)
+    ]
+    if config.seed != before.seed:
+        changed.append(f"seed is {config.seed}, and was {before.seed}")
+    if changed:
+        raise InputError(
+            f"run_dir: the run in {run_dir} can't go on with other arguments of these: {'; '.join(changed)}. Give "
+            "them as they were, or another directory"
+        )
 
 
 def _in_main_thread() -> bool:

@@ -247,12 +247,49 @@ def test_a_run_of_gepas_own_is_not_gone_on_with(tmp_path: Path) -> None:
         optimize(Fragile(), tmp_path)
 
 
-def test_other_data_or_another_seed_candidate_are_refused(tmp_path: Path) -> None:
+class Another(Fragile):
+    """An adapter of another class."""
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seed": 5}, "seed is 5, and was 0"),
+        ({"seed_candidate": {"other": "x"}}, "seed_candidate is another one"),
+        ({"trainset": TRAIN[:5]}, "trainset has 5 examples, and had 7"),
+        ({"valset": [*VAL, "more"]}, "valset has 6 examples, and had 5"),
+        ({"adapter": Another()}, "adapter is of class Another, and was of Fragile"),
+    ],
+)
+def test_other_data_or_another_seed_candidate_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    """By the names of the arguments, and with what can be done where there is no configuration."""
     optimize(Fragile(), tmp_path)
-    with pytest.raises(InputError, match="seed"):
-        optimize(Fragile(), tmp_path, seed=5)
-    with pytest.raises(InputError, match="seed_candidate"):
-        optimize(Fragile(), tmp_path, seed_candidate={"other": "x"})
+    given = {"adapter": Fragile(), **changed}
+    with pytest.raises(InputError) as refused:
+        optimize(given.pop("adapter"), tmp_path, **given)
+    assert str(refused.value) == (
+        f"run_dir: the run in {tmp_path} can't go on with other arguments of these: {said}. Give them as they "
+        "were, or another directory"
+    )
+
+
+def test_a_run_that_fails_says_how_to_go_on(tmp_path: Path) -> None:
+    logger = Silent()
+    with pytest.raises(OutOfOrderError):
+        optimize(Fragile(breaks_at=3), tmp_path, logger=logger)
+    assert logger.lines[-1].startswith(f"flowevolve: failed; what was done is in {tmp_path}: to go on, call optimize")
+    refused = Silent()
+    with pytest.raises(InputError):
+        optimize(Fragile(), tmp_path, logger=refused, seed=5)
+    assert not any("failed" in line for line in refused.lines)
+
+
+def test_a_setting_of_the_model_is_called_as_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(
+        InputError, match=r"llm\.api_key_env: .* \(settings of llm are given in reflection_lm_kwargs\)$"
+    ):
+        optimize(Fragile(), None, reflection_lm="gpt-5-mini")
 
 
 @dataclass(frozen=True)
