@@ -126,6 +126,8 @@ class GEPA(dspy.GEPA):
             logger=LoggerAdapter(logger),
             run_dir=self.log_dir,
             use_wandb=self.use_wandb,
+            wandb_api_key=self.wandb_api_key,
+            wandb_init_kwargs=self.wandb_init_kwargs,
             use_mlflow=self.use_mlflow,
             track_best_outputs=self.track_best_outputs,
             seed=self.seed,

@@ -316,3 +316,8 @@ def test_an_empty_valset_is_refused_and_not_the_trainset(lm: Any) -> None:
 def test_a_student_that_is_no_program_is_refused(lm: Any, student: Any) -> None:
     with pytest.raises(InputError, match=r"student: is .*; give an object of a class of dspy\.Module"):
         GEPA(Metric(), reflection_lm=model(), max_metric_calls=100).compile(student, trainset=TRAIN)
+
+
+def test_settings_of_a_tracker_are_handed_on(lm: Any) -> None:
+    with pytest.warns(UserWarning, match="wandb_init_kwargs: has no effect without use_wandb=True"):
+        compile_with(wandb_init_kwargs={"project": "mine"}, max_metric_calls=20)
