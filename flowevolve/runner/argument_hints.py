@@ -41,6 +41,9 @@ ELSEWHERE: Mapping[str, str] = {
     "testset": "give the rows as test=",
     "held_out": "with test= rows, seed and best are scored on them at the end",
     "seed_candidate": "give the texts to begin with as prompt=",
+    **dict.fromkeys(("objective", "background"), "write it into the text to begin with, which is prompt="),
+    "evaluator": "give a function of a row and an output as metric=",
+    "dataset": "give the rows as train=",
     **dict.fromkeys(("run_dir", "log_dir"), "give the directory as out="),
 }
 """Arguments that others have, and settings of a configuration, by name: what to give instead."""

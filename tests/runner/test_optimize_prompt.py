@@ -373,6 +373,12 @@ class Unfinished:
         ({"promt": "p"}, "optimize: takes no 'promt'; did you mean 'prompt'?"),
         ({"reflection_lm": "m"}, "optimize: takes no 'reflection_lm'; give the model that reflects as a role: llm="),
         ({"trainset": ROWS}, "optimize: takes no 'trainset'; give the rows as train="),
+        ({"dataset": ROWS}, "optimize: takes no 'dataset'; give the rows as train="),
+        (
+            {"objective": "Short."},
+            "optimize: takes no 'objective'; write it into the text to begin with, which is prompt=",
+        ),
+        ({"evaluator": length}, "optimize: takes no 'evaluator'; give a function of a row and an output as metric="),
         ({"max_metric_calls": 9}, "optimize: takes no 'max_metric_calls'; give budget=flowevolve.Budget(rollouts=…)"),
         ({"held_out": True}, "optimize: takes no 'held_out'; with test= rows, seed and best are scored on them"),
         (
