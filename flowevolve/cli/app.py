@@ -155,10 +155,12 @@ def resume_command(
     with failure_as_json(told, directory):
         with RecordedRun(directory) as recorded:
             settings = parse_recorded(recorded.config, f"{directory}/config.toml")
-            task = None if recorded.start is None else recorded.start.task
+            start = recorded.start
+            task = None if start is None else start.task
             changed = with_overrides(settings, changes)
             shown = with_raised_limits(changed, recorded)
-        told.say(f"going on with {directory}: {title(settings, task)}")
+        if start is None or not start.given:  # else it has to be gone on with from Python
+            told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
             def note(said: str) -> None:

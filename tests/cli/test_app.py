@@ -42,6 +42,23 @@ def test_the_package_is_the_command_line() -> None:
     assert (done.returncode, done.stderr) == (2, "error: none.toml: no such config file\n")
 
 
+def test_a_run_of_a_script_is_not_said_to_go_on(tmp_path: Path) -> None:
+    fe.optimize(
+        prompt="Answer.",
+        train=[{"question": f"Say {n}."} for n in range(4)],
+        metric=lambda row, output: 0.5,
+        llm="simulated",
+        budget=fe.Budget(proposals=1),
+        clock="virtual",
+        out=tmp_path / "out",
+        progress=False,
+    )
+    done = flowevolve("resume", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "going on" not in done.stdout + done.stderr
+    assert "start its script again (with resume=True, if it calls flowevolve.optimize)" in done.stderr
+
+
 def test_a_resumed_run_is_told_by_the_limits_that_somebody_had_raised(config: Path) -> None:
     out = config.parent / "out"
 
