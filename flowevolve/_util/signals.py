@@ -17,11 +17,12 @@ ENDING = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "
 
 @contextmanager
 def ending_signals(
-    at_once: Callable[[FrameType | None], None] = lambda frame: None, numbers: Sequence[signal.Signals] = ENDING
+    at_once: Callable[[FrameType | None], bool] = lambda frame: True, numbers: Sequence[signal.Signals] = ENDING
 ) -> Iterator[AsyncIterator[int]]:
     """These signals, which do nothing else while this is open. For the main thread.
 
-    ``at_once`` is called as each comes in, even where the event loop is held up, with what the main thread is at.
+    ``at_once`` is called as each comes in, even where the event loop is held up, with what the main thread is at. It
+    returns whether the signal is told of.
     """
     numbers = [number for number in numbers if not _ignored(number)]
     send, receive = anyio.create_memory_object_stream[int](len(numbers) * 8)
@@ -32,8 +33,8 @@ def ending_signals(
             send.send_nowait(number)
 
     def tell(number: int, frame: FrameType | None) -> None:
-        at_once(frame)
-        loop.call_soon_threadsafe(pass_on, number)
+        if at_once(frame):
+            loop.call_soon_threadsafe(pass_on, number)
 
     before = {number: signal.getsignal(number) for number in numbers}
     with send, receive:

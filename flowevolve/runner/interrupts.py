@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -87,8 +86,6 @@ class _Interrupts:
         """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
         self._pressed = -inf
         """When the last signal came that is a press of its own, on the clock of the signal handler."""
-        self._passed_on = deque[bool]()
-        """Of each signal that the event loop has not heard of, whether it is one that was passed on as well."""
         self._unheard: float | None = None
         """When the first signal came that the event loop has not heard of, on the clock of the signal handler."""
         self._last_chance: float | None = None
@@ -105,8 +102,6 @@ class _Interrupts:
         with ending_signals(self._at_once, numbers) as signals:
             task_status.started()
             async for _ in signals:
-                if self._passed_on.popleft():
-                    continue
                 self._unheard = None
                 if self._engine is not None and not self._told:
                     self._told = True
@@ -123,13 +118,13 @@ class _Interrupts:
         else:
             self._engine.cancel(INTERRUPTED)
 
-    def _at_once(self, frame: FrameType | None) -> None:
-        """Called by the signal itself, so nothing that the loop is at can keep it waiting."""
+    def _at_once(self, frame: FrameType | None) -> bool:
+        """Called by the signal itself, so nothing that the loop is at can keep it waiting: whether it is a press of its
+        own.
+        """
         now = time.monotonic()
-        passed_on = now - self._pressed < ONE_PRESS_SECONDS
-        self._passed_on.append(passed_on)
-        if passed_on:
-            return
+        if now - self._pressed < ONE_PRESS_SECONDS:
+            return False
         self._pressed = now
         if self._last_chance is not None:
             if now - self._last_chance >= ONE_PRESS_SECONDS:
@@ -140,6 +135,7 @@ class _Interrupts:
             self._last_chance = now
             held_up = "" if frame is None else f" by {called(frame)}"
             _write(f"the event loop is held up{held_up}; Ctrl-C again ends the process at once")
+        return True
 
     def _end_process(self, frame: FrameType | None) -> None:
         held_up = [] if frame is None or self._unheard is None else [called(frame)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -210,10 +211,12 @@ def _check_room(budget: Budget, directory: Path) -> None:
         "dollars": run.llm.dollars or 0.0,
         "seconds": run.wall_seconds,
     }
-    for name, limit in budget.by_name().items():
-        if taken.get(name, 0) >= limit:
+    limits = budget.by_name()
+    for name, used in taken.items():
+        limit = limits.get(name, inf)
+        if used >= limit:
             raise InputError(
-                f"{directory}: the run has ended and has taken {taken[name]:.12g} {name}, and now may take "
+                f"{directory}: the run has ended and has taken {used:.12g} {name}, and now may take "
                 f"{limit:.12g}: it can't go on. Give it more, such as --set budget.{_setting(name, budget)}=…"
             )
 

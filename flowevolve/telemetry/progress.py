@@ -110,8 +110,9 @@ class ProgressFigures:
         said = stopped_by(self.stopping or "", self.perfect)
         if self.stopping != UNPRODUCTIVE or self.perfect or not self._closed_at:
             return said
-        ((stage, _),) = self._closed_at.most_common(1)
-        return f"{said}, most of which ended at {stage!r}"
+        ((stage, count),) = self._closed_at.most_common(1)
+        most = 2 * count > self._closed_at.total()
+        return f"{said}, {f'most of which ended at {stage!r}' if most else 'which ended at several stages'}"
 
     def pause(self) -> str:
         """Words on for how long the run has been paused; empty if it is not."""

@@ -40,6 +40,20 @@ def test_where_the_loop_takes_no_handlers(monkeypatch: pytest.MonkeyPatch) -> No
     assert anyio.run(first) == (signal.SIGINT, True)
 
 
+def test_signals_that_need_not_be_told_of_leave_room_for_the_next() -> None:
+    wanted = iter([True, *[False] * 50, True])
+
+    async def go() -> list[int]:
+        with anyio.fail_after(30), ending_signals(lambda frame: next(wanted)) as signals:
+            for _ in range(51):
+                signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            told = aiter(signals)
+            return [await anext(told), await anext(told)]
+
+    assert anyio.run(go) == [signal.SIGINT, signal.SIGTERM]
+
+
 def test_a_terminal_that_is_closed_ends_as_well() -> None:
     assert anyio.run(first, signal.SIGHUP)[0] == signal.SIGHUP
 

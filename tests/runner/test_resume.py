@@ -150,6 +150,12 @@ def test_a_run_that_has_ended_is_not_ended_once_more_by_a_limit_that_it_has_pass
     assert (tmp_path / "result.json").read_text() == before
 
 
+def test_a_run_that_has_ended_goes_on_with_a_score_to_reach_whatever_that_is(tmp_path: Path) -> None:
+    run(tmp_path)
+    after, _ = resume(tmp_path, "budget.proposals=12", "budget.target_score=-0.5")
+    assert after.report.stop_reason == "target_score"
+
+
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
     before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
     assert before.report.stop_reason == "no_improvement"

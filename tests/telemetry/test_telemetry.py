@@ -167,6 +167,9 @@ def test_of_a_run_whose_flows_came_to_nothing_it_is_told_at_which_stage() -> Non
             progress.event(event)
     assert "stopping: unproductive flows, most of which ended at 'propose';" in told[-1]
     assert "stopping: unproductive flows, most of which ended at 'propose'," in drawn(events)
+    spread = [each for seq, stage in enumerate("aabcd", 11) for each in flow_that_ends_at(seq, stage)]
+    stopping = some_event(20, "run.stopping", reason="unproductive")
+    assert "stopping: unproductive flows, which ended at several stages" in drawn([*spread, stopping])
 
 
 def test_virtual_hours_are_not_told_by_the_half_minute() -> None:
