@@ -75,10 +75,10 @@ def _merging(found: Mapping[str, Rows]) -> str:
     with_it, without = (_validated(found, method) for method in ("agentdescent_merging", "agentdescent"))
     return f"""\
 agentdescent can also let a model merge all that came in since it validated last, and validates that one text. This is
-off by default; its authors advise it for many workers, and it is also what our defaults gain by. *With its merging* it
-validates {with_it} times as often as it proposes, and else {without} times. It is
-asked to merge in our words, as what it merges with is simulated. So the remark above on what `stream` merges without a
-loss is true of it, too."""
+off by default; its authors advise it for many workers, and it is also what our defaults gain by. So the row without it
+does not show agentdescent at its best. For each proposal it makes {with_it} validations with its merging,
+and {without} without. It is asked to merge in our words, as what it merges with is simulated, and the remark
+above on merges that lose nothing is true of it, too."""
 
 
 def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
