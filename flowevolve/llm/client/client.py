@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from math import inf
 
 import anyio
 
@@ -61,8 +61,8 @@ EMBED_BATCH = 128
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that a server which has answered before rejected or made fail, it counts as silent; but
-not if it answers what it has answered before, as the fault is with those requests then.
+"""After so many calls in a row that the server rejected or made fail, for a model that it answered before, the request
+that was answered last is sent again. If it fails as they do the server is down; else the fault is with those requests.
 """
 
 
@@ -70,7 +70,8 @@ class LLMClient:
     """Calls models by role, from one event loop. It does not close the transports: whoever made them does.
 
     Roles that share a transport share the record of when its backend last answered, so that an answer to one role
-    renews the patience of the others. ``unanswered`` is fired whenever an attempt got no answer.
+    renews the patience of the others, but not where the server fails at all calls for their model.
+    ``unanswered`` is fired whenever an attempt got no answer.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class LLMClient:
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, now(), payer)
+        call = PendingChat(role, scope, request, settings, backend, backend.chats[settings.model], now(), payer)
         identity = f"{backend.identity} with thinking" if settings.keep_thinking else backend.identity
         key = None if self._cache is None else reply_key(identity, request)
         if self._cache is None or key is None:
@@ -174,7 +175,8 @@ class LLMClient:
         settings = self._embedding_role(role)
         backend = self._backends[id(settings.transport)]
         request = EmbedRequest(settings.model, tuple(texts), settings.extra)
-        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), payer))
+        model = backend.embeddings[settings.model]
+        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, model, now(), payer))
 
     @property
     def call_limit(self) -> int:
@@ -216,7 +218,7 @@ class LLMClient:
         backend = call.backend
         while True:
             try:
-                reply = await self._attempt(call)
+                reply = await self._attempt(call, self._hedging)
             except OverBudgetError:
                 if call.last_failure is not None:
                     self._report(call, now(), None, call.last_failure)
@@ -224,7 +226,9 @@ class LLMClient:
             except LLMError as error:
                 wait = await self._wait_or_raise(call, error)
             else:
-                backend.note_answered(call, now())
+                backend.note_answer(now())
+                call.model.note_answer(backend.answered)
+                call.model.last = call
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
                 reply = self._billed(call, reply)
@@ -236,16 +240,17 @@ class LLMClient:
             await anyio.sleep(wait)
             backend.note_wait_end(due, anyio.current_time())
 
-    async def _attempt(self, call: PendingCall[R]) -> R:
+    async def _attempt(self, call: PendingCall[R], hedging: Hedging | None) -> R:
         scope = call.scope
         ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
         async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
             call.payer.check()
             call.attempts += 1
             call.started = now()
+            call.repeats_before = call.model.repeats
             call.discount_wait(permit.uncounted_wait)
             try:
-                return permit.answered(await call.send(ask, permit.remaining, self._hedging))
+                return permit.answered(await call.send(ask, permit.remaining, hedging))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -309,13 +314,15 @@ class LLMClient:
         if isinstance(error, OverloadedError):
             self.response_times.refused()
         may_be_broken = _may_be_broken(call, error)
-        answers_nobody = may_be_broken and call.backend.failed_in_a_row >= MAX_FAILED_IN_A_ROW
-        # If the server answers after all, a new row begins, so that this call has only one more attempt.
-        works = answers_nobody and await call.backend.answers_again(call)
-        if isinstance(error, RejectedError) and answers_nobody and not works:
-            error = ServerError(f"it refuses what it answered before: {error}", status=error.status)
+        is_down = may_be_broken and await self._is_down(call)
+        # Where the repeat is answered after a wait, the server may be back since this attempt: there is one more.
+        answers_nobody = is_down or (may_be_broken and call.waited_as_down)
+        call.waited_as_down = is_down
+        rejection = error if isinstance(error, RejectedError) else None
+        if rejection is not None and answers_nobody:
+            error = ServerError(f"it refuses what it answered before: {rejection}", status=rejection.status)
         call.note_failure(error, time)
-        if isinstance(error, UnreachableError) or (answers_nobody and not works):
+        if isinstance(error, UnreachableError) or is_down:
             self._unanswered.fire()
         silent_seconds = call.silence(time)
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
@@ -331,15 +338,69 @@ class LLMClient:
                 raise call.refused(error) from error
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
                 raise call.unreachable(silent_seconds, error) from error
+            case ServerError() if answers_nobody and rejection is not None:
+                raise call.rejected(silent_seconds, rejection) from rejection
             case ServerError() if answers_nobody:
                 raise call.unreachable(silent_seconds, error) from error
             case UnreachableError():
                 call.backend.unanswered_in_a_row += 1
             case RejectedError() | ServerError():
                 self._raise_if_all_fail(call, error)
-                if may_be_broken and call.backend.answered > -inf:
-                    call.backend.failed_in_a_row += 1
+                if may_be_broken and call.repeats_before == call.model.repeats:
+                    call.model.failed_in_a_row += 1
         raise error
+
+    async def _is_down(self, call: PendingCall[R]) -> bool:
+        """Whether the server is out of order for this call's model, as it fails at what it answered last, too.
+
+        That is sent again after so many failures in a row, once at a time: calls that fail meanwhile go by its outcome,
+        and so do those whose attempts were under way.
+        """
+        model = call.model
+        if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
+            async with model.repeating:
+                if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
+                    await self._repeat_last(call)
+        return model.is_down
+
+    async def _repeat_last(self, failed: PendingCall[R]) -> None:
+        """Send the last answered request of this call's model again, and learn whether the server is down."""
+        model = failed.model
+        fails: bool | None = None
+        with suppress(OverBudgetError):  # then it remains open, too
+            fails = await self._fails_again(failed)
+        model.repeats += 1
+        if fails:
+            model.is_down = model.failed_in_a_row >= MAX_FAILED_IN_A_ROW  # unless another call was answered meanwhile
+        elif fails is not None:
+            failed.backend.note_answer(now())
+            model.note_answer(now())
+        elif not model.is_down:
+            model.failed_in_a_row = 0
+
+    async def _fails_again(self, failed: PendingCall[R]) -> bool | None:
+        """Whether the server rejects the request or fails at it once more; None if that remains open, as it is busy,
+        slow or can't be reached. What is to be paid for it is added to the call's own failures.
+
+        Raises:
+            OverBudgetError: if the payer has nothing left.
+        """
+        model = failed.model
+        if model.last is None:
+            return None
+        in_full = not model.takes_short
+        try:
+            reply = await self._attempt(model.last.again(failed, in_full=in_full), None)
+        except LLMError as error:
+            failed.failed_usage += error.usage
+            if isinstance(error, RejectedError) and not in_full:  # as by models that can't do with so few tokens
+                model.takes_short = False
+                return await self._fails_again(failed)
+            if isinstance(error, RejectedError) or (isinstance(error, ServerError) and server_failed(error)):
+                return True
+            return False if isinstance(error, ServerError) else None
+        failed.failed_usage += reply.usage
+        return False
 
     def _wait(
         self, call: PendingCall[R], error: LLMError, silent_seconds: float, *, answers_nobody: bool
@@ -385,13 +446,16 @@ class LLMClient:
 
 
 def _may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
-    """Whether a call failed in a way in which all calls do where the server is out of order: it has an error of its
-    own, or rejects requests for a model that has answered others.
+    """Whether a call failed in a way in which all calls do where the server is out of order: for a model that has
+    answered others it has an error of its own, or rejects requests. Embeddings may be rejected, as the work goes on
+    without.
     """
+    if call.model.last is None:
+        return False
     match error:
         case ServerError():
             return server_failed(error)
         case RejectedError():
-            return call.backend.has_answered(call.request.model)
+            return isinstance(call, PendingChat)
         case _:
             return False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Generic, Protocol, runtime_checkable
+from typing import Generic, Protocol, Self, runtime_checkable
 
 import anyio
 
@@ -23,14 +24,14 @@ from flowevolve.core.model import (
     R,
     RefusedError,
     RejectedError,
+    ServerError,
     Transport,
     Usage,
     embedding_transport,
-    server_failed,
 )
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
-from flowevolve.llm.client.reachability import CHECK_SECONDS, without_full_stop
+from flowevolve.llm.client.reachability import without_full_stop
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -77,6 +78,34 @@ class FailedCalls:
         return len(self._whose) == 1
 
 
+class ModelAnswers(Generic[R]):
+    """What is known of how a backend answers requests of one kind for one model."""
+
+    def __init__(self) -> None:
+        self.answered = -inf
+        """When a call was last answered."""
+        self.last: PendingCall[R] | None = None
+        """The call that was."""
+        self.failed_in_a_row = 0
+        """Calls given up since then, or since the last repeat, as the server was out of order or rejected them; none
+        before the first answer.
+        """
+        self.is_down = False
+        """Whether the last answered request failed as well when it was sent again, and none was answered since."""
+        self.takes_short = True
+        """Whether requests for the shortest answer there can be are taken, as far as is known."""
+        self.repeats = 0
+        """How often the request that was answered last was sent again."""
+        self.repeating = anyio.Lock()
+
+    def note_answer(self, time: float) -> None:
+        self.answered = time
+        self.failed_in_a_row = 0
+        if self.is_down:
+            self.is_down = False
+            self.takes_short = True  # what was rejected meanwhile says nothing of its form
+
+
 class Backend:
     """A transport, the time of its last answer to any call, and when this process was last seen to be suspended."""
 
@@ -87,41 +116,14 @@ class Backend:
         self.answered = -inf
         self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last answered one."""
-        self.failed_in_a_row = 0
-        """Calls given up since the last answered one, as the server was out of order or rejected them; none before the
-        first.
-        """
         self.last_suspended = -inf
-        self._answered_calls: dict[str, PendingCall[ChatReply] | PendingCall[EmbedReply]] = {}
-        """The last answered call of each model."""
+        self.chats: defaultdict[str, ModelAnswers[ChatReply]] = defaultdict(ModelAnswers)
+        """By model, as are the embeddings."""
+        self.embeddings: defaultdict[str, ModelAnswers[EmbedReply]] = defaultdict(ModelAnswers)
 
-    def has_answered(self, model: str) -> bool:
-        return model in self._answered_calls
-
-    def note_answered(self, call: PendingCall[ChatReply] | PendingCall[EmbedReply], time: float) -> None:
-        self._answered_calls[call.request.model] = call
-        self._note_answer(time)
-
-    async def answers_again(self, failed: PendingCall[R]) -> bool:
-        """Whether the last answered request of this call's model is answered again; what that takes, the call pays."""
-        known = self._answered_calls.get(failed.request.model)
-        if known is None:
-            return False
-        try:
-            failed.failed_usage += await _sent_again(known)
-        except TimeoutError:
-            return False
-        except LLMError as error:
-            failed.failed_usage += error.usage
-            if server_failed(error) or isinstance(error, RejectedError):
-                return False
-        self._note_answer(now())
-        return True
-
-    def _note_answer(self, time: float) -> None:
+    def note_answer(self, time: float) -> None:
         self.answered = time
         self.unanswered_in_a_row = 0
-        self.failed_in_a_row = 0
 
     def note_wait_end(self, due: float, time: float) -> None:
         """Note that a wait due at ``due`` ended at ``time``. If that is late, this process was suspended meanwhile, and
@@ -140,12 +142,17 @@ class PendingCall(Generic[R]):
     request: ChatRequest | EmbedRequest
     settings: Role
     backend: Backend
+    model: ModelAnswers[R]
     queued: float
     payer: Payer = NOBODY
     started: float = 0.0
     sent: float = 0.0
     """When the last request of this attempt was sent; a hedged attempt has two."""
     attempts: int = 0
+    repeats_before: int = 0
+    """`ModelAnswers.repeats` when this attempt began."""
+    waited_as_down: bool = False
+    """Whether this attempt was made after a wait for a server that was down."""
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
     last_failure: LLMError | None = None
@@ -164,12 +171,21 @@ class PendingCall(Generic[R]):
         """
         raise NotImplementedError
 
-    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
-        """Send the request once more, as it was or for as short an answer as there can be; returns what it took.
+    def again(self, failed: PendingCall[R], *, in_full: bool) -> Self:
+        """This call once more, as it was or for as short an answer as there can be; ``failed`` pays for it."""
+        return replace(
+            self,
+            scope=failed.scope,
+            payer=failed.payer,
+            request=self.request if in_full else self.shortest(),
+            failures={},
+            last_failure=None,
+            first_failure=None,
+            failed_usage=NO_USAGE,
+        )
 
-        Raises:
-            LLMError: as `Transport.chat`.
-        """
+    def shortest(self) -> ChatRequest | EmbedRequest:
+        """The request for as short an answer as there can be."""
         raise NotImplementedError
 
     def cut_while_thinking(self, reply: R) -> CutWhileThinkingError | None:
@@ -179,7 +195,7 @@ class PendingCall(Generic[R]):
     def discount_wait(self, seconds: float) -> None:
         """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for a limit of ours."""
         if seconds and self.first_failure is not None:
-            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
+            self.first_failure = min(self.started, max(self.first_failure, self._last_answer) + seconds)
 
     def note_failure(self, error: LLMError, time: float) -> None:
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
@@ -190,9 +206,16 @@ class PendingCall(Generic[R]):
             self.first_failure = time
 
     def silence(self, time: float) -> float:
-        """The seconds since this call's first failure or the backend's last answer, whichever was later."""
+        """The seconds since this call's first failure or the last answer that counts for it, whichever was later."""
         first_failure = time if self.first_failure is None else self.first_failure
-        return time - max(first_failure, self.backend.answered, self.backend.last_suspended)
+        return time - max(first_failure, self._last_answer, self.backend.last_suspended)
+
+    @property
+    def _last_answer(self) -> float:
+        """When the backend last gave an answer that counts for this call: where it is out of order for one model,
+        answers for others don't.
+        """
+        return self.model.answered if isinstance(self.last_failure, ServerError) else self.backend.answered
 
     def record(self, finished: float, reply: R | None, error: LLMError | None) -> CallRecord:
         """What is reported of the call once it has finished."""
@@ -225,6 +248,15 @@ class PendingCall(Generic[R]):
             "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
         )
 
+    def rejected(self, silent_seconds: float, error: RejectedError) -> BackendUnreachableError:
+        """The error that ends the run, as the backend has for so long rejected all that it is asked."""
+        return BackendUnreachableError(
+            f"{self.backend.where} answers, but has rejected every request for model {self.request.model!r} (role "
+            f"{self.role!r}) for {silent_seconds:.0f} s, and what it answered before as well; the last time: "
+            f"{without_full_stop(error)}. Look at its account, its key and its settings; to wait longer, raise "
+            "patience_seconds"
+        )
+
 
 @dataclass(slots=True)
 class PendingChat(PendingCall[ChatReply]):
@@ -248,9 +280,8 @@ class PendingChat(PendingCall[ChatReply]):
             )
         )
 
-    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
-        request = self.request if in_full else replace(self.request, max_tokens=1, stream=False)
-        return (await self.settings.transport.chat(request, timeout=timeout)).usage
+    def shortest(self) -> ChatRequest:
+        return replace(self.request, max_tokens=1, stream=False)
 
     def cut_while_thinking(self, reply: ChatReply) -> CutWhileThinkingError | None:
         return cut_while_thinking(reply, self.request.max_tokens)
@@ -272,26 +303,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
         reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
         return embedding_with_estimated_usage(self.request, reply)
 
-    async def send_again(self, timeout: float, *, in_full: bool) -> Usage:
-        request = self.request if in_full else replace(self.request, texts=self.request.texts[:1])
-        return (await embedding_transport(self.settings.transport).embed(request, timeout=timeout)).usage
-
-
-async def _sent_again(call: PendingCall[ChatReply] | PendingCall[EmbedReply]) -> Usage:
-    """What it takes to send a call again: for a short answer, and in full where that is rejected, as it is by models
-    that can't do with so few tokens.
-
-    Raises:
-        TimeoutError: if there is no answer in time.
-        LLMError: as `Transport.chat`.
-    """
-    try:
-        with anyio.fail_after(CHECK_SECONDS):
-            return await call.send_again(CHECK_SECONDS, in_full=False)
-    except RejectedError:
-        timeout = call.settings.timeout_seconds
-        with anyio.fail_after(timeout):
-            return await call.send_again(timeout, in_full=True)
+    def shortest(self) -> EmbedRequest:
+        return replace(self.request, texts=self.request.texts[:1])
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -17,6 +17,7 @@ from flowevolve.core.calls import CallRecord, CallScope, Payer, call_seed
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    EmbedReply,
     LLMError,
     Message,
     OutOfCreditError,
@@ -634,10 +635,13 @@ async def test_a_server_that_rejects_what_it_answered_before_is_waited_for_and_t
     assert (await rig.ask(index=98)).text == "fine"
     await fail_often(rig, REJECTED)
     began = anyio.current_time()
-    with pytest.raises(
-        BackendUnreachableError, match=r"for 6. s and .*: it refuses what it answered before: HTTP 400: .*too long"
-    ):
+    with pytest.raises(BackendUnreachableError, match=r"has rejected every request .*for 6. s") as ended:
         await rig.ask(index=99)
+    told = str(ended.value)
+    assert "what it answered before" in told
+    assert "HTTP 400: the prompt is too long. Look at its account" in told
+    assert "no answer" not in told
+    assert "Start the server" not in told
     assert anyio.current_time() - began >= STEADY.patience_seconds
     assert rig.records[-1].error == "ServerError: it refuses what it answered before: HTTP 400: the prompt is too long"
 
@@ -661,10 +665,169 @@ async def test_that_it_answers_what_it_answered_before_is_asked_once_in_so_many_
     server = Narrow()
     rig = Rig(server)
     await rig.ask(max_tokens=50)
-    await fails_each_time(rig, 3 * MAX_FAILED_IN_A_ROW + 1, "c8", "c9")
+    await fails_each_time(rig, 3 * (MAX_FAILED_IN_A_ROW + 1), "c8", "c9")
     known = [request for request in server.requests if request.messages == tuple(ASK)]
     assert [request.max_tokens for request in known] == [50, 1, 1, 1]
     assert rig.client.account.totals().usage == Usage(400, 40, 160)
+
+
+class Watched(Narrow):
+    """Rejects novels at once, and takes its time over what it answered before; counts what it has at a time."""
+
+    def __init__(self, again: LLMError | str = "fine", *, takes: float = 0.0, shortest: int = 0) -> None:
+        super().__init__(REJECTED, shortest=shortest)
+        self.again = again
+        self.seconds = takes
+        self.repeats: list[int | None] = []
+        """The limits of tokens of the requests that are no novels, but for the first."""
+        self.at_once = self.most_at_once = self.repeats_at_once = self.most_repeats_at_once = 0
+
+    async def chat(self, request, *, timeout):
+        novel = request.messages == tuple(NOVEL)
+        repeated = not novel and len(self.requests) > 0
+        self.at_once += 1
+        self.repeats_at_once += repeated
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.most_repeats_at_once = max(self.most_repeats_at_once, self.repeats_at_once)
+        try:
+            if novel:
+                await anyio.sleep(0.05)
+            elif repeated:
+                self.repeats.append(request.max_tokens)
+                with anyio.move_on_after(timeout):
+                    await anyio.sleep(self.seconds)
+                if self.seconds > timeout:
+                    raise UnreachableError("too slow")
+                if isinstance(self.again, LLMError):
+                    raise self.again
+            return await super().chat(request, timeout=timeout)
+        finally:
+            self.at_once -= 1
+            self.repeats_at_once -= repeated
+
+
+async def side_by_side(rig: Rig, calls: int, error: type[Exception], **options) -> None:
+    """As many calls at a time for a novel, each of which fails so."""
+
+    async def one(index: int) -> None:
+        with pytest.raises(error):
+            await rig.ask(item=str(index), candidate=f"c{index % 2}", messages=NOVEL, **options)
+
+    async with anyio.create_task_group() as tasks:
+        for index in range(calls):
+            tasks.start_soon(one, index)
+
+
+@pytest.mark.parametrize("limit", [8, 64, 300])
+async def test_of_many_calls_that_are_rejected_at_a_time_one_asks_again_and_the_others_go_by_that(limit: int) -> None:
+    server = Watched(takes=0.2)
+    rig = Rig(server, limit=limit)
+    await rig.ask(max_tokens=50)
+    await side_by_side(rig, 300, RejectedError)
+    assert server.most_repeats_at_once == 1
+    assert server.most_at_once <= limit
+    assert server.repeats == [1]
+
+
+async def test_a_model_that_takes_no_single_token_is_asked_for_one_only_once() -> None:
+    server = Watched(takes=20, shortest=16)
+    rig = Rig(server, limit=64)
+    await rig.ask(max_tokens=50)
+    await side_by_side(rig, 64, RejectedError)
+    assert server.repeats == [1, 50]
+    await fails_each_time(rig, MAX_FAILED_IN_A_ROW + 1, "c8", "c9")
+    assert server.repeats == [1, 50, 50]
+    assert server.most_repeats_at_once == 1
+
+
+@pytest.mark.parametrize(
+    ("again", "takes"),
+    [
+        ("fine", 45.0),
+        ("fine", 1000.0),
+        (OverloadedError("HTTP 429", status=429, retry_after=20), 0.0),
+        (UnreachableError("HTTP 502", status=502), 0.0),
+    ],
+)
+async def test_a_server_that_is_slow_or_busy_with_what_it_answered_before_is_not_down(
+    again: LLMError | str, takes: float
+) -> None:
+    server = Watched(again, takes=takes)
+    rig = Rig(server, limit=64)
+    await rig.ask()
+    await side_by_side(rig, 60, RejectedError)
+    assert server.repeats
+
+
+async def test_what_is_asked_again_is_sent_only_if_it_can_be_paid() -> None:
+    server = Watched()
+    rig = Rig(server)
+    await rig.ask()
+    for index in range(2 * MAX_FAILED_IN_A_ROW):
+        with pytest.raises(RejectedError):
+            await rig.ask(index=index, messages=NOVEL, payer=payer(attempts=1)[1])
+    assert server.repeats == []
+
+
+async def test_answers_of_another_model_at_the_same_address_do_not_hide_that_one_is_rejected() -> None:
+    class Ended(Scripted):
+        async def chat(self, request, *, timeout):
+            answer = await super().chat(request, timeout=timeout)
+            if request.model == "strong" and len(self.requests) > 1:
+                raise RejectedError("HTTP 400: the plan has ended", status=400)
+            return answer
+
+    server = Ended()
+    rig = Rig(server)
+    rig.client = LLMClient(
+        {**rig.roles, "propose": Role(server, "strong")}, rig.scheduler, STEADY, 1, rig.records.append
+    )
+    await rig.ask("propose")
+    for index in range(MAX_FAILED_IN_A_ROW):
+        with pytest.raises(RejectedError):
+            await rig.ask("propose", index=index)
+        await rig.ask("r0", index=index)
+    async with anyio.create_task_group() as others:
+        others.start_soon(answered_for_ever, rig)
+        with pytest.raises(BackendUnreachableError, match="model 'strong'"):
+            await rig.ask("propose", index=99)
+        others.cancel_scope.cancel()
+
+
+async def answered_for_ever(rig: Rig) -> None:
+    while True:
+        await rig.ask("r0")
+        await anyio.sleep(0.5)
+
+
+async def test_embeddings_that_are_rejected_never_end_a_run() -> None:
+    class Vectors(Scripted):
+        asked = 0
+
+        async def embed(self, request, *, timeout):
+            self.asked += 1
+            if self.asked > 1:
+                raise RejectedError("HTTP 400: no embeddings in this plan", status=400)
+            return EmbedReply(tuple((1.0,) for _ in request.texts), Usage(10, 0), model=request.model)
+
+    server = Vectors()
+    rig = Rig(server)
+    scope = CallScope("novelty", "1", None, 0, 0)
+    await rig.client.embed("r0", ["a text"], scope=scope)
+    calls = 5 * MAX_FAILED_IN_A_ROW
+    for _ in range(calls):
+        with pytest.raises(RejectedError):
+            await rig.client.embed("r0", ["a text"], scope=scope)
+    assert server.asked == 1 + calls
+
+
+async def test_a_call_that_waited_for_its_server_is_sent_once_more_when_that_is_back() -> None:
+    """The repeat may be the first that is answered again, so that the call before it failed for the server's sake."""
+    server = Scripted()
+    rig = Rig(server)
+    await fail_often(rig, REJECTED)
+    server.script[:] = [*[REJECTED] * 4, "fine"]  # the call and its full repeat after one for one token, the call again
+    assert (await rig.ask(index=98)).text == "fine"
 
 
 async def test_nor_does_one_candidate_end_a_run_that_is_gone_on_with() -> None:
