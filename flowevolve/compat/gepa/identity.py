@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from datetime import date, time
 from decimal import Decimal
+from enum import Enum
+from hashlib import blake2b
 from numbers import Real
 from pathlib import PurePath
+from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from gepa.core.data_loader import ListDataLoader
@@ -18,6 +23,23 @@ from flowevolve._util.digests import code_digest, text_digest
 from flowevolve.compat.gepa.data import Examples
 from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.tasks.identity import Adjustable
+
+DEEPEST = 100
+"""Data that lie deeper in a row than that count by their types."""
+_NO_ATTRIBUTES: Mapping[str, object] = {}
+_RANDOM_UUID = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?[1467][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}", re.IGNORECASE
+)
+"""A UUID of a version that is made of chance or the time."""
+_NUMBERS = frozenset("?bBhHiIlLqQefd")
+"""The formats of a buffer whose bytes are the values."""
+
+
+@runtime_checkable
+class _Array(Protocol):
+    """What an array of numpy, or of another library, can do."""
+
+    def tolist(self) -> object: ...
 
 
 def digests_of_rows(splits: Mapping[str, Examples]) -> dict[str, str]:
@@ -53,29 +75,76 @@ def digests_of_adapter(adapter: Adapter) -> dict[str, str]:
 
 
 def _row_in_words(row: object) -> str:
-    """What is in a row, the same in every process. Of what is no data, as a connection is, its type alone."""
+    """What can be read in a row, the same in every process: an object of an unknown kind, as a connection is, counts by
+    its type alone, and names that are drawn anew in each process count by being there.
+    """
+    return _in_words(row, (), _attributes(row))
 
-    def data(value: object) -> object:
-        match value:
-            case set() | frozenset():
-                return sorted(map(words, value))
-            case bytes():
-                return value.hex()
-            case Real():  # of numpy
-                return float(value)
-            case date() | time() | Decimal() | PurePath() | UUID():
-                return str(value)
-        kind = type(value).__name__
-        if is_dataclass(value):
-            return [kind, {each.name: getattr(value, each.name, None) for each in fields(value)}]
-        if (value is row or isinstance(value, BaseModel)) and hasattr(value, "__dict__"):
-            return [kind, vars(value)]
+
+def _in_words(value: object, within: tuple[int, ...], known: Mapping[str, object] = _NO_ATTRIBUTES) -> str:
+    """``within`` are the ids of what the value is in; ``known`` are its attributes, where they are to be read."""
+    kind = type(value).__name__
+    if id(value) in within or len(within) == DEEPEST:
         return kind
+    inside = (*within, id(value))
 
-    def words(value: object) -> str:
-        return json.dumps(value, skipkeys=True, sort_keys=True, default=data)
+    def words(part: object) -> str:
+        return _in_words(part, inside)
 
+    def pairs(of: Iterable[tuple[object, object]]) -> str:
+        return f"{{{','.join(sorted(f'{words(key)}:{words(each)}' for key, each in of))}}}"
+
+    match value:
+        case None | bool():
+            return repr(value)
+        case int():
+            return hex(value)
+        case str():
+            return "UUID" if _RANDOM_UUID.fullmatch(value) else json.dumps(value)
+        case UUID():
+            return words(str(value))
+        case Enum():
+            return f"{kind}.{value.name}"
+        case Real():  # of numpy, too
+            return repr(float(value))
+        case date() | time() | Decimal() | PurePath():
+            return json.dumps(str(value))
+        case list() | tuple() | deque() | range():
+            return f"[{','.join(map(words, value))}]"
+        case AbstractSet():
+            return f"{{{','.join(sorted(map(words, value)))}}}"
+        case Mapping():
+            return pairs(value.items())
+        case BaseModel():
+            return kind + pairs([*vars(value).items(), *(value.model_extra or {}).items()])
+    if is_dataclass(value):
+        return kind + pairs((each.name, getattr(value, each.name, None)) for each in fields(value))
+    return _array_in_words(value, inside) or (kind + pairs(known.items()) if known else kind)
+
+
+def _array_in_words(value: object, within: tuple[int, ...]) -> str | None:
+    """The numbers and their shape, or what else an array has in it; None of what is none."""
     try:
-        return words(row)
-    except (TypeError, ValueError, RecursionError):  # keys that can't be sorted, or data within itself
-        return type(row).__name__
+        view = memoryview(value)  # type: ignore[arg-type]  # it checks
+        if view.format in _NUMBERS:
+            return f"{view.format}{view.shape}{blake2b(view.tobytes()).hexdigest()}"
+    except (BufferError, TypeError, ValueError):  # no array, or one of times
+        pass
+    if isinstance(value, _Array):
+        try:
+            listed = value.tolist()
+        except (RuntimeError, TypeError, ValueError):  # of a library's own: on another device, sparse
+            return None
+        if isinstance(listed, list | str | bool | int | float | date):
+            return _in_words(listed, within)
+    return None
+
+
+def _attributes(row: object) -> dict[str, object]:
+    """Those of an object itself, whether its class keeps them in a dict or in slots."""
+    slots = [name for each in type(row).__mro__ for name in _names(each.__dict__.get("__slots__", ()))]
+    return {name: getattr(row, name) for name in [*slots, *getattr(row, "__dict__", {})] if hasattr(row, name)}
+
+
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots

@@ -9,6 +9,7 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.datasets.dataset import Dataset
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
 
 from flowevolve._util.errors import InputError
@@ -127,6 +128,24 @@ def test_other_examples_of_the_same_number_are_refused(lm: Any, tmp_path: Path, 
     with pytest.raises(InputError, match=f"{name} has changed since the run began"):
         compiled(tmp_path, Program(), **{**same, name: [example("other"), *same[name][1:]]}, max_metric_calls=200)
     assert lm.engine.asked == []
+
+
+def test_names_that_dspys_data_sets_give_their_rows_make_no_others_of_them(lm: Any, tmp_path: Path) -> None:
+    """They are drawn anew in each process."""
+
+    class Questions(Dataset):  # type: ignore[misc]  # dspy is not typed
+        def __init__(self) -> None:
+            super().__init__(train_size=3)
+            self._train = [{"question": f"t{number}", "answer": "?"} for number in range(3)]
+
+    def trainset() -> list[Any]:
+        return [each.with_inputs("question") for each in Questions().train]
+
+    assert trainset()[0].dspy_uuid != trainset()[0].dspy_uuid
+    compiled(tmp_path, Program(), trainset=trainset())
+    asked = len(lm.engine.asked)
+    compiled(tmp_path, Program(), trainset=trainset())
+    assert len(lm.engine.asked) == asked
 
 
 def metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -373,6 +376,78 @@ def test_rows_may_hold_what_is_no_data(tmp_path: Path) -> None:
     assert optimize(OfTypes(), tmp_path, valset=made(np.float32(0.5)), use_merge=False) == first
     with pytest.raises(InputError, match="valset has changed"):
         optimize(OfTypes(), tmp_path, valset=made(np.float32(0.25)), use_merge=False)
+
+
+@dataclass
+class Numbered:
+    """A row that gives itself a name."""
+
+    text: str
+    name: str = field(default_factory=lambda: uuid4().hex)
+
+
+class Slotted:
+    """A row without a ``__dict__``."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Opaque:
+    """Nobody can tell what is in it."""
+
+    def __init__(self, inside: object) -> None:
+        self.inside = inside
+
+
+def within_itself() -> list[Any]:
+    row: list[Any] = ["text"]
+    row.append(row)
+    return row
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: {"text": "a", "uuid": str(uuid4())},
+        lambda: {"text": "a", "uuid": uuid4()},
+        lambda: {1: "a", "b": [Opaque(object())], Opaque(1): 2},
+        lambda: {"text": "a", "some": {Opaque(1), "b", "c"}},
+        lambda: Numbered("a"),
+        lambda: Slotted("a"),
+        lambda: {"of": np.arange(6).reshape(2, 3)[:, ::2], "objects": np.array([Opaque(1), "a"], dtype=object)},
+        within_itself,
+    ],
+)
+def test_the_same_rows_are_gone_on_with(tmp_path: Path, made: Callable[[], Any]) -> None:
+    """Though each process gives them other random names, and keeps other objects in them."""
+    first = optimize(OfTypes(), tmp_path, valset=[made()], use_merge=False)
+    assert optimize(OfTypes(), tmp_path, valset=[made()], use_merge=False) == first
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"x": np.array([1, 2])}, {"x": np.array([1, 3])}),
+        ({"x": np.array([1, 2])}, {"x": np.array([[1], [2]])}),
+        ({"x": np.array(["a", None])}, {"x": np.array(["b", None])}),
+        ({"x": np.array(["2020-01-01"], "datetime64[D]")}, {"x": np.array(["2020-01-02"], "datetime64[D]")}),
+        ({1: "a", "b": "c"}, {1: "x", "b": "c"}),
+        ({1: "a"}, {"1": "a"}),
+        ({"x": [Opaque(1), {(1, 2): {"deep": [b"a"]}}]}, {"x": [Opaque(1), {(1, 2): {"deep": [b"b"]}}]}),
+        ({"x": MappingProxyType({"a": 1})}, {"x": MappingProxyType({"a": 2})}),
+        ({"x": deque([1])}, {"x": deque([2])}),
+        ({"x": Opaque(1)}, {"x": object()}),
+        (Slotted("a"), Slotted("b")),
+        (Numbered("a"), Numbered("b")),
+    ],
+)
+def test_rows_that_differ_in_what_can_be_read_are_refused(tmp_path: Path, before: Any, after: Any) -> None:
+    optimize(OfTypes(), tmp_path, valset=[before], use_merge=False)
+    with pytest.raises(InputError, match="valset has changed"):
+        optimize(OfTypes(), tmp_path, valset=[after], use_merge=False)
 
 
 class Endless:
