@@ -31,7 +31,9 @@ ROLE = "reflection"
 CALLABLE = "reflection_lm"
 """The name of a callable as a model."""
 FAILURES_BEFORE_GIVING_UP = 10
-"""A callable that failed this often and never once worked is broken: the run ends instead of spending on."""
+"""What failed this often, and never once worked or (a callable) not since, is broken: the run ends instead of spending
+on.
+"""
 Texts = Mapping[str, str]
 Propose = Callable[[dict[str, str], Reflections, list[str]], Texts]
 """gepa's `ProposalFn`."""
@@ -179,14 +181,15 @@ class CallableTransport:
         self._model = model
         self._limiter = CapacityLimiter(concurrency)
         self._worked = False
-        self._failures = 0
+        self._in_a_row = 0
+        """Failures since it last worked."""
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Call it. A thread can't be ended, so the time-out is the function's own business.
 
         Raises:
             RejectedError: if it raised.
-            TaskFailedError: if it always has.
+            TaskFailedError: if it has so often in a row. Nobody waits for it as for a server that is out of order.
         """
         (message,) = request.messages
         try:
@@ -196,12 +199,16 @@ class CallableTransport:
         except EndedInThreadError:
             raise
         except Exception as error:
-            self._failures += 1
+            self._in_a_row += 1
             reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"
-            if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-                raise TaskFailedError(f"{reason}, as on each of the first {self._failures} calls") from error
+            if self._in_a_row >= FAILURES_BEFORE_GIVING_UP:
+                when = f"for the {self._in_a_row}th time in a row"
+                if not self._worked:
+                    when = f"as on each of the first {self._in_a_row} calls"
+                raise TaskFailedError(f"{reason}, {when}") from error
             raise RejectedError(reason) from error
         self._worked = True
+        self._in_a_row = 0
         return ChatReply(text, model=request.model)
 
     async def models(self) -> tuple[str, ...]:

@@ -266,6 +266,39 @@ def test_a_reflection_model_that_returns_no_text_is_named() -> None:
         compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000))
 
 
+@pytest.mark.parametrize("more", [{}, {"max_in_flight": 1}])
+def test_a_reflection_function_that_fails_from_then_on_ends_the_run_with_its_error(more: dict[str, Any]) -> None:
+    """Nobody waits for a server."""
+    asked: list[str] = []
+
+    def reflects(prompt: Any) -> str:
+        asked.append(prompt)
+        if len(asked) > 2:
+            raise ValueError("the quota is used up")
+        return reflect(prompt)
+
+    with pytest.raises(TaskFailedError) as caught:
+        compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=1000), **more)
+    assert str(caught.value) == (
+        "reflection_lm failed with ValueError: the quota is used up, for the 10th time in a row"
+    )
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert len(asked) == 12
+
+
+def test_a_reflection_function_may_fail_now_and_then() -> None:
+    asked: list[str] = []
+
+    def reflects(prompt: Any) -> str:
+        asked.append(prompt)
+        if len(asked) % 10:
+            raise ValueError("busy")
+        return reflect(prompt)
+
+    compat.optimize(**arguments(reflection_lm=reflects, max_metric_calls=300), max_in_flight=1)
+    assert len(asked) > 20
+
+
 @dataclass
 class Shortened(GEPAHashAdapter):
     """From its fourth call on it returns a score too few."""
