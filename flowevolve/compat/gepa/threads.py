@@ -29,6 +29,14 @@ Reflections = Mapping[str, Sequence[Mapping[str, object]]]
 Fetch = Callable[[], list[object]]
 
 
+class _StateNotTakenError(Exception):
+    """The adapter raised ``ended`` where it was given its state back, so that it would go on from nothing."""
+
+    def __init__(self, ended: Exception) -> None:
+        self.ended = ended
+        super().__init__(str(ended))
+
+
 class AdapterThreads:
     """Calls an adapter, at most ``concurrency`` methods at a time: 1 is safe for every adapter.
 
@@ -39,8 +47,8 @@ class AdapterThreads:
         self.adapter = adapter
         self.concurrency = concurrency
         self._cut_off: Callable[[], None] = lambda: None
-        self.ended: KeyboardInterrupt | SystemExit | None = None
-        """With what the adapter tried to end the process."""
+        self.ended: BaseException | None = None
+        """With what the adapter tried to end the process, or why it could not take its state back."""
         self._limiter = anyio.CapacityLimiter(concurrency)
         self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
         self._get_state: Callable[[], Mapping[str, object]] | None = getattr(adapter, "get_adapter_state", None)
@@ -52,7 +60,7 @@ class AdapterThreads:
 
     @contextmanager
     def cutting_off(self) -> Iterator[None]:
-        """Around a run, which is cut off if the adapter tries to end the process: then `ended` says how."""
+        """Around a run, which is cut off where `ended` says why."""
         with anyio.CancelScope() as scope:
             self._cut_off = scope.cancel
             yield
@@ -61,7 +69,7 @@ class AdapterThreads:
         """Run something that shares the adapter's turn."""
         try:
             return await in_thread(self._in_turn, partial(function, *args), limiter=self._limiter)
-        except EndedInThreadError as error:
+        except (EndedInThreadError, _StateNotTakenError) as error:
             self.ended = error.ended
             self._cut_off()
             await anyio.sleep_forever()
@@ -70,7 +78,10 @@ class AdapterThreads:
     def _in_turn(self, call: Callable[[], T]) -> T:
         with self._restoring:  # before the first call, whichever of several that is
             if self._restored is not None:
-                self._set_state(self._restored)
+                try:
+                    self._set_state(self._restored)
+                except Exception as error:
+                    raise _StateNotTakenError(error) from error
                 self._restored = None
         return call()
 

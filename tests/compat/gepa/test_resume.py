@@ -124,6 +124,26 @@ def test_an_adapters_state_is_given_back(tmp_path: Path) -> None:
     assert given_back < once_more <= given_back + 5
 
 
+@pytest.mark.parametrize("forgiving", [False, True])
+def test_an_adapter_that_can_not_take_its_state_back_ends_the_run_at_once(tmp_path: Path, forgiving: bool) -> None:
+    """As it would go on from nothing."""
+
+    class Lost(Fragile):
+        def set_adapter_state(self, state: dict[str, Any]) -> None:
+            self.given_back.append(state["seen"])
+            raise LookupError("the index of this state is gone")
+
+    Lost.__name__ = Fragile.__name__
+    with pytest.raises(OutOfOrderError):
+        optimize(Fragile(breaks_at=12), tmp_path)
+    lost, logger = Lost(), Silent()
+    with pytest.raises(LookupError, match="the index of this state is gone"):
+        optimize(lost, tmp_path, raise_on_exception=not forgiving, logger=logger)
+    assert (len(lost.given_back), lost.calls) == (1, [])
+    assert "failed; what was done is in" in logger.lines[-1]
+    assert optimize(Fragile(), tmp_path).num_candidates > 1
+
+
 def test_stoppers_and_strategies_are_where_they_were(tmp_path: Path) -> None:
     def arguments() -> dict[str, Any]:
         return {"stop_callbacks": NoImprovementStopper(6), "max_metric_calls": 400, "use_merge": False}
