@@ -357,7 +357,7 @@ NOTHING_TO_REFLECT_ON: list[tuple[GEPAHashAdapter, str]] = [
         r"adapter\.make_reflective_dataset: has no records for first; it returned some for 'frist'",
     ),
     (Elsewhere(), r"adapter\.make_reflective_dataset: has no records for first; it returned none"),
-    (Elsewhere(dataset={"first": [], "second": []}), r"has no records for first; it returned none"),
+    (Elsewhere(dataset={"frist": []}), r"has no records for first; it returned none"),
 ]
 nothing_to_reflect_on = pytest.mark.parametrize(("adapter", "said"), NOTHING_TO_REFLECT_ON)
 
@@ -377,6 +377,21 @@ def test_an_adapter_that_never_gives_anything_to_reflect_on_ends_the_run(
     """Parents would be evaluated until the budget is spent."""
     with pytest.raises(TaskFailedError, match=r"nothing to reflect on, each of the first 10 times; last: adapter"):
         compat.optimize(**arguments(adapter=adapter, max_metric_calls=3000, module_selector="round_robin"), **more)
+
+
+def test_an_adapter_may_have_nothing_to_show_of_its_first_batches() -> None:
+    """As where it shows only what went wrong, and the seed is good."""
+
+    class OnlyPoor(GEPAHashAdapter):
+        asked = 0
+
+        def make_reflective_dataset(self, candidate: dict[str, str], eval_batch: Any, components: list[str]) -> Any:
+            self.asked += 1
+            made = super().make_reflective_dataset(candidate, eval_batch, components)
+            return made if self.asked > 11 else {name: [] for name in components}
+
+    result = compat.optimize(**arguments(adapter=OnlyPoor(), max_metric_calls=300), max_in_flight=1)
+    assert result.num_candidates > 1
 
 
 def test_a_proposer_may_leave_all_texts_as_they_are() -> None:
