@@ -28,7 +28,7 @@ from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.identity import digests_of_adapter, digests_of_rows, digests_of_settings
-from flowevolve.compat.gepa.launch import Bar, Launch, make_config, reflecting
+from flowevolve.compat.gepa.launch import NO_LIMIT, Bar, Launch, make_config, reflecting
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import ByPrompt, make_writer
 from flowevolve.compat.gepa.select import Merger, Strategies
@@ -60,7 +60,7 @@ def optimize(
     custom_candidate_proposer: ProposalFn | None = None,
     module_selector: ReflectionComponentSelector | str = "round_robin",
     use_merge: bool = False,
-    max_merge_invocations: int = 5,
+    max_merge_invocations: int | None = 5,
     merge_val_overlap_floor: int = 5,
     max_metric_calls: int | None = None,
     max_reflection_cost: float | None = None,
@@ -137,7 +137,9 @@ def optimize(
     max_metric_calls = arguments.whole_or_none("max_metric_calls", max_metric_calls)
     reflection_minibatch_size = arguments.whole_or_none("reflection_minibatch_size", reflection_minibatch_size)
     merge_val_overlap_floor = arguments.whole("merge_val_overlap_floor", merge_val_overlap_floor)
-    max_merge_invocations = arguments.whole("max_merge_invocations", max_merge_invocations, least=0)
+    merges = NO_LIMIT
+    if max_merge_invocations is not None:  # as dspy's users may leave it
+        merges = max_merge_invocations = arguments.whole("max_merge_invocations", max_merge_invocations, least=0)
     seed = arguments.whole("seed", seed, least=0)
     arguments.check_frontier_type(frontier_type)
     arguments.check_reflection_lm(reflection_lm, reflection_lm_kwargs)
@@ -228,9 +230,7 @@ def optimize(
             cast("SamplingStrategy[AnyId, object]", sampling_strategy or SingleMutationSampling()),
             listed,
         ),
-        merger=Merger(mirror, val, logger, random, most=max_merge_invocations, overlap=merge_val_overlap_floor)
-        if use_merge
-        else None,
+        merger=Merger(mirror, val, logger, random, most=merges, overlap=merge_val_overlap_floor) if use_merge else None,
         components=arguments.component_selector(module_selector),
         criterion=arguments.acceptance(acceptance_criterion),
         policy=policy,

@@ -46,7 +46,7 @@ from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.vllm_server import OurServers
 
 NO_LIMIT = 2**53
-"""Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
+"""Metric calls, where only stoppers end a run, as a configuration has a limit of some kind; and merges."""
 ALIASES = {"api_base": "base_url", "timeout": "timeout_seconds"}
 """What gepa's users call some of our settings."""
 

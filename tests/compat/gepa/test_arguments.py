@@ -14,7 +14,7 @@ from gepa.strategies.proposal_selection import AllImprovements, BestImprovement
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError
 from flowevolve.compat.gepa.launch import reflecting
-from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, Recorder, Silent, reflect
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, HashAdapter, Recorder, Silent, reflect
 
 
 def optimize(**arguments: Any) -> Any:
@@ -117,6 +117,14 @@ def test_refused_by_name(name: str, given: dict[str, Any]) -> None:
         optimize(**given)
     assert str(refused.value).startswith(name)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_merges_may_be_without_a_limit(merge: bool) -> None:
+    """dspy's signature has None."""
+    given: dict[str, Any] = {"seed_candidate": dict(SEED), "trainset": list(TRAIN), "valset": list(VAL)}
+    given |= {"adapter": GEPAHashAdapter(), "reflection_lm": reflect, "max_metric_calls": 60, "logger": Silent()}
+    assert compat.optimize(**given, use_merge=merge, max_merge_invocations=None).num_candidates > 1
 
 
 def test_whole_numbers_of_any_kind_are_taken(tmp_path: Path) -> None:
