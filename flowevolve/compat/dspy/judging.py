@@ -13,6 +13,7 @@ from dspy import Example, Prediction
 
 from flowevolve._util.errors import InputError
 from flowevolve.tasks.judging import said
+from flowevolve.tasks.rows import Scalar
 
 Metric = Callable[..., float | Prediction]
 
@@ -24,6 +25,9 @@ def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
     def judge(example: Example, prediction: Prediction, *more: object, **named: object) -> float | Prediction:
         given = metric(example, prediction, *more, **named)
         score = given.get("score") if isinstance(given, Prediction) else given
+        if isinstance(score, Scalar) and isinstance(plain := score.item(), bool):  # numpy's are no numbers to Python
+            score = plain
+            given = Prediction(**{**given, "score": plain}) if isinstance(given, Prediction) else plain
         if not isinstance(score, Real) or isnan(score) or score == inf:
             if inspect.iscoroutine(given):
                 given.close()  # else Python warns that nobody has awaited it

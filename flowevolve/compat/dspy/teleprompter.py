@@ -53,6 +53,28 @@ class Shares:
     chunk: int | None
 
 
+class _InDspysWords(LoggerAdapter):
+    """Calls arguments as they are called here."""
+
+    def log(self, message: str) -> None:
+        super().log(_as_dspys(message))
+
+
+def _as_dspys(message: str) -> str:
+    """What is said of gepa's arguments, said of dspy's: what they are of is a student, and they are given to `GEPA`."""
+    if message.startswith("run_dir: "):
+        message = message.replace("run_dir: ", "log_dir: ", 1).replace(
+            "seed_candidate is another one", "student has other instructions"
+        )
+    for words, ours in {
+        "another run_dir": "another log_dir",
+        "without run_dir": "without log_dir",
+        "call optimize": "call compile",
+    }.items():
+        message = message.replace(words, ours)
+    return message
+
+
 class GEPA(dspy.GEPA):
     """`dspy.GEPA` as a stream. What its arguments mean here: docs/how-to/dspy.md.
 
@@ -123,7 +145,7 @@ class GEPA(dspy.GEPA):
             use_merge=self.use_merge,
             max_merge_invocations=self.max_merge_invocations,
             max_metric_calls=self._budget(len(seed), len(trainset), len(valset or ())),
-            logger=LoggerAdapter(logger),
+            logger=_InDspysWords(logger),
             run_dir=self.log_dir,
             use_wandb=self.use_wandb,
             wandb_api_key=self.wandb_api_key,
@@ -136,7 +158,10 @@ class GEPA(dspy.GEPA):
             max_in_flight=self.max_in_flight,
         )
         _check(self.gepa_kwargs, taken=OWN | run.keywords.keys())
-        result: GEPAResult[object, int] = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
+        try:
+            result: GEPAResult[object, int] = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
+        except InputError as error:
+            raise InputError(_as_dspys(str(error))) from error.__cause__
         program = inner.build_program(result.best_candidate)
         if self.track_stats:
             program.detailed_results = DspyGEPAResult.from_gepa_result(result, inner)

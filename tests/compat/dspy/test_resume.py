@@ -133,7 +133,7 @@ def test_other_examples_of_the_same_number_are_refused(lm: Any, tmp_path: Path, 
 def test_names_that_dspys_data_sets_give_their_rows_make_no_others_of_them(lm: Any, tmp_path: Path) -> None:
     """They are drawn anew in each process."""
 
-    class Questions(Dataset):  # type: ignore[misc]  # dspy is not typed
+    class Questions(Dataset):
         def __init__(self) -> None:
             super().__init__(train_size=3)
             self._train = [{"question": f"t{number}", "answer": "?"} for number in range(3)]
@@ -146,6 +146,12 @@ def test_names_that_dspys_data_sets_give_their_rows_make_no_others_of_them(lm: A
     asked = len(lm.engine.asked)
     compiled(tmp_path, Program(), trainset=trainset())
     assert len(lm.engine.asked) == asked
+
+
+def test_what_can_not_be_gone_on_with_is_told_by_the_names_of_dspys_arguments(lm: Any, tmp_path: Path) -> None:
+    compiled(tmp_path, Program())
+    with pytest.raises(InputError, match=rf"^log_dir: the run in {tmp_path} can't go on .* seed is 3, and was 0"):
+        compiled(tmp_path, Program(), seed=3)
 
 
 def metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:

@@ -252,6 +252,11 @@ def test_a_metric_that_returns_no_score_is_told_with_the_row(lm: Any, metric: An
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("returned", [np.True_, dspy.Prediction(score=np.True_, feedback="good")])
+def test_a_bool_of_numpy_is_taken_as_one(lm: Any, returned: Any) -> None:
+    assert compile_with(judging(returned), max_metric_calls=40).detailed_results.val_aggregate_scores == [1.0]
+
+
 def test_a_score_of_numpy_is_a_number(lm: Any) -> None:
     assert compile_with(judging(np.float32(0.5)), max_metric_calls=40).detailed_results.val_aggregate_scores == [0.5]
 
