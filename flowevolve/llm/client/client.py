@@ -456,6 +456,6 @@ def _may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
         case ServerError():
             return server_failed(error)
         case RejectedError():
-            return isinstance(call, PendingChat)
+            return isinstance(call, PendingChat) and error.status is not None
         case _:
             return False
