@@ -315,6 +315,7 @@ class LLMClient:
             self.response_times.refused()
         may_be_broken = _may_be_broken(call, error)
         is_down = may_be_broken and await self._is_down(call)
+        asked_seconds = now() - time
         # Where the repeat is answered after a wait, the server may be back since this attempt: there is one more.
         answers_nobody = is_down or (may_be_broken and call.waited_as_down)
         call.waited_as_down = is_down
@@ -322,6 +323,7 @@ class LLMClient:
         if rejection is not None and answers_nobody:
             error = ServerError(f"it refuses what it answered before: {rejection}", status=rejection.status)
         call.note_failure(error, time)
+        call.discount_question(asked_seconds)
         if isinstance(error, UnreachableError) or is_down:
             self._unanswered.fire()
         silent_seconds = call.silence(time)
@@ -393,12 +395,12 @@ class LLMClient:
             reply = await self._attempt(model.last.again(failed, in_full=in_full), None)
         except LLMError as error:
             failed.failed_usage += error.usage
-            if isinstance(error, RejectedError) and not in_full:  # as by models that can't do with so few tokens
-                model.takes_short = False
-                return await self._fails_again(failed)
-            if isinstance(error, RejectedError) or (isinstance(error, ServerError) and server_failed(error)):
+            if not _may_be_broken(failed, error):
+                return False if isinstance(error, ServerError) else None
+            if in_full:
                 return True
-            return False if isinstance(error, ServerError) else None
+            model.takes_short = False  # as of models that can't do with so few tokens
+            return await self._fails_again(failed)
         failed.failed_usage += reply.usage
         return False
 

@@ -197,6 +197,11 @@ class PendingCall(Generic[R]):
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self._last_answer) + seconds)
 
+    def discount_question(self, seconds: float) -> None:
+        """Leave ``seconds`` out of the backend's silence, in which it was asked after a failure whether it is down."""
+        if seconds and self.first_failure is not None:
+            self.first_failure = max(self.first_failure, self._last_answer) + seconds
+
     def note_failure(self, error: LLMError, time: float) -> None:
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1

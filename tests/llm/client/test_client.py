@@ -40,6 +40,7 @@ from flowevolve.llm.client.client import (
 from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.ordering import LaterFirst
 
@@ -738,6 +739,45 @@ async def test_a_model_that_takes_no_single_token_is_asked_for_one_only_once() -
     await fails_each_time(rig, MAX_FAILED_IN_A_ROW + 1, "c8", "c9")
     assert server.repeats == [1, 50, 50]
     assert server.most_repeats_at_once == 1
+
+
+class Failing(Narrow):
+    """Fails at novels with 500, and does something else with what it answered before: in full, or for one token."""
+
+    def __init__(self, again: LLMError, *, most: int) -> None:
+        super().__init__()
+        self._again, self._most = again, most
+
+    async def chat(self, request, *, timeout):
+        answer = await super().chat(request, timeout=timeout)
+        if len(self.requests) > 1 and (request.max_tokens or 99) <= self._most:
+            raise self._again
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("again", "most"),
+    [
+        (RejectedError("the answer is too large for what we take"), 99),
+        (RejectedError("the answer is too large for what we take", usage=Usage(100, 5000, 0)), 99),
+        (ServerError("HTTP 500: the answer has no text", status=500), 1),
+    ],
+)
+async def test_what_a_limit_of_ours_refuses_or_is_only_too_short_says_nothing_of_the_server(
+    again: LLMError, most: int
+) -> None:
+    rig = Rig(Failing(again, most=most))
+    await rig.ask(max_tokens=50)
+    await fails_each_time(rig, 3 * MAX_FAILED_IN_A_ROW, "c8", "c9")
+
+
+async def test_a_wait_for_limits_of_ours_is_no_silence_of_the_server() -> None:
+    rig = Rig(server := Scripted())
+    limits = Limits(rig.scheduler, requests_per_minute=1, longest_pause=60)
+    rig.client = LLMClient(rig.roles, rig.scheduler, STEADY, 1, rig.records.append, limits=limits)
+    await fail_often(rig, REJECTED)
+    server.script[:] = [*[REJECTED] * 5, "fine"]  # each of them a minute after the one before
+    assert (await rig.ask(index=99)).text == "fine"
 
 
 @pytest.mark.parametrize(
