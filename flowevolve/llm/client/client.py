@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -37,9 +36,9 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     UnreachableError,
-    server_failed,
 )
 from flowevolve.core.server_event_kinds import UsageEstimated
+from flowevolve.llm.client import outages
 from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.llm.client.answer_lengths import LengthEstimates
 from flowevolve.llm.client.cache import ResponseCache, reply_key
@@ -60,10 +59,6 @@ EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
 MAX_UNANSWERED_IN_A_ROW = 3
 """After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
-MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that the server rejected or made fail, for a model that it answered before, the request
-that was answered last is sent again. If it fails as they do the server is down; else the fault is with those requests.
-"""
 
 
 class LLMClient:
@@ -240,7 +235,7 @@ class LLMClient:
             await anyio.sleep(wait)
             backend.note_wait_end(due, anyio.current_time())
 
-    async def _attempt(self, call: PendingCall[R], hedging: Hedging | None) -> R:
+    async def _attempt(self, call: PendingCall[R], hedging: Hedging | None = None) -> R:
         scope = call.scope
         ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
         async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
@@ -313,8 +308,8 @@ class LLMClient:
         time = now()
         if isinstance(error, OverloadedError):
             self.response_times.refused()
-        may_be_broken = _may_be_broken(call, error)
-        is_down = may_be_broken and await self._is_down(call)
+        may_be_broken = outages.may_be_broken(call, error)
+        is_down = may_be_broken and await outages.is_down(call, self._attempt)
         asked_seconds = now() - time
         # Where the repeat is answered after a wait, the server may be back since this attempt: there is one more.
         answers_nobody = is_down or (may_be_broken and call.waited_as_down)
@@ -351,58 +346,6 @@ class LLMClient:
                 if may_be_broken and call.repeats_before == call.model.repeats:
                     call.model.failed_in_a_row += 1
         raise error
-
-    async def _is_down(self, call: PendingCall[R]) -> bool:
-        """Whether the server is out of order for this call's model, as it fails at what it answered last, too.
-
-        That is sent again after so many failures in a row, once at a time: calls that fail meanwhile go by its outcome,
-        and so do those whose attempts were under way.
-        """
-        model = call.model
-        if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
-            async with model.repeating:
-                if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
-                    await self._repeat_last(call)
-        return model.is_down
-
-    async def _repeat_last(self, failed: PendingCall[R]) -> None:
-        """Send the last answered request of this call's model again, and learn whether the server is down."""
-        model = failed.model
-        fails: bool | None = None
-        with suppress(OverBudgetError):  # then it remains open, too
-            fails = await self._fails_again(failed)
-        model.repeats += 1
-        if fails:
-            model.is_down = model.failed_in_a_row >= MAX_FAILED_IN_A_ROW  # unless another call was answered meanwhile
-        elif fails is not None:
-            failed.backend.note_answer(now())
-            model.note_answer(now())
-        elif not model.is_down:
-            model.failed_in_a_row = 0
-
-    async def _fails_again(self, failed: PendingCall[R]) -> bool | None:
-        """Whether the server rejects the request or fails at it once more; None if that remains open, as it is busy,
-        slow or can't be reached. What is to be paid for it is added to the call's own failures.
-
-        Raises:
-            OverBudgetError: if the payer has nothing left.
-        """
-        model = failed.model
-        if model.last is None:
-            return None
-        in_full = not model.takes_short
-        try:
-            reply = await self._attempt(model.last.again(failed, in_full=in_full), None)
-        except LLMError as error:
-            failed.failed_usage += error.usage
-            if not _may_be_broken(failed, error):
-                return False if isinstance(error, ServerError) else None
-            if in_full:
-                return True
-            model.takes_short = False  # as of models that can't do with so few tokens
-            return await self._fails_again(failed)
-        failed.failed_usage += reply.usage
-        return False
 
     def _wait(
         self, call: PendingCall[R], error: LLMError, silent_seconds: float, *, answers_nobody: bool
@@ -445,19 +388,3 @@ class LLMClient:
             estimated=0 if reply is None else int(reply.estimated),
             cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
-
-
-def _may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
-    """Whether a call failed in a way in which all calls do where the server is out of order: for a model that has
-    answered others it has an error of its own, or rejects requests. Embeddings may be rejected, as the work goes on
-    without.
-    """
-    if call.model.last is None:
-        return False
-    match error:
-        case ServerError():
-            return server_failed(error)
-        case RejectedError():
-            return isinstance(call, PendingChat) and error.status is not None
-        case _:
-            return False

@@ -33,10 +33,10 @@ from flowevolve.core.model import (
 from flowevolve.llm.client.accounting import Account, Price, Spending, Totals
 from flowevolve.llm.client.client import (
     FAILURES_BEFORE_GIVING_UP,
-    MAX_FAILED_IN_A_ROW,
     MAX_UNANSWERED_IN_A_ROW,
     LLMClient,
 )
+from flowevolve.llm.client.outages import MAX_FAILED_IN_A_ROW
 from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
