@@ -1,8 +1,8 @@
 """Bounded first-in-first-out queues between stages.
 
 Nothing is lost on cancellation: a cancelled ``put`` has added nothing, and a cancelled ``take`` has removed nothing.
-While a queue is full, its producers wait, and go on in the order in which they came. Room is given to the one that is
-woken for it: one that comes before that one has had its turn waits, too.
+While a queue is full, its producers wait, and are woken in the order in which they came. One that comes when another
+has been woken, and has not had its turn yet, may take its place; that one then waits behind all others.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ class ItemQueue(Generic[T]):
     """A queue of at most ``capacity`` entries (at least ``gather``), taken ``gather`` at a time.
 
     With a ``key`` only entries of the same key are taken together. If the queue is full and no key has enough, the
-    entries with the key of the oldest are taken. ``put_back`` may exceed the capacity, for edges that must not block,
-    and so may a producer whose room it took.
+    entries with the key of the oldest are taken. ``put_back`` may exceed the capacity, for edges that must not block.
     """
 
     def __init__(
@@ -55,8 +54,6 @@ class ItemQueue(Generic[T]):
         self._together: deque[int] = deque()
         self._takers: deque[anyio.Event] = deque()
         self._putters: deque[anyio.Event] = deque()
-        self._woken: set[anyio.Event] = set()
-        """Producers that were given room, and have not had their turn yet."""
         self._flushing = False
         self._put = self._taken = self._max_depth = 0
         self._wait_seconds = self._depth_seconds = 0.0
@@ -67,7 +64,7 @@ class ItemQueue(Generic[T]):
 
     async def put(self, entry: T) -> None:
         """Append an entry, waiting while the queue is full."""
-        if self._putters or self._woken or len(self._entries) >= self.capacity:
+        while len(self._entries) >= self.capacity:
             await self._line_up(self._putters)
         self.put_back(entry)
 
@@ -165,9 +162,7 @@ class ItemQueue(Generic[T]):
         try:
             await turn.wait()
             await checkpoint_if_cancelled()  # the turn may have come just before
-            self._woken.discard(turn)
         except BaseException:
-            self._woken.discard(turn)
             if turn.is_set():
                 self._pass_on()  # cancelled with the turn in hand: the next one gets it
             else:
@@ -178,10 +173,8 @@ class ItemQueue(Generic[T]):
         """Wake one taker and one producer that can go on now. Each wakes the next, as it calls this in its turn."""
         if self._takers and self._ready():
             self._takers.popleft().set()
-        if self._putters and len(self._entries) + len(self._woken) < self.capacity:
-            turn = self._putters.popleft()
-            self._woken.add(turn)
-            turn.set()
+        if self._putters and len(self._entries) < self.capacity:
+            self._putters.popleft().set()
 
     def _account(self, gone: int = 0) -> None:
         """Add the depth since the last change to the sum; ``gone`` entries were in the queue until now."""

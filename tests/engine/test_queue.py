@@ -129,8 +129,6 @@ class WatchedQueue:
         self._keyed = keyed
         self._queue = ItemQueue[int](capacity, anyio.current_time, gather, self._key if keyed else None)
         self._inside: list[int] = []
-        self._arrived: list[int] = []
-        """Producers whose entry is not in yet."""
         self._waiting: dict[int, tuple[Literal["take", "put"], anyio.CancelScope]] = {}
         self._flushed = False
 
@@ -168,12 +166,9 @@ class WatchedQueue:
             self._flushed = False
 
     async def _put(self, number: int) -> None:
-        self._arrived.append(number)
         with self._noted(number, "put"):
             await self._queue.put(number)
             self._inside.append(number)
-            assert self._arrived[0] == number, "one that came later was first"
-        self._arrived.remove(number)
 
     @contextmanager
     def _noted(self, number: int, what: Literal["take", "put"]) -> Iterator[None]:
