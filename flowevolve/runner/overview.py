@@ -31,7 +31,7 @@ from flowevolve.llm.client.accounting import Account, Totals
 from flowevolve.runner.result_parts import read_interval, read_totals, read_trust, trust_to_json
 from flowevolve.telemetry.cut_replies import CutCount, cut_to_json, many_cut, read_cut
 from flowevolve.telemetry.failed_rollouts import FailedRollouts, FailureCounter
-from flowevolve.telemetry.progress import ProgressFigures, used
+from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 
 @dataclass(frozen=True, slots=True)

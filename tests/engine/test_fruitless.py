@@ -20,7 +20,8 @@ from flowevolve.engine.fruitless import fruitless
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.worlds import catalog
-from flowevolve.telemetry.progress import Lines, ProgressFigures
+from flowevolve.telemetry.progress import Lines
+from flowevolve.telemetry.run_figures import ProgressFigures
 
 SEED = "You are helpful."
 ANSWER = "fine"

@@ -22,7 +22,8 @@ from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.llm.scheduling.scheduler import SchedulerStats
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
-from flowevolve.telemetry.progress import Lines, LiveTable, ProgressFigures, lines
+from flowevolve.telemetry.progress import Lines, LiveTable, lines
+from flowevolve.telemetry.run_figures import ProgressFigures
 from tests.support.some_events import some_changes, some_event
 
 

@@ -22,7 +22,7 @@ from flowevolve.page.projection.projection import Projection
 from flowevolve.page.reading.ended import Ended
 from flowevolve.page.tables.row import Row
 from flowevolve.page.tables.run import RunRow
-from flowevolve.telemetry.progress import ProgressFigures, used
+from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 
 class RunSource:

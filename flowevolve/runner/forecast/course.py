@@ -9,7 +9,7 @@ from flowevolve.core.budget import DIMENSIONS, Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.runner.result import Result
-from flowevolve.telemetry.progress import ProgressFigures
+from flowevolve.telemetry.run_figures import ProgressFigures
 
 BEGINNING = 0.3
 """The share of the simulated calls that is taken for the beginning, in which a run goes otherwise than later."""
