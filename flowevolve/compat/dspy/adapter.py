@@ -17,9 +17,8 @@ from pydantic import TypeAdapter
 from flowevolve._util.errors import InputError, TaskFailedError, one_line
 from flowevolve.compat.dspy.judging import checked, row_said
 from flowevolve.compat.gepa.identity import digests_of_settings
+from flowevolve.tasks.judging import FAILURES_BEFORE_GIVING_UP
 
-FAILURES_BEFORE_GIVING_UP = 10
-"""A program or a metric that failed on so many rows and never once worked is broken."""
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
 _RNG_STATE = TypeAdapter(tuple[int, tuple[int, ...], float | None])
