@@ -13,16 +13,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TypeVar
 
 from flowevolve._util.clock import in_thread, is_virtual
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logging_notes
-from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
+from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.config.table import is_among
-from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import (
     FlowOpened,
@@ -44,7 +42,7 @@ from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
-from flowevolve.runner.overview import read_overview
+from flowevolve.runner.ended_runs import advice, check_room
 from flowevolve.runner.plan import Plan, ProvidedObjects, make_plan
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run_plan
@@ -172,10 +170,10 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         if before.ended is not None and not before.ended.leaves_work and not again:
             if not changed:
                 raise InputError(
-                    f"{directory}: the run has ended ({before.ended.said}){_advice(before.ended, wanted.budget)}"
+                    f"{directory}: the run has ended ({before.ended.said}){advice(before.ended, wanted.budget)}"
                 )
             if wanted.budget != before.config.budget:
-                await _read(partial(_check_room, wanted.budget), directory)
+                await _read(partial(check_room, wanted.budget), directory)
         alike = _measuring_alike(wanted, before.start)
         planned = replace(request.plan(alike, request.given), trust=earlier_trust(before.start))
         _check_task(directory, before.start, planned)
@@ -199,40 +197,6 @@ def _measuring_alike(config: Config, start: RunStarted) -> Config:
         return config
     sandbox = config.sandbox.model_copy(update={"measure_on": start.measured_on})
     return config.model_copy(update={"sandbox": sandbox})
-
-
-def _check_room(budget: Budget, directory: Path) -> None:
-    """Raises: InputError if a run that has ended has taken all that this budget has of something."""
-    run = read_overview(directory)
-    taken = {
-        "rollouts": run.rollouts,
-        "proposals": run.proposals,
-        "tokens": run.tokens,
-        "dollars": run.llm.dollars or 0.0,
-        "seconds": run.wall_seconds,
-    }
-    limits = budget.by_name()
-    for name, used in taken.items():
-        limit = limits.get(name, inf)
-        if used >= limit:
-            raise InputError(
-                f"{directory}: the run has ended and has taken {used:.12g} {name}, and now may take "
-                f"{limit:.12g}: it can't go on. Give it more, such as --set budget.{_setting(name, budget)}=…"
-            )
-
-
-def _advice(ended: str, budget: Budget) -> str:
-    """What makes a run go on that ended for this reason."""
-    if ended in Budget.model_fields:
-        return f"; to go on with it, give it more, such as --set budget.{_setting(ended, budget)}=…"
-    if ended in StoppingSettings.model_fields:
-        return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
-    return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
-
-
-def _setting(limit: str, budget: Budget) -> str:
-    """The setting of a limit; one in time may have been given in another unit."""
-    return limit if limit in budget.model_dump(exclude_none=True) else "minutes"
 
 
 def is_run(directory: Path) -> bool:

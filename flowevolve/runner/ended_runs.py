@@ -1,0 +1,45 @@
+"""Whether a run that has ended can go on, and with what."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import StoppingSettings
+from flowevolve.core.budget import Budget
+from flowevolve.runner.overview import read_overview
+
+
+def check_room(budget: Budget, directory: Path) -> None:
+    """Raises: InputError if a run that has ended has taken all that this budget has of something."""
+    run = read_overview(directory)
+    taken = {
+        "rollouts": run.rollouts,
+        "proposals": run.proposals,
+        "tokens": run.tokens,
+        "dollars": run.llm.dollars or 0.0,
+        "seconds": run.wall_seconds,
+    }
+    limits = budget.by_name()
+    for name, used in taken.items():
+        limit = limits.get(name, inf)
+        if used >= limit:
+            raise InputError(
+                f"{directory}: the run has ended and has taken {used:.12g} {name}, and now may take "
+                f"{limit:.12g}: it can't go on. Give it more, such as --set budget.{_setting(name, budget)}=…"
+            )
+
+
+def advice(ended: str, budget: Budget) -> str:
+    """What makes a run go on that ended for this reason."""
+    if ended in Budget.model_fields:
+        return f"; to go on with it, give it more, such as --set budget.{_setting(ended, budget)}=…"
+    if ended in StoppingSettings.model_fields:
+        return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
+    return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
+
+
+def _setting(limit: str, budget: Budget) -> str:
+    """The setting of a limit; one in time may have been given in another unit."""
+    return limit if limit in budget.model_dump(exclude_none=True) else "minutes"
