@@ -202,9 +202,9 @@ class CallableTransport:
             self._in_a_row += 1
             reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"
             if self._in_a_row >= FAILURES_BEFORE_GIVING_UP:
-                when = f"for the {self._in_a_row}th time in a row"
+                when = f"for the {FAILURES_BEFORE_GIVING_UP}th time in a row"
                 if not self._worked:
-                    when = f"as on each of the first {self._in_a_row} calls"
+                    when = f"as on each of the first {FAILURES_BEFORE_GIVING_UP} calls"
                 raise TaskFailedError(f"{reason}, {when}") from error
             raise RejectedError(reason) from error
         self._worked = True
