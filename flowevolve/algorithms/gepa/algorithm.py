@@ -4,9 +4,10 @@
        └────────── merge ──────────────▲
                   repair ──────────────┘   (stale proposals)
 
-With ``group`` there is a stage between screen and evaluate, which merges edits (`flowevolve.stages.group_commit`).
-With ``prune`` some flows go from select by a stage ``prune`` to evaluate (`flowevolve.algorithms.gepa.prune`).
-A repaired proposal is screened before it is evaluated, wherever it went stale: its patch has not been run on anything.
+With ``group`` a stage between screen and evaluate merges edits (`flowevolve.stages.group_commit`). With ``prune`` some
+flows go from select through a stage ``prune`` to evaluate (`flowevolve.algorithms.gepa.prune`). With ``remeasure`` some
+go from select through a stage ``remeasure`` to update (`flowevolve.stages.remeasure`). A repaired proposal is screened
+before it is evaluated, wherever it went stale, because the patched text has not been run on anything yet.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "evaluate": Workers(8),
     "repair": Workers(4),
 }
-"""Workers of the streaming mode; one each for select and update. Wide enough that the bound on open flows decides."""
+"""Workers in streaming mode; select and update have one each. There are enough of them that only the bound on open
+flows limits how much runs at a time.
+"""
 SELECTIONS: Mapping[str, Callable[[GEPAConfig], Selection]] = {
     "pareto": lambda config: Pareto(),
     "current_best": lambda config: CurrentBest(),
@@ -98,7 +101,7 @@ VALIDATIONS: Mapping[str, Callable[[], ValidationAcceptance]] = {
     "front": Front,
 }
 WAYS: Mapping[Way, float] = {"model": 1.0, "lines": 0.5, "each": 0.3}
-"""How edits that wait for validation are merged, and how often each way is taken to succeed at first."""
+"""The ways to merge edits that wait for validation, each with the success rate assumed before anything is known."""
 SPECULATING = ("generate", "evaluate")
 """Stages that can release a part of their results early."""
 
@@ -138,7 +141,7 @@ class GEPA(Algorithm[GEPAConfig]):
         self._final = FinalSelection(
             FinalSettings(self.config.finalists, self.config.final_examples), task.data, validating="evaluate"
         )
-        # One attempt for as many edits as cost a validation.
+        # This many edits cost about as much as one validation.
         every = math.ceil(len(task.data.val) / (2 * self.config.minibatch))
         self._pruning = Pruning(task.seed(), self._archive.best, every) if self.config.prune else None
         self._remeasuring = Remeasuring(self._archive.best, 2 * every) if self.config.remeasure else None
@@ -166,7 +169,7 @@ class GEPA(Algorithm[GEPAConfig]):
         return self._archive
 
     def best(self) -> Candidate | None:
-        """The best by validation, or the winner that was chosen at the end."""
+        """The best candidate by validation, or the winner of the final selection once there is one."""
         chosen = self._final.chosen
         return self._archive.best() if chosen is None else self._archive[chosen.candidate]
 
@@ -184,11 +187,11 @@ class GEPA(Algorithm[GEPAConfig]):
             raise InputError("veto: nobody knows whether the archive, which is a plug-in, leaves a candidate out")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        """One proposal. With speculation in generate there may be more, as far as the budget goes then."""
+        """One proposal. With speculation in generate a flow may make more, if the budget has room for them then."""
         return Cost(proposals=1, rollouts=2 * self.config.minibatch)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """Room for a validation is kept, without which an edit would come to nothing."""
+        """One validation, so that the last edits can still be validated and are not wasted."""
         return Cost(rollouts=len(self.task.data.val), evaluations=1)
 
     def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
@@ -200,7 +203,7 @@ class GEPA(Algorithm[GEPAConfig]):
         generate = Generate(rollouts, config.skip_perfect, speculation)
         grouping, detours = self._grouping(), (*self._prune(rollouts), *self._remeasure(rollouts))
         after_screen = (*(stage.name for stage in grouping), "evaluate")
-        # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
+        # A selection goes stale while it waits, so generate's queue is short: tickets wait before selection instead.
         return Graph(
             (
                 Stage("select", self._select, ("generate", "screen", *(stage.name for stage in detours))),
@@ -224,11 +227,11 @@ class GEPA(Algorithm[GEPAConfig]):
         return Select
 
     def _proposing(self) -> tuple[Stage, ...]:
-        """From rollouts to proposals."""
+        """The stages from rollouts to proposals."""
         return (self._workers.stage("propose", Propose(self._write), "screen"),)
 
     def _grouping(self) -> tuple[Stage, ...]:
-        """From edits to a candidate that is worth a validation."""
+        """The stage, if any, that merges edits into a candidate worth validating."""
         if self._head is None:
             return ()
         waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
@@ -246,11 +249,11 @@ class GEPA(Algorithm[GEPAConfig]):
                 return PairedScreen(rollouts=rollouts, acceptance=paired, noise=self._noise)
 
     def _prune(self, rollouts: Rollouts) -> tuple[Stage, ...]:
-        """From the best candidate without some lines to one that is worth a validation of its own."""
+        """The stage, if any, that tests whether the best candidate without some of its lines is worth validating."""
         return () if self._pruning is None else (Stage("prune", Screen(rollouts, ImprovementOrEqual()), ("evaluate",)),)
 
     def _remeasure(self, rollouts: Rollouts) -> tuple[Stage, ...]:
-        """Another run of the best candidate on the validation set."""
+        """The stage, if any, that runs the best candidate on the validation set again."""
         if self._remeasuring is None:
             return ()
         return (Stage("remeasure", Remeasure(rollouts, self._val_order), ("update",)),)
@@ -268,7 +271,7 @@ class GEPA(Algorithm[GEPAConfig]):
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The seed goes straight to validation, which counts in the budget."""
+        """Send the seed straight to validation, which counts towards the budget."""
         seed = context.propose(self.task.seed(), parents=[], operator="seed")
         yield self.inject(seed)
 
@@ -296,7 +299,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
 
 def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
-    """The order in which examples are run at first: that of the data, or a shuffled one where racing takes the first
+    """The order in which examples are run at first: that of the data, or a shuffled one if racing treats the first
     examples as a sample of all. The shuffle is the same in every run.
     """
     return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)

@@ -1,6 +1,6 @@
 """GEPA's merge: join what two lineages learnt since their common ancestor (arXiv 2507.19457, appendix F).
 
-Pure functions over an archive; when to merge is the select stage's business.
+These are pure functions over an archive; the select stage decides when to merge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Lookup = Callable[[str], Candidate]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two candidates, the ancestor both come from, and what they become together."""
+    """Two candidates, an ancestor that they share, and the artifact that joins them."""
 
     first: Candidate
     second: Candidate
@@ -27,7 +27,7 @@ class Merge:
 
 
 def ancestors(candidate: Candidate, lookup: Lookup) -> frozenset[str]:
-    """Ids of everything a candidate was made from, through any number of parents."""
+    """The ids of all candidates that this one descends from."""
     found: set[str] = set()
     unseen = list(candidate.parents)
     while unseen:
@@ -67,7 +67,9 @@ def find_merge(
 
 
 def _different(first: Candidate, second: Candidate) -> Iterator[tuple[str, str]]:
-    """The components of either that the other has another text of. An ancestor that qualifies has at least one."""
+    """The components in which the two differ, each with the text of either. An ancestor that qualifies has at least one
+    of these texts.
+    """
     for name, text in first.artifact.items():
         if text != second.artifact[name]:
             yield name, text
@@ -84,7 +86,7 @@ def _qualifies(ancestor: Candidate, first: Candidate, second: Candidate) -> bool
 
 
 def join(first: Candidate, second: Candidate, ancestor: Candidate) -> Artifact:
-    """Per component the side that changed it; the better candidate's where both did."""
+    """Take each component from the candidate that changed it, or from the better one if both did."""
     better = first if first.mean_score >= second.mean_score else second
     texts = {
         name: second.artifact[name]
@@ -98,7 +100,9 @@ def join(first: Candidate, second: Candidate, ancestor: Candidate) -> Artifact:
 
 
 def stratified_ids(first: Candidate, second: Candidate, size: int, random: Random) -> tuple[str, ...]:
-    """Validation ids to test a merge on: alike many where the first wins, the second wins, and neither does."""
+    """Ids of validation examples to test a merge on: equal shares, as far as possible, of those where the first
+    candidate wins, where the second wins, and where they tie.
+    """
     shared = [name for name in first.scores if name in second.scores]
     strata = (
         [name for name in shared if first.scores[name] > second.scores[name]],

@@ -1,7 +1,7 @@
-"""GEPA's pruning: lines that came along with better ones, and help nobody, are taken out of the best candidate again.
+"""GEPA's pruning: take lines out of the best candidate that came in together with useful ones and do not help.
 
-No model is asked which lines these are. Those that the fewest reflections wrote are tried first, several at a time;
-where the text is worse without them, each half of them is tried, as in delta debugging.
+No model is asked which lines these are. Pruning first takes out the lines that the fewest reflections wrote, several at
+a time. If the text is worse without them, it tries each half of them, as in delta debugging.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from flowevolve.core.item_ids import flow_of
 from flowevolve.core.pool import Annotate, Candidate, Update
 
 MOST = 4
-"""How many passages are taken out at once at most."""
+"""At most this many passages are taken out at once."""
 AGAIN = 3
-"""Further attempts on the same candidate follow in so many times fewer flows than the first."""
+"""Further attempts on the same candidate are due after the first one's number of flows, divided by this."""
 MOST_PASSAGES = 50_000
-"""The latest so many passages that reflections wrote are remembered, and those of candidates."""
+"""This many of the passages that reflections wrote last are remembered, and all that a candidate still has."""
 FENCE = "```"
 WRITING = ("reflect", "aggregate")
-"""The operators of proposals that reflections made: GEPA's, and Combee's."""
+"""The operators of proposals that reflections wrote: GEPA's and Combee's."""
 
 
 class Passage(NamedTuple):
@@ -35,7 +35,7 @@ class Passage(NamedTuple):
 
 
 def split(text: str) -> list[str]:
-    """The passages of a text, and its empty lines; joined by newlines they are the text again."""
+    """Split a text into its passages and its empty lines. Joined by newlines, they give the text again."""
     found: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -50,13 +50,13 @@ def split(text: str) -> list[str]:
 
 
 def passages(texts: Mapping[str, str]) -> list[Passage]:
-    """What can be taken out of an artifact, in its order, each once."""
+    """The passages of an artifact in their order, each once."""
     every = (Passage(name, part) for name, text in texts.items() for part in split(text) if part.strip())
     return list(dict.fromkeys(every))
 
 
 def without(artifact: Artifact, removed: Iterable[Passage]) -> Artifact:
-    """The artifact without these passages, wherever they stand."""
+    """The artifact without these passages, wherever they occur."""
     gone = set(removed)
     texts = {
         name: "\n".join(part for part in split(text) if Passage(name, part) not in gone)
@@ -66,20 +66,20 @@ def without(artifact: Artifact, removed: Iterable[Passage]) -> Artifact:
 
 
 class _Attempt(NamedTuple):
-    """What is taken out, and the candidate that was the best as this began."""
+    """The passages that are taken out, and the id of the candidate that was the best when the attempt began."""
 
     removed: tuple[Passage, ...]
     best: str | None
 
 
 class Pruning:
-    """What to take out of the best candidate next, and when. It is a function of the log.
+    """Decides what to take out of the best candidate next, and when. It is a function of the log.
 
-    An attempt is due when ``every`` flows have begun since the best candidate changed: as long as edits help, nothing
-    is spent on it. Once they don't, an attempt costs about as much as an edit, and the next ones are due a third of
-    that after the last one ended. Passages of the seed are the user's, and stay. A single passage without which the
-    text was worse is not tried again, unless scores vary between repeats, so that it may have been chance: then it is,
-    when nothing else is left to try.
+    An attempt is due when ``every`` flows have begun since the best candidate changed, so nothing is spent on pruning
+    as long as edits help. An attempt costs about as much as an edit. Further attempts on the same candidate are due
+    when a third as many flows have begun since the last one ended. Passages of the seed are the user's and stay. A
+    single passage without which the text was worse is tried again only if scores vary between repeats, so that the
+    result may have been chance, and only when nothing else is left to try.
     """
 
     def __init__(self, seed: Artifact, best: Callable[[], Candidate | None], every: int) -> None:
@@ -87,7 +87,7 @@ class Pruning:
         self._best = best
         self._every = every
         self._idle = 0
-        """Flows since the last attempt and the last change of the best candidate."""
+        """Flows that have begun since the last attempt ended or the best candidate changed, whichever was later."""
         self._failures = 0
         """Attempts that failed since the last change of the best candidate."""
         self._vary = False
@@ -95,19 +95,21 @@ class Pruning:
         self._last: str | None = None
         """The best candidate as of the latest commit."""
         self._open: dict[int, _Attempt] = {}
-        """By flow."""
+        """The attempts under way, by flow."""
         self._halves: list[tuple[Passage, ...]] = []
         self._kept: set[Passage] = set()
-        """What the text was worse without."""
+        """Single passages without which the text was worse."""
         self._written: dict[str, frozenset[Passage]] = {}
-        """What there is in each candidate that further ones may be made from."""
+        """The passages of each candidate that further ones may be made from."""
         self._support: Counter[Passage] = Counter()
-        """How many of the proposals that reflections made have added a passage, those that were written first first."""
+        """How many proposals of reflections have added each passage, in the order in which the passages were first
+        written.
+        """
         self._room = 2 * MOST_PASSAGES
-        """How many there may be until some are forgotten."""
+        """Some passages are forgotten when there are this many in ``_support``."""
 
     def begin(self, flow: int, removed: Sequence[Passage]) -> None:
-        """A flow begins; it takes these passages out, or none if it does something else."""
+        """Note that a flow begins that takes out these passages, or none if it does something else."""
         self._idle += 1
         if removed:
             self._open[flow] = _Attempt(tuple(removed), self._last)
@@ -123,7 +125,7 @@ class Pruning:
         if best is None or best.id == self._last:
             return
         self._last, self._idle, self._failures = best.id, 0, 0
-        self._open.pop(flow_of(update.cause), None)  # it is better without them
+        self._open.pop(flow_of(update.cause), None)  # it was better without them: the attempt succeeded
 
     def apply_event(self, event: Event) -> None:
         match event.body:
@@ -142,7 +144,7 @@ class Pruning:
                 pass
 
     def _forget(self) -> None:
-        """Where there is no room, forget the passages that were written first, unless a candidate has them."""
+        """When there are too many passages, forget those that were written first, except those that a candidate has."""
         if len(self._support) < self._room:
             return
         held = frozenset[Passage]().union(*self._written.values())
@@ -152,7 +154,9 @@ class Pruning:
         self._room = len(self._support) + MOST_PASSAGES
 
     def _failed(self, attempt: _Attempt) -> None:
-        """Nothing is learnt where another candidate became the best meanwhile, which was then the one to beat."""
+        """Note that an attempt failed. That says nothing about its passages if another candidate became the best
+        meanwhile, because the shorter text then had to beat that one.
+        """
         self._idle = 0
         self._failures += 1
         removed = attempt.removed
@@ -165,7 +169,7 @@ class Pruning:
         self._halves += [removed[:middle], removed[middle:]]
 
     def due(self) -> tuple[Passage, ...]:
-        """What to take out of the best candidate now: nothing where no attempt is due."""
+        """The passages to take out of the best candidate now; none if no attempt is due."""
         best = self._best()
         every = max(1, self._every // AGAIN) if self._failures else self._every
         if best is None or self._open or self._idle < every:
@@ -175,11 +179,13 @@ class Pruning:
         return found or (self._new(there, set()) if self._vary else ())
 
     def _waiting(self, there: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
-        """Halves that failed as a whole, as far as they are still there."""
+        """Halves of failed attempts whose passages are all still in the text."""
         return (half for half in self._halves if set(half) <= set(there))
 
     def _new(self, there: Sequence[Passage], kept: AbstractSet[Passage]) -> tuple[Passage, ...]:
-        """Of the passages that are not ``kept``, those that the fewest reflections wrote, the latest ones first."""
+        """The passages that the fewest reflections wrote, from the end of the text, at most `MOST`. Passages that are
+        ``kept``, come from the seed or are the first of their component are left out.
+        """
         stays = {*self._seed, *kept, *_firsts(there)}
         unknown = [passage for passage in reversed(there) if passage not in stays]
         least = min((self._support[passage] for passage in unknown), default=0)

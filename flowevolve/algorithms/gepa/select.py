@@ -1,4 +1,4 @@
-"""GEPA's entry stage: what the next flow works on, a rewrite of one parent or a merge of two."""
+"""GEPA's entry stage: chooses what the next flow works on, such as a rewrite of one parent or a merge of two."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from flowevolve.stages import Head, Proposed, Remeasuring, Selected
 
 
 class MergeSchedule:
-    """When a merge is due: after a rewrite was confirmed, as long as merges are left beside those on their way.
+    """Decides when a merge is due: after a rewrite was confirmed, as long as more merges are left than are under way.
 
-    It is a function of the log. A candidate that is confirmed in the flow of a merge counts as that merge, also where
-    it was repaired.
+    It is a function of the log. A candidate that is confirmed in the flow of a merge counts as that merge, even if it
+    was repaired.
     """
 
     def __init__(self, most: int) -> None:
         self._left = most
         self._open: set[int] = set()
-        """Flows that merge, of which nothing was confirmed yet."""
+        """Flows that merge and have had no candidate confirmed yet."""
         self._operators: dict[str, str] = {}
         self.due = False
 
     def begin(self, flow: int) -> None:
-        """A flow merges."""
+        """Note that a flow merges."""
         self._open.add(flow)
 
     def end(self, flow: int) -> None:
-        """A flow is over."""
+        """Note that a flow has ended."""
         self._open.discard(flow)
 
     def apply(self, update: Update) -> None:
@@ -70,18 +70,20 @@ class MergeSchedule:
 
 
 class Cursors:
-    """Each candidate's place in the round of components: a function of commits and ``gepa.selected`` events."""
+    """Each candidate's place in the round robin of its components. It is a function of commits and ``gepa.selected``
+    events.
+    """
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
 
     def apply(self, update: Update) -> None:
-        """A new candidate starts where the parent that has come furthest is when it is added."""
+        """Give each new candidate the place of the parent that has come furthest by then."""
         for candidate in update.added():
             self._places.setdefault(candidate.id, self._inherited(candidate))
 
     def of(self, candidate: Candidate) -> int:
-        """The place of a candidate. One that is not in the pool yet is where its parents are."""
+        """The place of a candidate; if it is not in the pool yet, that of the parent that has come furthest."""
         return self._places.get(candidate.id, self._inherited(candidate))
 
     def _inherited(self, candidate: Candidate) -> int:
@@ -92,8 +94,9 @@ class Cursors:
 
 
 class Plan(Record, kind="gepa.selected"):
-    """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids, or one
-    parent without what is ``removed``, or one that is only measured ``again``.
+    """What a flow works on: usually a rewrite of one parent. With an ``ancestor`` it is a merge of two parents, with
+    ``removed`` a parent without these passages, and with ``again`` another measurement of the parent. Candidates are
+    given by their ids.
     """
 
     parents: tuple[str, ...]
@@ -101,7 +104,7 @@ class Plan(Record, kind="gepa.selected"):
     looked_for_merge: bool
     components: tuple[str, ...] = ()
     cursor: int = 0
-    """The parent's place in the round of components from now on."""
+    """The parent's place in the round robin of components from now on."""
     batch: tuple[str, ...]
     version: int
     removed: tuple[Passage, ...] = ()
@@ -111,8 +114,9 @@ class Plan(Record, kind="gepa.selected"):
 class Select:
     """Picks parent, components and minibatch.
 
-    The cursors and the number of rewrites, which numbers the minibatches, follow from the ``gepa.selected`` events:
-    there is one for every flow. A flow that merges or prunes draws no minibatch, so none is skipped.
+    The cursors and the number of rewrites follow from the ``gepa.selected`` events, of which there is one for every
+    flow. The number of rewrites is the number of the next minibatch. Only a flow that rewrites draws a minibatch, so
+    none is skipped.
     """
 
     plan_type: ClassVar[type[Plan]] = Plan
@@ -129,8 +133,9 @@ class Select:
         pruning: Pruning | None = None,
         remeasuring: Remeasuring | None = None,
     ) -> None:
-        """``head`` is what parents may start from where edits are merged; None where they are not. ``pruning`` says
-        when to take something out of the best candidate; None: never.
+        """``head`` is what edits are merged onto and what a parent may be; None if edits are not merged. ``pruning``
+        says when to take something out of the best candidate, and ``remeasuring`` when to measure it again; None:
+        never.
         """
         self._archive = archive
         self._schedule = schedule
@@ -154,7 +159,7 @@ class Select:
         elif plan.removed:
             yield self._pruned(plan, context)
         elif plan.ancestor is None:
-            if not context.pool.keeps(plan.parents[0]):  # a group that failed before the run was gone on with
+            if not context.pool.keeps(plan.parents[0]):  # a group that failed before the run was resumed
                 raise Discard("its parent failed")
             parent = context.pool[plan.parents[0]]
             selected = Selected(parent, plan.components, plan.batch)
@@ -206,7 +211,9 @@ class Select:
             self.cursors.move(plan.parents[0], plan.cursor)
 
     def _choose_pruning(self, removed: tuple[Passage, ...], context: StageContext) -> Plan:
-        """Tested on as many validation examples as an edit and its parent are run on: the parent's scores are known."""
+        """The test takes as many validation examples as an edit and its parent are run on together, as the parent's
+        scores are known already.
+        """
         parent = self._archive.best()
         assert parent is not None, "something is to be taken out of the best candidate, so there is one"
         size = min(2 * self._config.minibatch, len(parent.scores))

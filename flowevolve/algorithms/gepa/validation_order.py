@@ -10,7 +10,7 @@ from flowevolve.core.pool import Add, Move, Update
 class ValidationOrder:
     """Examples passed ``window`` times in a row go behind all others, and come back when they are failed again.
 
-    A round is one candidate that was confirmed, or revoked with all its scores. Candidates that were rejected without
+    Every candidate counts that was confirmed, or revoked with all its scores. Candidates that were rejected without
     ever being in the pool do not count, as the pool knows nothing of them. An example is passed with a score of at
     least ``passing``. The order is a function of the log.
     """
@@ -23,7 +23,7 @@ class ValidationOrder:
         self._order = self._ids
 
     def __call__(self) -> Sequence[str]:
-        """The ids as they should be run now."""
+        """The ids in the order in which they should be run now."""
         return self._order
 
     def apply(self, update: Update) -> None:
