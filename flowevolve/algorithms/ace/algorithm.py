@@ -6,7 +6,7 @@
     select ─▶ validate                                             (online: a window's test)
               reconcile ─▶ update                                  (edits that went stale)
 
-What is evolved is the playbook, a function of the log; a validated version of it is a candidate.
+ACE evolves a playbook, which is a function of the log. Each validated version of it is a candidate.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "refine": Workers(1),
     "validate": Workers(2),
 }
-"""Workers of the streaming mode; one each for select and update."""
+"""Workers in streaming mode; select and update have one each."""
 
 
 class Finishing(Record, kind="ace.finishing"):
@@ -56,8 +56,8 @@ class Finishing(Record, kind="ace.finishing"):
 
 class ACE(Algorithm[ACEConfig]):
     """Raises:
-    InputError: if the task is one of programs, has no training examples, or offline none to validate on, if the initial
-        playbook can't be read, what embeds is not installed, or the tuning does not suit ACE.
+    InputError: if the task is one of programs, has no training examples or, offline, no validation examples, if the
+        initial playbook can't be read, the embedder's package is not installed, or the tuning does not suit ACE.
     """
 
     name = "ace"
@@ -92,14 +92,14 @@ class ACE(Algorithm[ACEConfig]):
         return self._progress.best
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=1)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many bullets have changed that an edit reads or writes, or might repeat where it adds one. It is 0 for
-        all other items: counters commute, and a sample learns from whatever playbook it saw.
+        """For an edit: how many bullets have changed that it reads or writes or, if it adds bullets, might repeat. It
+        is 0 for all other items, because counters commute and a sample learns from whatever playbook it saw.
         """
         edit = item.payload
         if not isinstance(edit, Edit):
@@ -115,7 +115,7 @@ class ACE(Algorithm[ACEConfig]):
         config, reader, plain = self.config, self._reader, Rollouts(self.task)
         citing = Rollouts(CitingTask(self.task))
         likeness = Likeness(config.duplicate, config.unlike)
-        # A sample reads the playbook when it is begun: generate's queue is short, so that tickets wait before it.
+        # A sample reads the playbook when its work begins, so generate's queue is short: tickets wait before select.
         return Graph(
             (
                 Stage("select", self._select, ("generate", "validate")),
@@ -132,7 +132,7 @@ class ACE(Algorithm[ACEConfig]):
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The playbook to start from, validated where that is what playbooks are chosen by."""
+        """Load the playbook to start from and, offline, have it validated."""
         await self._embedder.load()
         if self._initial:
             context.commit([load_note(self._initial)])
@@ -145,7 +145,7 @@ class ACE(Algorithm[ACEConfig]):
             raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """A curation of the lessons that no curator was given yet; offline, a last validation."""
+        """Curate the lessons that no curator has had yet; offline, validate the playbook a last time."""
         lessons = context.decide(Finishing, lambda: Finishing(lessons=tuple(self._progress.pending))).lessons
         if lessons:
             yield Emit(Curation(lessons, validate=self.config.adaptation == "offline", last=True), to="curate")
@@ -161,7 +161,7 @@ class ACE(Algorithm[ACEConfig]):
 
 @dataclass(frozen=True)
 class Validate:
-    """Scores a version of the playbook. Answers are asked for as they are used: without citations."""
+    """Scores a version of the playbook. It asks for answers without citations, as they will be used."""
 
     rollouts: Rollouts
 
@@ -177,7 +177,7 @@ def _initial(config: ACEConfig) -> list[Bullet]:
     """The bullets of the file named in the configuration.
 
     Raises:
-        InputError: if there is no such file, no bullet in it, or one that can't be read.
+        InputError: if the file does not exist, holds no bullet, or holds one that can't be read.
     """
     if config.playbook is None:
         return []

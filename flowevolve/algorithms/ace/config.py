@@ -22,32 +22,34 @@ class ACEConfig(Settings):
     epochs: int = Field(default=5, gt=0)
     """Offline: how often every training example is learnt from."""
     validate_every: int = Field(default=100, gt=0)
-    """Offline: so many samples lie between two validations."""
+    """Offline: the number of samples from one validation to the next."""
     window: int = Field(default=20, gt=0)
-    """Online: examples of a window."""
+    """Online: the number of examples in a window."""
     max_rounds: int = Field(default=3, gt=0)
-    """How often a wrong answer is reflected on and tried again."""
+    """At most this many times, a wrong answer is reflected on and tried again."""
     curator_frequency: int = Field(default=1, gt=0)
     """Samples from one curation to the next; their lessons are curated together."""
     fan_in: int | None = Field(default=None, ge=2)
-    """The lessons of how many samples one call gets at most: those of more are gathered first, in a tree of such calls,
-    as Combee does (arXiv 2604.04247). None: the curator gets all as they are.
+    """One call gets the lessons of at most this many samples. The lessons of more samples are first combined in a tree
+    of such calls, as in Combee (arXiv 2604.04247). None: the curator gets all of them as they are.
     """
     copies: int = Field(default=2, gt=0)
-    """In how many groups the lessons of every sample are at first, where they are gathered."""
+    """With ``fan_in``: the number of groups that the lessons of each sample are put into at first."""
     refine_every: int = Field(default=20, ge=0)
-    """Curations from one search for bullets that say the same to the next; 0: never."""
+    """The number of curations from one search for bullets that say the same to the next; 0: never."""
     duplicate: float = Field(default=0.90, ge=0, le=1)
-    """From this cosine on two bullets say the same."""
+    """At this cosine similarity or above, two bullets say the same."""
     unlike: float = Field(default=0.60, ge=0, le=1)
-    """Below this cosine a bullet is put beside those added meanwhile without asking."""
+    """Below this cosine similarity to all bullets that were added meanwhile, a new bullet is added without asking a
+    model.
+    """
     embedding: EmbeddingSettings = EmbeddingSettings()
-    """What turns bullets into the vectors that are compared."""
+    """The embedder that turns bullets into the vectors that are compared."""
     token_budget: int = Field(default=8000, gt=0)
-    """Tokens of the playbook that a prompt shows; the least helpful bullets are left out."""
+    """A prompt shows at most this many tokens of the playbook; the least helpful bullets are left out."""
     sections: tuple[str, ...] = Field(default=("strategies", "formulas", "mistakes", "context"), min_length=1)
     playbook: Path | None = None
-    """A file with bullets to start from, as a playbook is shown in prompts."""
+    """A file with bullets to start from, in the form in which prompts show a playbook."""
 
     @property
     def named_roles(self) -> Sequence[str]:

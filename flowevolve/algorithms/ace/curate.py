@@ -33,14 +33,15 @@ from flowevolve.stages.asking import Asker, ask, read_reply
 from flowevolve.stages.comments import commented_prompt
 
 _DIAGNOSES = 20
-"""How many a curator is shown at most."""
+"""A curator is shown at most this many diagnoses."""
 
 
 @dataclass(frozen=True)
 class Curate:
-    """One call; where no operations come of it, the lessons enter as they are, so that none is lost.
+    """Has one call turn lessons into operations. If the call fails, the lessons enter as they are, so that none is
+    lost.
 
-    Lessons of more than ``fan_in`` samples are gathered first, each in ``copies`` groups.
+    The lessons of more than ``fan_in`` samples are combined first, each sample's in ``copies`` groups.
     """
 
     reader: Reader
@@ -67,7 +68,7 @@ class Curate:
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
             written = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
-            prompt = commented_prompt(written, context, None)  # all playbooks before this one are what it was made of
+            prompt = commented_prompt(written, context, None)  # None: a playbook is made of all those before it
             read = partial(parse_curator_requests, template=context.templates["curate"].text)
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:
@@ -78,7 +79,7 @@ class Curate:
         return operations
 
     async def _texts(self, lessons: Sequence[Lesson], context: StageContext) -> list[str]:
-        """What the lessons say, each thing once; as they are where nothing comes of gathering them."""
+        """The texts of the lessons without repeats; uncombined if combining them fails."""
         said = [lesson.texts for lesson in lessons if lesson.texts]
         if self.fan_in is not None and len(said) > self.fan_in:
             rng = context.derive_random("ace.gather", context.item_id)
@@ -90,13 +91,15 @@ class Curate:
 
 
 def _diagnoses(lessons: Sequence[Lesson]) -> list[str]:
-    """What was wrong with the answers that lessons were drawn from, each thing once."""
+    """What was wrong with the answers that the lessons were drawn from, without repeats."""
     said = dict.fromkeys(lesson.diagnosis for lesson in lessons if lesson.texts and lesson.diagnosis)
     return list(said)[:_DIAGNOSES]
 
 
 async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: StageContext) -> tuple[str, ...] | None:
-    """The lessons of several samples as one list; None where no reply can be read."""
+    """The lessons of several samples, combined into one list by a model; None if the call fails or its reply can't be
+    read.
+    """
     model = context.chat_model(f"gather/{name}", None, role="reflection")
     try:
         asker = Asker("reflection", "gather")
@@ -110,7 +113,9 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
 def _operations(
     requests: Sequence[CuratorRequest], bullets: Sequence[Bullet], sections: Sequence[str]
 ) -> list[Operation]:
-    """What a curator asked for, as far as it names bullets that it saw, each once; an unknown section is the first."""
+    """The operations that a curator asked for. Those that name a bullet it did not see, or one that an earlier
+    operation is about, are left out. An addition to an unknown section goes to the first section.
+    """
     digests = {bullet.id: bullet.digest for bullet in bullets}
     free = set(digests)
     operations: list[Operation] = []
@@ -125,8 +130,8 @@ def _operations(
 
 @dataclass(frozen=True)
 class Refine:
-    """Grow-and-refine: bullets near each other by their embeddings become one, by one call for each group. What can't
-    be merged is not asked for again as long as the bullets are as they were.
+    """Grow-and-refine: one call per group merges bullets whose embeddings are close to each other into one. If the
+    reply can't be read, the same group is not asked about again until one of its bullets changes.
     """
 
     reader: Reader
@@ -156,7 +161,7 @@ class Refine:
         return await in_thread(near_groups, vectors, self.threshold)
 
     async def _merge(self, group: Sequence[Bullet], context: StageContext) -> Operation | None:
-        """The operation that makes one bullet of several; None where the reply can't be read."""
+        """The operation that makes one bullet of several; None if the call fails or its reply can't be read."""
         model = context.chat_model(group[0].id, None, role="reflection")
         try:
             texts = [bullet.text for bullet in group]

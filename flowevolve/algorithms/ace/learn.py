@@ -38,7 +38,9 @@ class Generate:
 
 @dataclass(frozen=True)
 class Reflect:
-    """Reflects on a wrong answer and has it tried again, up to ``max_rounds`` times; on a right one once, for tags."""
+    """Reflects on a wrong answer and has the sample tried again, up to ``max_rounds`` times. Reflects on a right answer
+    once, to tag the bullets that were used.
+    """
 
     rollouts: Rollouts
     reader: Reader
@@ -63,7 +65,7 @@ class Reflect:
     async def _again(
         self, name: str, reflection: Reflection, number: int, context: StageContext
     ) -> tuple[Rollout, tuple[Bullet, ...]]:
-        """The sample answered once more, with the playbook as it is now and what was said of the last answer."""
+        """Answer the sample once more, with the playbook as it is now and the reflection on the last answer."""
         version, bullets = self.reader.now(context, f"try {number}")
         artifact = self.reader.artifact(bullets, context, cite=True, reflection=reflection.in_words)
         candidate = Candidate(f"playbook@{version}", artifact)
@@ -79,7 +81,7 @@ class _Notes:
     counts: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     reads: dict[str, str] = field(default_factory=dict)
     diagnosis: str = ""
-    """The first one, as it is about the answer that was given without help."""
+    """The first diagnosis, because it is about the answer that was given without help."""
 
     def take(self, reflection: Reflection | None, used: Sequence[Bullet]) -> None:
         self.reads.update((bullet.id, bullet.digest) for bullet in used)
@@ -93,7 +95,7 @@ class _Notes:
 
 
 async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageContext) -> Reflection | None:
-    """One reflection call; None where nothing came back, or nothing that can be read."""
+    """One reflection call; None if the call fails or its reply can't be read."""
     (rollout,) = commented([rollout], context)
     score = rollout.score
     checked = CheckedAnswer(

@@ -17,7 +17,7 @@ from flowevolve.core.task import Rollout
 @payload("ace.Sample")
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A training example to learn from (id)."""
+    """A training example to learn from, by its id."""
 
     example_id: str
 
@@ -35,7 +35,9 @@ class Answered:
 @payload("ace.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one sample taught, and what it had read: digests by bullet id. ``diagnosis``: what was wrong at first."""
+    """What one sample taught. ``reads`` maps the ids of the bullets it had read to their digests, and ``diagnosis``
+    says what was wrong with its first answer.
+    """
 
     example_id: Annotated[str, Field(validation_alias="example", serialization_alias="example")]
     texts: tuple[str, ...]
@@ -46,7 +48,9 @@ class Lesson:
 @payload("ace.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A sample done: its lesson, what it adds to counters, whether the first and the last answer were right."""
+    """A finished sample: its lesson, what it adds to the counters, and whether its first and its last answer were
+    right.
+    """
 
     lesson: Lesson
     counts: Counts
@@ -57,8 +61,8 @@ class Learned:
 @payload("ace.Curation")
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """Lessons for the curator. ``validate``: the playbook is validated with them in it; ``last``: the run ends with
-    it.
+    """Lessons for the curator. With ``validate`` the playbook is validated once they are in it; with ``last`` this is
+    the run's last curation.
     """
 
     lessons: tuple[Lesson, ...]
@@ -69,7 +73,7 @@ class Curation:
 @payload("ace.Refinement")
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """Bullets that say the same are to be merged, and the playbook then validated or not."""
+    """A request to merge bullets that say the same and, with ``validate``, to validate the playbook then."""
 
     validate: bool = False
 
@@ -77,8 +81,8 @@ class Refinement:
 @payload("ace.Edit")
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Changes of the playbook, made from the item's version. ``sources`` are the examples they were learnt from, and
-    ``reads`` what those had read.
+    """Changes of the playbook, made from the item's version. ``sources`` are the ids of the examples they were learnt
+    from, and ``reads`` holds the digests of the bullets that these had read, by bullet id.
     """
 
     operations: tuple[Operation, ...]

@@ -1,9 +1,9 @@
 """A playbook: bullets of advice with counters, grown and mended by small operations (ACE, arXiv 2510.04618, §3).
 
-It is a function of the log's `PlaybookChange` notes, so any version of it can be rebuilt. UPDATE, MERGE and DELETE say
-which text of a bullet they were made for, and do nothing to a bullet that has changed since (compare and swap).
-Increments of counters commute and always count: those for a bullet that was merged go to the bullet that it is part of
-now, those for one that was deleted are kept with it.
+The playbook is a function of the log's `PlaybookChange` notes, so any version of it can be rebuilt. UPDATE, MERGE and
+DELETE say which text of a bullet they were made for, and do nothing to a bullet that has changed since (compare and
+swap). Increments of counters commute and always count: for a bullet that was merged they go to the bullet that it is
+part of now, and for a deleted bullet they are kept with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flowevolve.prompts.reading.notes import NOTE_LINE
 
 Verb = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
 Counts = Mapping[str, tuple[int, int]]
-"""What is added to the helpful and harmful counters, by the bullets' ids."""
+"""Increments of the helpful and harmful counters, by bullet id."""
 _LIKE_BULLET = re.compile(r"\s*(?:[-*+]\s*)?\[")
 
 
@@ -41,17 +41,18 @@ class Bullet:
 
     @property
     def digest(self) -> str:
-        """Names section and text, not the counters."""
+        """A hash of the section and the text, but not of the counters."""
         return sha256(f"{self.section}\x1f{self.text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @payload("playbook.Operation")
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change of a playbook. ``seen`` maps the bullets it is about to their digests when it was made.
+    """One change of a playbook. ``seen`` maps the ids of the bullets it is about to the digests they had when it was
+    made.
 
-    ADD has section and text, UPDATE a bullet and its new text, MERGE several bullets and the text that stands for them,
-    in the place of the first, DELETE a bullet.
+    ADD has a section and a text, UPDATE a bullet and its new text, and DELETE a bullet. MERGE has several bullets and
+    the text that replaces them, in the place of the first.
     """
 
     verb: Verb
@@ -61,7 +62,7 @@ class Operation:
 
 
 class PlaybookChange(Record, kind="playbook"):
-    """What changes a playbook. ``loaded`` are bullets that it starts from: id, section, text, helpful and harmful."""
+    """A change of a playbook. ``loaded`` holds bullets that it starts from: id, section, text, helpful and harmful."""
 
     loaded: tuple[tuple[str, str, str, int, int], ...] = ()
     operations: tuple[Operation, ...]
@@ -80,12 +81,12 @@ def load_note(bullets: Iterable[Bullet], pool: str = DEFAULT_POOL) -> Note:
 
 
 class Playbook:
-    """The playbook now. ``conflicts`` counts operations that came too late and did nothing."""
+    """The playbook as of the latest update. ``conflicts`` counts the operations that came too late and did nothing."""
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
         self.conflicts = 0
         self.version = 0
-        """The version of the last update it has seen."""
+        """The version of the latest update."""
         self._pool = pool
         self._live: dict[str, Bullet] = {}
         self._gone: dict[str, Bullet] = {}
@@ -94,7 +95,7 @@ class Playbook:
 
     @classmethod
     def as_of(cls, updates: Iterable[Update], pool: str = DEFAULT_POOL) -> Playbook:
-        """The playbook that these updates, all from the first one, make."""
+        """The playbook after these updates, which must begin with the first one of the run."""
         book = cls(pool)
         for update in updates:
             book.apply(update)
@@ -149,7 +150,7 @@ class Playbook:
                 bullets[name] = replace(bullet, helpful=bullet.helpful + helpful, harmful=bullet.harmful + harmful)
 
     def fits(self, operation: Operation) -> bool:
-        """Whether all the bullets it is about are still as they were when it was made."""
+        """Whether all bullets that the operation is about are unchanged since it was made."""
         return all(name in self._live and self._live[name].digest == digest for name, digest in operation.seen.items())
 
     @property
@@ -164,7 +165,7 @@ class Playbook:
 
     @property
     def deleted(self) -> Mapping[str, Bullet]:
-        """Bullets that were deleted, with all that was counted for them."""
+        """Bullets that were deleted, with their counters."""
         return {name: bullet for name, bullet in self._gone.items() if name not in self._merged}
 
     def __contains__(self, name: str) -> bool:
@@ -184,8 +185,8 @@ class Playbook:
 
 
 def render(bullets: Iterable[Bullet], *, counters: bool = False) -> str:
-    """Bullets under their sections, one a line, as `parse_bullets` reads them. Counters only where asked for: without
-    them a prompt stays the same, and cached, while they move.
+    """Bullets under their sections, one a line, as `parse_bullets` reads them. Counters are left out by default, so
+    that a prompt stays the same, and cached, while they change.
     """
     sections: dict[str, list[str]] = {}
     for bullet in bullets:
@@ -198,7 +199,7 @@ def parse_bullets(text: str) -> list[Bullet]:
     """The bullets of a rendered playbook; lines of prose are passed over.
 
     Raises:
-        InputError: if a line looks like a bullet and is none, or an id comes twice.
+        InputError: if a line looks like a bullet but is none, or an id occurs twice.
     """
     found: dict[str, Bullet] = {}
     section = "strategies"
@@ -224,9 +225,10 @@ def slug(section: str) -> str:
 
 
 def within(bullets: Sequence[Bullet], token_budget: int) -> list[Bullet]:
-    """The bullets that a prompt has room for. The least helpful ones are left out, and of equals the oldest.
+    """The bullets that a prompt has room for. The least helpful ones are left out first, and of equally helpful ones
+    those whose text is oldest.
 
-    A bullet that is longer than the room left is skipped, and shorter ones may still be taken.
+    A bullet that is longer than the remaining room is skipped, and shorter ones may still be taken.
     """
     ranked = sorted(bullets, key=lambda bullet: (bullet.harmful - bullet.helpful, -bullet.changed))
     kept: set[str] = set()

@@ -19,21 +19,21 @@ CITED = "cited"
 
 
 class PlaybookRead(Record, kind="ace.read"):
-    """The version of the playbook that a piece of work goes by."""
+    """The version of the playbook that a piece of work uses."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads a playbook in such a way that work that is done again reads the same version."""
+    """Reads a playbook so that work that is repeated after an interruption reads the same version again."""
 
     playbook: Playbook
     seed: Artifact
     token_budget: int
 
     def now(self, context: StageContext, key: str | None = None) -> tuple[int, list[Bullet]]:
-        """The version that this work goes by from here, and its bullets."""
+        """The version of the playbook that this work uses from here on, and its bullets."""
         version = context.decide(PlaybookRead, lambda: PlaybookRead(version=context.pool.version), key=key).version
         return version, self.bullets(version, context)
 
@@ -50,7 +50,7 @@ class Reader:
     def artifact(
         self, bullets: Sequence[Bullet], context: StageContext, *, cite: bool = False, reflection: str = ""
     ) -> Artifact:
-        """What the task is run with."""
+        """The seed with the playbook worked in, which the task is run with."""
         shown = render(self.shown(bullets))
         return with_playbook(context.templates, self.seed, shown, cite=cite, reflection=reflection)
 
@@ -85,12 +85,14 @@ class _CitingModel:
 
 
 def cited_bullets(rollout: Rollout, shown: Sequence[Bullet]) -> tuple[Bullet, ...]:
-    """The bullets that a rollout cites. If it cites none: none where it says so, else all that it was shown."""
+    """The bullets that a rollout cites. If it cites none: no bullets if it says that it used none, else all that it was
+    shown.
+    """
     cited = {name for call in rollout.calls if call.component == CITED for name in call.output.split()}
     used = tuple(bullet for bullet in shown if bullet.id in cited)
     return used if used or NOTHING_USED in cited else tuple(shown)
 
 
 def question_of(rollout: Rollout) -> str:
-    """What the rollout's first call was asked."""
+    """The inputs of the rollout's first call."""
     return "\n".join(text for call in rollout.calls[:1] for text in call.inputs.values())

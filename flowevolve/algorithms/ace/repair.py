@@ -1,8 +1,9 @@
 """ACE's repair: an edit of the playbook made from an old version is compared with what was changed meanwhile.
 
-Judged is what an edit read and writes, not how many commits it missed, as nearly every sample commits. What was added
-meanwhile may say the same (then that is credited), have nothing to do with it, or lie in between, which one LLM call
-decides. What contradicts is put to the test: the questions it was learnt from are answered again with it and without.
+What counts is what an edit read and writes, not how many commits it missed, because nearly every sample commits. A
+bullet that was added meanwhile may say the same as the edit (then the bullet is credited) or have nothing to do with
+it. Where the similarity lies in between, one LLM call decides. An edit that contradicts such a bullet is tested: the
+questions it was learnt from are answered again with it and without it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from flowevolve.stages import Rollouts, ask
 
 @dataclass
 class _Sorted:
-    """What becomes of a stale edit's operations, and its counts with what they add."""
+    """A stale edit's operations, sorted by what becomes of them, and its counts with the credits added."""
 
     counts: dict[str, tuple[int, int]]
     kept: list[Operation] = field(default_factory=list)
@@ -45,7 +46,7 @@ class _Sorted:
 
 @dataclass(frozen=True)
 class Reconcile:
-    """Works what is still useful of a stale edit into the version that there is now."""
+    """Works what is still useful of a stale edit into the current version."""
 
     rollouts: Rollouts
     reader: Reader
@@ -74,7 +75,7 @@ class Reconcile:
     async def _sort(
         self, adds: Sequence[Operation], changed: Sequence[Bullet], found: _Sorted, context: StageContext
     ) -> None:
-        """Of each addition: whether it stays, is said already by a bullet that changed, or contradicts one."""
+        """Sort each addition: it stays, is said already by a bullet that changed, or contradicts one."""
         try:
             relations = await self._relations(adds, changed, context)
             between = [place for place, (relation, _) in enumerate(relations) if relation == "between"]
@@ -102,7 +103,9 @@ class Reconcile:
     async def _stands(
         self, edit: Edit, contested: Sequence[Operation], bullets: Sequence[Bullet], context: StageContext
     ) -> bool:
-        """Whether the examples it was learnt from are answered better with what is contested than without."""
+        """Whether the examples that the edit was learnt from are answered better with the contested operations than
+        without.
+        """
         if not contested or not edit.sources:
             return False
         jobs = [
@@ -128,8 +131,9 @@ def _all_relations(
 
 
 def _rebased(edit: Edit, bullets: Mapping[str, Bullet]) -> _Sorted:
-    """Operations on bullets: kept where these are as they were; else an update or deletion is contested, for the text
-    that there is now, and dropped where the bullet is gone. Merges of what has changed are dropped.
+    """Sort the operations on existing bullets. An operation is kept if its bullets are unchanged. Otherwise an update
+    or deletion is contested, and now refers to the bullet's current text; it is dropped if the bullet is gone. A merge
+    of a bullet that has changed is dropped.
     """
     found = _Sorted(dict(edit.counts))
     for operation in edit.operations:
@@ -146,7 +150,7 @@ def _rebased(edit: Edit, bullets: Mapping[str, Bullet]) -> _Sorted:
 
 
 async def _compare(adds: Sequence[Operation], changed: Sequence[Bullet], context: StageContext) -> list[str]:
-    """same, new or conflict for each addition, by one LLM call."""
+    """Ask a model, in one call, whether each addition is ``same``, ``new`` or ``conflict``."""
     if not adds:
         return []
     prompt = compare_prompt(context.templates, [each.text for each in adds], [each.text for each in changed])
@@ -155,7 +159,7 @@ async def _compare(adds: Sequence[Operation], changed: Sequence[Bullet], context
 
 
 def _after(operations: Sequence[Operation], bullets: Sequence[Bullet]) -> list[Bullet]:
-    """The bullets as they would be."""
+    """The bullets as they would be after these operations."""
     texts = {name: each.text for each in operations if each.verb == "UPDATE" for name in each.seen}
     gone = {name for each in operations if each.verb == "DELETE" for name in each.seen}
     left = [replace(each, text=texts.get(each.id, each.text)) for each in bullets if each.id not in gone]

@@ -28,7 +28,9 @@ class Selected(Record, kind="ace.selected"):
 
 
 class Select:
-    """How many samples it has selected, and which flow tests a window, follows from the log."""
+    """Selects what a flow works on. How many samples it has selected, and which flow tests a window, follows from the
+    log.
+    """
 
     def __init__(self, config: ACEConfig, progress: Progress, reader: Reader, train_ids: tuple[str, ...]) -> None:
         self._config = config
@@ -38,7 +40,7 @@ class Select:
         self._epochs: EpochBatches | None = None
         self._samples = 0
         self._testing: int | None = None
-        """The flow that tests a window, if one does. Should nothing come of it, another one tests that window."""
+        """The flow that tests a window, if any. If it ends without a result, another flow tests that window."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         selected = context.decide(Selected, lambda: self._choose(context))
@@ -54,7 +56,7 @@ class Select:
         yield Emit(Trial(candidate, examples, "train", window), to="validate", version=version)
 
     def apply_event(self, event: Event) -> None:
-        """Count the samples that were selected, and note who tests a window."""
+        """Count the samples that were selected, and note which flow tests a window."""
         match event.body:
             case OwnEvent(kind=Selected.kind, data=data, item=item):
                 if Selected.from_json(data).window is None:

@@ -1,7 +1,7 @@
 """ACE's committing stage: takes in samples, edits and scores, and says when to curate, to refine and to validate.
 
-Each of these is settled by what the log says, in the commit that makes it due, so that lessons are given to exactly one
-curator whatever is in flight.
+Each of these is decided from the log, in the commit that makes it due. So every lesson goes to exactly one curator,
+whatever is in flight.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LearntSample(Record, kind="ace.sample"):
 
 
 class Curating(Record, kind="ace.curating"):
-    """All lessons that waited are with a curator now."""
+    """All lessons that waited were given to a curator."""
 
 
 class Validating(Record, kind="ace.validating"):
@@ -50,7 +50,7 @@ class Tested(Record, kind="ace.tested"):
 
 
 class DueAfterSample(Record, kind="ace.learned"):
-    """What is due once a sample is learnt from: lessons for a curator, a validation."""
+    """What is due after a sample: the lessons to curate, if it is time to, and whether to validate."""
 
     example: str
     curate: tuple[Lesson, ...]
@@ -58,7 +58,7 @@ class DueAfterSample(Record, kind="ace.learned"):
 
 
 class SettledEdit(Record, kind="ace.edited"):
-    """The part of an edit that fits the playbook, how many operations came too late, and whether to refine now."""
+    """The part of an edit that fits the playbook, how many of its operations do not, and whether to refine now."""
 
     operations: tuple[Operation, ...]
     counts: Counts
@@ -69,7 +69,7 @@ class SettledEdit(Record, kind="ace.edited"):
 class Progress:
     """Where a run stands: lessons that wait for the curator, and what was learnt and tested. A function of the log.
 
-    ``best`` is the best validated playbook, of equals the first; online it is the last one that was tested.
+    ``best`` is the best validated playbook, the first of equally good ones; online it is the last one tested.
     """
 
     def __init__(self, adaptation: Literal["offline", "online"]) -> None:
@@ -78,7 +78,7 @@ class Progress:
         """Samples since lessons were last given to the curator."""
         self.since_validation = 0
         self.pending: list[Lesson] = []
-        """Lessons that were not given to a curator yet, oldest first."""
+        """Lessons that no curator has had yet, oldest first."""
         self.tested: set[int] = set()
         """Windows that were tested."""
         self.latest: Candidate | None = None
@@ -184,7 +184,7 @@ class Update:
         """The part of an edit that fits the playbook as it is now."""
         fitting, counts = _without_repetition(edit, self.reader)
         every = self.config.refine_every
-        curated = bool(edit.sources)  # what merges bullets is no reason to look for more of them
+        curated = bool(edit.sources)  # an edit without sources is itself a refinement
         refine = every > 0 and curated and not edit.last and (self.progress.edits + 1) % every == 0
         late = len(edit.operations) - len(fitting)
         return SettledEdit(operations=tuple(fitting), counts=counts, late=late, refine=refine)
@@ -202,7 +202,9 @@ class Update:
 
 
 def _without_repetition(edit: Edit, reader: Reader) -> tuple[Sequence[Operation], Counts]:
-    """The operations that fit. Where an addition repeats a bullet word for word, the bullet is credited instead."""
+    """The operations that fit, and the counts. If an addition repeats a bullet word for word, the bullet is credited
+    instead.
+    """
     book = reader.playbook
     touched = {name for operation in edit.operations for name in operation.seen}
     said = {bullet.text.casefold(): bullet.id for bullet in book.bullets if bullet.id not in touched}
