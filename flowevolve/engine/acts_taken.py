@@ -1,4 +1,4 @@
-"""What acts hold for the rest of a run, also once it was interrupted."""
+"""The acts on a run that stay in effect for the rest of it, even after an interruption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.core.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A candidate that an act sends into the run: its texts, and the ids of the candidates that it was made from."""
+    """A candidate that an act sends into the run: its texts, and the ids of its parents."""
 
     artifact: Artifact
     parents: tuple[str, ...]
@@ -21,7 +21,7 @@ class Submission:
     @classmethod
     def of(cls, act: Inject | Approve, pool: Pool) -> Submission:
         """Raises:
-        InputError: if the pool has not, or no longer, the candidate that the act names.
+        InputError: if the pool does not have the candidate that the act names, or no longer has it.
         """
         if isinstance(act, Inject):
             if act.parent not in pool or not pool.keeps(act.parent):
@@ -35,24 +35,24 @@ class Submission:
 
 
 def takes_back(pool: Pool, candidate: str) -> bool:
-    """Whether approving a candidate takes back its veto. One that a stage turned down since is sent into the run."""
+    """Whether approving takes back a candidate's veto. If a stage has rejected it since, it is sent in again."""
     return pool.vetoed(candidate) and pool.keeps(candidate)
 
 
 @dataclass(slots=True)
 class ActsTaken:
-    """What the events of a run say of the acts on it: a function of the log."""
+    """The acts on a run, as its events record them. This is a function of the event log."""
 
     comments: list[Comment] = field(default_factory=list)
     limits: dict[str, float] = field(default_factory=dict)
-    """Those that were raised, as `Budget.by_name` has them."""
+    """The raised budget limits, by the names that `Budget.by_name` uses."""
     vetoes: dict[str, bool] = field(default_factory=dict)
-    """By candidate: whether its veto stands."""
+    """Whether each candidate is vetoed, by its id."""
     submissions: list[tuple[RunSteered, Submission]] = field(default_factory=list)
-    """Candidates that were to be sent into the run, and of which nothing is known to have come there yet."""
+    """Candidates that acts sent into the run and that, as far as the log tells, have not arrived there yet."""
 
     def take(self, steered: RunSteered, pool: Pool) -> None:
-        """An act, with the pool as it was then."""
+        """Record an act. ``pool`` is the pool at the time of the act."""
         if steered.refused is not None:
             self.submissions = [each for each in self.submissions if each[0].act != steered.act]
             return
@@ -71,7 +71,7 @@ class ActsTaken:
                 pass
 
     def arrived(self, proposal: CandidateProposed) -> None:
-        """A candidate from outside was handed to its stage."""
+        """Record that a candidate from outside was handed to its stage."""
         came = Submission(Artifact(proposal.components, proposal.kind_of_artifact), proposal.parents)
         for place, (_, submission) in enumerate(self.submissions):
             if submission == came:

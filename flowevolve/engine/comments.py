@@ -1,4 +1,4 @@
-"""What people have said of candidates and examples while a run goes on, and which work may know of it."""
+"""Comments that people make on candidates and examples during a run, and which work may use them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from flowevolve.core.item_ids import ItemId
 
 
 class Comments:
-    """All comments, oldest first. The work on an item knows those that were made before it began, and no others: so
-    work that is begun again after an interruption writes the same prompts, and their replies need not be paid again.
+    """All comments, oldest first. The work on an item sees only the comments that were made before it began. Work that
+    is begun again after an interruption therefore writes the same prompts, and their replies need not be paid for
+    again.
     """
 
     def __init__(self) -> None:
         self._made: list[Comment] = []
         self._known: dict[ItemId, int] = {}
-        """How many there were when the work on an item began, where there were any."""
+        """How many comments there were when the work on an item began; only for items with at least one."""
 
     def load(self, made: Sequence[Comment], known: Mapping[ItemId, int]) -> None:
-        """Take over those of an interrupted run, and how many of them its interrupted work knew, by item."""
+        """Take over the comments of an interrupted run, and how many of them its interrupted work saw, by item."""
         self._made = list(made)
         self._known = {item: count for item, count in known.items() if count}
 
@@ -27,7 +28,7 @@ class Comments:
         self._made.append(comment)
 
     def begin(self, item: ItemId) -> None:
-        """The work on an item begins."""
+        """Note that the work on an item begins."""
         if self._made:
             self._known[item] = len(self._made)
 
@@ -35,5 +36,5 @@ class Comments:
         self._known.pop(item, None)
 
     def known(self, item: ItemId) -> Sequence[Comment]:
-        """Those that the work on an item knows."""
+        """The comments that the work on an item may see."""
         return self._made[: self._known.get(item, 0)]

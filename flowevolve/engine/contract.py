@@ -1,5 +1,5 @@
-"""What the engine asks of an algorithm's own code: how what its stages and archives hand over is checked, and what is
-said where it is something else.
+"""What the engine requires of an algorithm's own code: checks of what its stages and archives return, and the errors
+for what they may not return.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Mode = Literal["stream", "sync"]
 
 def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
     """Raises:
-    InputError: if a stage gathers more items than there may be flows. A policy is told how many it gathers.
+    InputError: if a stage gathers more items than there may be open flows. Where a policy sets that number, nothing
+        is checked, because the policy is told how many items are gathered.
     """
     if not isinstance(width, int):
         return
@@ -36,7 +37,7 @@ def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
 
 
 def check_generator(work: object) -> None:
-    """Raises: EngineError if what a stage's function has returned is not what an async generator returns."""
+    """Raises: EngineError if a stage's function returned something other than an async generator object."""
     if isinstance(work, AsyncGenerator):
         return
     if isinstance(work, Coroutine):
@@ -49,7 +50,7 @@ def check_generator(work: object) -> None:
 
 
 def check_emission(emit: object, pool: Pool) -> None:
-    """Raises: EngineError if a stage has yielded no `Emit`, or one that derives from what the pool does not have."""
+    """Raises: EngineError if a stage yielded no `Emit`, or one that derives from unknown candidates."""
     if not isinstance(emit, Emit):
         raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
     unknown = [name for name in emit.derives or () if name not in pool]
@@ -58,13 +59,13 @@ def check_emission(emit: object, pool: Pool) -> None:
 
 
 def check_target(target: str, graph: Graph) -> None:
-    """Raises: EngineError if a stage has emitted to what is no stage."""
+    """Raises: EngineError if a stage emitted to a stage that the graph does not have."""
     if target not in graph.positions:
         raise EngineError(f"it emitted to {target!r}; the graph has {', '.join(graph.positions)}")
 
 
 def check_proposal(artifact: object, parents: Sequence[object]) -> None:
-    """Raises: EngineError if these are not what a proposal is made of and from."""
+    """Raises: EngineError if ``artifact`` or ``parents`` have the wrong type, or their components differ."""
     if not isinstance(artifact, Artifact):
         raise EngineError(f"propose: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
     for parent in parents:
@@ -79,10 +80,10 @@ def check_proposal(artifact: object, parents: Sequence[object]) -> None:
 
 
 def readable_change(change: Change) -> LoggedChange:
-    """A change as the log has it.
+    """Convert a change to the form that the log stores.
 
     Raises:
-        EngineError: if it could not be read again.
+        EngineError: if it could not be read back from the log.
     """
     logged = logged_change(change)
     check_readable(logged, f"commit: {type(change).__name__}")
@@ -90,10 +91,10 @@ def readable_change(change: Change) -> LoggedChange:
 
 
 def best_of(algorithm: Algorithm) -> Candidate | None:
-    """The best candidate, as the algorithm sees it.
+    """The algorithm's best candidate, or None if it has none yet.
 
     Raises:
-        EngineError: if it answers with something else.
+        EngineError: if the algorithm returns anything else.
     """
     best: object = algorithm.best()
     if best is None or isinstance(best, Candidate):
@@ -102,14 +103,14 @@ def best_of(algorithm: Algorithm) -> Candidate | None:
 
 
 def stage_error(algorithm: Algorithm, stage: str, item: Item[object], error: Exception) -> StageError:
-    """The error that a run fails with where the code of a stage has raised this, and nothing may."""
+    """The error with which a run fails after the code of a stage raised ``error``, which stages must not do."""
     told = StageError(f"stage {stage!r} of algorithm {algorithm.name!r}, item {item.id}: {said(error)}")
     told.__cause__ = error
     return told
 
 
 def algorithm_error(algorithm: Algorithm, error: Exception) -> EngineError:
-    """The error that a run fails with where other code of an algorithm has raised this."""
+    """The error with which a run fails after other code of an algorithm raised ``error``."""
     told = EngineError(f"algorithm {algorithm.name!r}: {said(error)}")
     told.__cause__ = error
     return told

@@ -1,7 +1,7 @@
-"""What a run counts for its report: a function of its event log, so that a resumed run goes on counting.
+"""What a run counts for its report. The counts are a function of its event log, so a resumed run goes on counting.
 
-What the algorithm's own init and finish do is counted at no stage. Two of these numbers decide something in a run: the
-sizes and times of batches, and what was spent since items last left a stage together.
+The algorithm's own init and finish are not counted at any stage. Two of these numbers also steer the run: the sizes and
+durations of batches, and what was spent since items last left a stage together.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from flowevolve.core.policies import PAST, Batch, FlowLimit
 from flowevolve.core.pool import DEFAULT_POOL
 
 _EARLY = "Released"
-"""The payload of an item that is handed on ahead of a result. It is not counted: the result will be."""
+"""The payload of an item that is handed on ahead of a result. The item is not counted, because the result will be."""
 
 
 MOST_REASONS = 100
-"""So many different reasons to discard items are kept in full for each stage."""
+"""For each stage, this many different reasons to discard items are kept in full."""
 MEMORY = 0.9
-"""By what earlier edits count for less with each group that leaves."""
+"""The factor by which the weight of earlier edits shrinks with each group that leaves."""
 ALONE = 0.25
-"""The weight of an edit that no other was made beside: nothing could have overtaken it."""
+"""The weight of an edit that was made while no other flow was open, so that nothing could have overtaken it."""
 
 
 class Gauge:
-    """A number that goes up and down, and its mean over time. As long as a ``with`` on it lasts it is one higher."""
+    """A number that goes up and down, with its mean over time. Inside a ``with`` block it is one higher."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -95,7 +95,7 @@ class StageCounts:
 
     items_in: int = 0
     items_out: int = 0
-    """Items handed on. Those that were sent to repair or released ahead of a result are not counted."""
+    """Items handed on, without those that were sent to repair or released ahead of a result."""
     consumed: int = 0
     discarded: int = 0
     busy_seconds: float = 0.0
@@ -104,10 +104,10 @@ class StageCounts:
     rollouts: int = 0
     tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """How many items were discarded for what reason."""
+    """How many items were discarded for each reason."""
 
     def discard(self, reason: str) -> None:
-        """Count an item that was discarded; where there are many reasons, one in other words by how it begins."""
+        """Count a discarded item. Beyond `MOST_REASONS` reasons, a new one is counted by its part before the colon."""
         kind, colon, _ = reason.partition(":")
         if colon and reason not in self.reasons and len(self.reasons) >= MOST_REASONS:
             reason = f"{kind}: …"
@@ -132,7 +132,7 @@ class StalenessCounts:
 
 @dataclass(slots=True)
 class SpeculationCounts:
-    """Candidates that entered the pool on a part of their scores, and what became of them."""
+    """Candidates that entered the pool with only a part of their scores, and what became of them."""
 
     released: int = 0
     confirmed: int = 0
@@ -143,9 +143,9 @@ class SpeculationCounts:
 class RacingCounts:
     """Evaluations that were stopped before their end.
 
-    ``tokens_saved`` is an upper estimate: the number of rollouts that were not finished, times the mean tokens of the
-    finished rollouts of the same stage. For a request that was cancelled on the wire the server may have written a
-    part of the reply already, and it does not report those tokens.
+    ``tokens_saved`` is an upper estimate: the number of unfinished rollouts times the mean tokens of the finished
+    rollouts of the same stage. When a request is cancelled, the server may already have written a part of the reply,
+    and it does not report those tokens.
     """
 
     stopped: int = 0
@@ -155,8 +155,8 @@ class RacingCounts:
 
 @dataclass(slots=True)
 class ReplyCounts:
-    """Replies that could not be read, or only in part: how many for each role and reason, with an example of each
-    reason. One that was asked for again counts each time.
+    """Replies that could be read only in part or not at all, by role and reason, with an example of each reason. A
+    reply that was requested again counts each time.
     """
 
     unreadable: dict[str, Counter[str]] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class ReplyCounts:
     """Counts the parts that were left out."""
     examples: dict[str, str] = field(default_factory=dict)
     not_new: Counter[str] = field(default_factory=Counter)
-    """Counts programs that were turned down as they were too much like others, by what told so."""
+    """Counts programs that were rejected as too similar to others, by the check that rejected them."""
 
     def take_unreadable(self, event: ReplyUnparsable) -> None:
         self.unreadable.setdefault(event.role, Counter())[event.reason] += 1
@@ -188,7 +188,7 @@ class ReplyCounts:
 
 
 def accepts(change: LoggedChange) -> bool:
-    """Whether a change of the pool, as an event has it, accepts a candidate that was made in this run.
+    """Whether a logged change of the pool accepts a candidate that was made in this run.
 
     A seed was not made in the run, and a copy on another island is no new candidate. Candidates of a pool other than
     the main one, such as evolved prompts, don't count.
@@ -209,37 +209,37 @@ class RunCounters:
         self.replies = ReplyCounts()
         self.accepted = 0
         self.in_vain: Counter[str] | None = Counter()
-        """Why work was in vain, as long as nothing has been proposed or accepted; then None."""
+        """How much work was in vain for each reason; None as soon as a candidate has been proposed or accepted."""
         self.said_in_vain = False
         self.charges_proposals = False
-        """Whether a flow has charged a proposal, other than those of init, finish and what is injected."""
+        """Whether any flow has charged a proposal, apart from the flows of init, finish and injected candidates."""
         self.not_charged = 0
-        """How many candidates such flows, which have ended, had proposed while none had charged one."""
+        """How many candidates were proposed by such flows that ended while none of them had charged a proposal."""
         self._proposed = Counter[int]()
-        """The same by flow, of those that are open."""
+        """The same for each open flow."""
         self._special = set[int]()
-        """The open flows of init, finish and what is injected."""
+        """The open flows of init, finish and injected candidates."""
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
         """The last batches of each stage that has a policy for the size of its batches, oldest first."""
         self._departed = {stage.name: Cost() for stage in graph.stages if stage.departs is not None}
-        """What the stages before each of these had spent when items last left it together."""
+        """By stage with a departure policy: what the stages before it had spent when items last left it together."""
         self._waited, self._overtaken = 2.0, 0.0
-        """How many edits left for validation and how many were overtaken, the latest with the more weight. It begins
-        as if two had not been overtaken.
+        """How many edits left for validation, and how many were overtaken; recent ones weigh more. The counts begin as
+        if there had been two edits, neither of them overtaken.
         """
         self.refused: BudgetRefused | None = None
-        """The last work that had no room in the budget."""
+        """The last work that did not fit into the budget."""
         self.flow_limit: FlowLimit | None = None
-        """How many flows may be open in the stream; None before that was decided."""
+        """How many flows may be open in the stream; None until that is decided."""
         self.steps: deque[Batch] = deque(maxlen=PAST)
         """The last steps of lockstep, oldest first."""
         self._gathered: dict[ItemId, int] = {}
-        """The sizes of the batches that are being worked on, by the first item of each."""
+        """The sizes of the batches in work, by the first item of each."""
         self._repair = graph.repair
         self._unread: set[ItemId] = set()
-        """Items at the repair stage for which the model's verdict could not be read. They go on unchanged."""
+        """Items at the repair stage for which the model's verdict could not be read. They are handed on unchanged."""
 
     def take(self, event: Event) -> None:
         """An event sink."""
@@ -292,17 +292,17 @@ class RunCounters:
 
     @property
     def unchanged(self) -> int:
-        """How often what was written was what there was before."""
+        """How often the text that was written was the same as before."""
         return sum(counts.reasons[UNCHANGED] for counts in self.stages.values())
 
     @property
     def perfect(self) -> int:
-        """How many minibatches left nothing to improve."""
+        """How many minibatches left nothing to improve, because every score was perfect."""
         return sum(counts.reasons[PERFECT] for counts in self.stages.values())
 
     @property
     def overtaken(self) -> float:
-        """The share of edits of late that came to nothing, as another was there first."""
+        """The share of recent edits that were discarded because another edit had overtaken them."""
         return min(1.0, self._overtaken / self._waited)
 
     def since_departure(self, stage: str) -> Cost:
@@ -310,7 +310,7 @@ class RunCounters:
         return self._spent_before(stage).less(self._departed[stage])
 
     def price(self, stage: str) -> Cost:
-        """What a stage has spent on an item, on average; nothing while none has ended."""
+        """What a stage has spent per item, on average; zero until an item has ended there."""
         counts, ended = self.stages[stage], self.stages[stage].ended
         return Cost(rollouts=counts.rollouts // ended, tokens=counts.tokens // ended) if ended else Cost()
 

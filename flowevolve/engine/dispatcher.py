@@ -1,7 +1,7 @@
-"""What stream and lockstep have in common: flows, the work on one item, staleness and triggers.
+"""What the stream and lockstep share: flows, the work on one item, staleness and triggers.
 
-This is the only place that creates and settles items, so the counts add up: every item that enters a queue ends
-consumed, discarded with a reason, or is still held when the run stops.
+This is the only place that creates and settles items, so the counts add up: every item that enters a queue is consumed,
+discarded with a reason, or still held when the run stops.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from flowevolve.prompts.shipped import SHIPPED
 
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
-"""Hands an item to the stage of this name, waiting where its queue is full."""
+"""Hands an item to the stage of this name, and waits while that stage's queue is full."""
 
 
 class Dispatcher:
@@ -81,7 +81,7 @@ class Dispatcher:
         seed: int = 0,
         abort: Callable[[], None] = lambda: None,
     ) -> None:
-        """``abort`` cancels the whole run at once. After ``most_in_vain`` flows of which nothing came it fails."""
+        """``abort`` cancels the run at once. The run fails if its first ``most_in_vain`` flows are all in vain."""
         self.graph: Graph = algorithm.graph()
         self.ledger = ledger
         self.flows = Flows(ledger)
@@ -156,16 +156,16 @@ class Dispatcher:
         self._events.emit(body, attachment)
 
     async def fail(self, error: FlowevolveError) -> NoReturn:
-        """End the whole run, and with it the work that calls this. Items that are worked on stay live, so that they are
-        held, and their work is done again when the run goes on: by then the cause may be gone.
+        """End the whole run, including the work that calls this. Items in work stay live, so they count as held, and
+        their work is done again when the run is resumed: by then the cause may be gone.
         """
         self.stopping.fail(error)
         await anyio.sleep_forever()
         raise AssertionError("a run that has failed is cancelled")
 
     async def fail_by(self, stage: str, item: Item[object], error: Exception) -> NoReturn:
-        """End the run because of what the code of a stage has raised. All but a failure that users can meet is told as
-        a mistake in that code.
+        """End the run because the code of a stage raised ``error``. It is reported as a mistake in that code, unless it
+        is a failure that users can do something about.
         """
         if isinstance(error, FlowevolveError) and not isinstance(error, EngineError):
             await self.fail(error)
@@ -174,10 +174,10 @@ class Dispatcher:
     # Flows and items
 
     async def refusal(self, estimate: Cost) -> Dimension | None:
-        """The limit for which a flow of this cost can't be opened now, or None if it can.
+        """The limit that does not allow a flow of this cost to be opened now, or None if all do.
 
-        In a run that is being cancelled this is where the caller ends: work that was cancelled has released what was
-        set aside for it, and needs it again when the run goes on.
+        If the run is being cancelled, the caller is cancelled here. Cancelled work has already released the budget that
+        was set aside for it, but will need it again when the run is resumed.
         """
         await checkpoint_if_cancelled()
         return self.ledger.refusal(estimate, self._algorithm.estimate_finish(self.ledger.part))
@@ -195,19 +195,19 @@ class Dispatcher:
 
     @property
     def may_open_flows(self) -> bool:
-        """Whether flows may be opened. An algorithm out of ordinary work still gets those that open ones trigger."""
+        """Whether flows may be opened. An algorithm without ordinary work still gets those that open flows trigger."""
         if self.stopping.reason == EXHAUSTED:
             return not self.stopping.hurry and (self.tickets.ready or bool(self.flows))
         return self.stopping.reason is None
 
     def batch_size(self, stage: AnyStage) -> int:
-        """How many items the stage is to be handed together next."""
+        """How many items the stage should be handed together next."""
         if stage.gather_by is None:
             return stage.gather
         return max(1, min(stage.gather, stage.gather_by.next(self.counters.batches[stage.name])))
 
     def leaves(self, stage: AnyStage, departure: Departure, items: int) -> bool:
-        """Whether the items that wait at a gathering stage, so many and at least one, leave together now."""
+        """Whether the ``items`` items (at least one) that wait at a gathering stage leave together now."""
         place = self.graph.positions[stage.name]
         upstream = self.flows.count_at({each.name for each in self.graph.stages[:place]})
         downstream = self.flows.count_at({each.name for each in self.graph.stages[place:]}) - items
@@ -216,12 +216,12 @@ class Dispatcher:
         return departure.leaves(Waiting(items, upstream, downstream, spent, price, validated))
 
     def flow_facts(self) -> FlowFacts:
-        """What the bound on open flows goes by."""
+        """The facts on which the bound on open flows is based."""
         flow, slots = self._algorithm.estimate(), self._algorithm.slots
         return flow_facts(self.graph, self.counters, self.ledger, flow, self.call_limit, slots)
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
-        """A trigger has fired, because of a commit of this flow or, with None, because of the time."""
+        """Have a flow opened for a trigger that a commit of this flow has fired or, with None, the passing of time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
         if self.tickets.fire(trigger, by_ordinary_flow=ordinary):
             self.log(TriggerFired(trigger.name, self.pool.version))
@@ -249,7 +249,7 @@ class Dispatcher:
         try:
             with self.in_work(len(items)):
                 outcome, reason = await self._run_stage(stage, item, worker, send)
-                await cancel_shielded_checkpoint()  # even a stage that waits for nothing lets others have their turn
+                await cancel_shielded_checkpoint()  # even a stage that never waits lets others have their turn
         finally:
             STAGE.reset(in_stage)
             ITEM.reset(on_item)
@@ -288,7 +288,7 @@ class Dispatcher:
         return "consumed", ""
 
     async def _over_budget(self, error: OverBudgetError) -> None:
-        """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
+        """Begin nothing more: it would only spend the rest of the budget on smaller work that leads nowhere."""
         if error.alone:
             needs = f"evaluate what the run begins with; give {error.needed:g} at least"
             await self.fail(InputError(f"budget.{error.dimension}: is too small to {needs}"))
@@ -302,7 +302,7 @@ class Dispatcher:
         return NOTHING_TO_DO
 
     def _begin(self, stage: AnyStage, item: Item[object], worker: int) -> AsyncGenerator[Emit]:
-        """A stage at work on an item, with the context that it needs."""
+        """Begin a stage's work on an item, with the context that it needs."""
         # Priorities go in steps of two, so that less urgent calls still come before those of the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
@@ -339,15 +339,15 @@ class Dispatcher:
         self.log(sent, item.payload)
 
     def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
-        """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
+        """Note that a stage took an item, and the staleness policy's decision on it, if the policy was asked."""
         if item.id not in self.services.interrupted_work:  # else it was taken before the run was interrupted
             self.services.comments.begin(item.id)
             self.log(ItemTaken(item.id, stage.name, self._staleness.gap(item), judged))
 
     def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:
-        """Check an item for staleness as it is taken, and return it to be worked on, or None if it was discarded.
+        """Check an item for staleness when a stage takes it. Returns the item to work on, or None if it was discarded.
 
-        An item that needs repair is returned with a `Stale` payload. The caller sends it to the graph's repair stage.
+        If the item needs repair, an item with a `Stale` payload is returned. The caller sends it to the repair stage.
         """
         decision = self._staleness.decide(stage, item)
         self.mark_taken(stage, item, decision)
@@ -383,7 +383,7 @@ class Dispatcher:
         self.changed.fire()
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
-        """End init or finish. ``stage`` names the work on its ticket that came last, if that is not the phase's own."""
+        """End init or finish. ``stage`` names the last work on its ticket, if that was not the phase's own work."""
         cost, _, not_again = self.services.end_work(stage or name, ticket.id)
         self.endings.note(not_again, "not proposed again")
         self.endings.settle(not_again, ticket)

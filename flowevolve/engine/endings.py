@@ -1,4 +1,4 @@
-"""Candidates that come to nothing: they end as soon as no live item is about them any more."""
+"""Candidates that are given up. Each ends as soon as no live item is about it any more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.engine.services import EngineServices
 
 
 class CandidateEndings:
-    """Which candidates are to end, with the reason."""
+    """The candidates that are to end, with the reasons."""
 
     def __init__(self, flows: Flows, services: EngineServices, log: Callable[[EventBody], None]) -> None:
         self._flows = flows
@@ -22,11 +22,11 @@ class CandidateEndings:
         self._reasons: dict[str, str] = {}
 
     def load(self, reasons: Mapping[str, str]) -> None:
-        """Take over those of an interrupted run."""
+        """Take over the candidates that were to end when a run was interrupted."""
         self._reasons.update(reasons)
 
     def note(self, candidates: Sequence[Candidate], reason: str) -> None:
-        """These are to end. The first reason for a candidate counts."""
+        """Note that these candidates are to end. The first reason for a candidate counts."""
         for candidate in candidates:
             if candidate.id not in self._reasons:
                 self._reasons[candidate.id] = reason
@@ -40,7 +40,7 @@ class CandidateEndings:
                 self._end(candidate, item, self._reasons.pop(candidate.id))
 
     def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
-        """Reject a candidate or, if it was released already, revoke it."""
+        """Reject a candidate or, if it was released speculatively, revoke it."""
         pool = self._services.pool
         status = pool.status(candidate.id)
         if status == "proposed":

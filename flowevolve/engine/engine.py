@@ -1,6 +1,6 @@
 """The engine: one run of an algorithm from start to result, or from where it was interrupted.
 
-A run that is stopped is taken to its end by `flowevolve.engine.lifecycle`; one that is cancelled or has failed ends at
+When a run is stopped, `flowevolve.engine.lifecycle` brings it to its end; a run that is cancelled or fails ends at
 once. In either case every item is accounted for.
 """
 
@@ -49,11 +49,11 @@ from flowevolve.prompts.shipped import SHIPPED
 
 
 class Engine:
-    """Runs one algorithm once or, if ``history`` is given, goes on with the interrupted run that it tells of.
+    """Runs one algorithm once or, if ``history`` is given, resumes the interrupted run that it describes.
 
-    With ``start`` the pool of another run takes the place of what init and fit would make. ``settled`` is awaited
-    before any stage sees a reply. ``about`` is written into the first event of the log. If others write to the run's
-    event log, too, the caller makes it with `make_event_log` and passes it as ``events``.
+    With ``start``, the run begins with the pool of another run instead of running init and fit. ``settled`` is awaited
+    before any stage sees a reply. ``about`` becomes the first event of the log. If others also write to the run's event
+    log, the caller creates it with `make_event_log` and passes it as ``events``.
 
     Raises:
         InputError: if a stage gathers more items than there may be flows in flight.
@@ -81,15 +81,15 @@ class Engine:
         start: Start | None = None,
         about: RunStarted | None = None,
     ) -> None:
-        """``max_in_flight`` is how many flows are open at a time or, in the stream, a policy that says it. Prompts are
-        written from ``templates``. The run fails after ``most_in_vain`` flows if nothing came of any of them.
+        """``max_in_flight`` is how many flows may be open at a time or, in the stream, a policy that decides it.
+        Prompts are written from ``templates``. The run fails if its first ``most_in_vain`` flows are all in vain.
         """
         self._algorithm = algorithm
         self._events = make_event_log(history) if events is None else events
         for sink in sinks:
             self._events.subscribe(sink)
         self.origin = self._events.start()
-        """The event loop's time, in seconds, at which the run would have begun if it had never been interrupted."""
+        """When the run would have begun if it had never been interrupted, in seconds of the event loop's clock."""
         self._ledger = Ledger(budget)
         self._scope = anyio.CancelScope()
         self._dispatcher = Dispatcher(
@@ -122,7 +122,7 @@ class Engine:
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
         self._asked: StopReason | None = None
-        """The reason that was given when somebody asked the run to end early."""
+        """The reason given by whoever asked the run to end early."""
 
     @property
     def pool(self) -> Pool:
@@ -138,17 +138,17 @@ class Engine:
 
     @property
     def recorded_replies(self) -> RecordedReplies:
-        """Replies from before the run was interrupted that have not been used again yet."""
+        """Replies from before the interruption that have not been used again yet."""
         return self._dispatcher.services.recorded_replies
 
     def log(self, body: EventBody) -> None:
-        """Write an event that something other than the engine has to tell into the run's log."""
+        """Write an event into the run's log on behalf of something other than the engine."""
         self._dispatcher.log(body)
 
     def stop(self, reason: str = STOPPED) -> None:
         """Open no more flows; those that are open have ``drain_seconds`` to end.
 
-        If the run was ending already, ``reason`` becomes its stop reason only if work was cut off by this.
+        If the run was already ending, ``reason`` becomes its stop reason only if this cuts off work.
         """
         if not self._dispatcher.stopping.hurry:
             self._ask(reason)
@@ -156,7 +156,7 @@ class Engine:
         self._dispatcher.stopping.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:
-        """End at once because something outside the engine failed that the run needs; the error is in the report."""
+        """End at once because something that the run needs failed outside the engine; the report contains the error."""
         self._dispatcher.stopping.fail(error)
 
     def cancel(self, reason: str = CANCELLED) -> None:
@@ -173,9 +173,10 @@ class Engine:
     # Step control
 
     def pause(self, *, items: bool = False) -> None:
-        """Open no new flows, and with ``items`` also begin no work on items that wait. What is under way goes on, and
-        the time counts. The journal does not keep a pause: a run that is resumed from it is not paused. If the run has
-        ended, this does nothing. On the virtual clock the pause has to be ended from within its loop.
+        """Open no new flows and, with ``items``, begin no work on waiting items either. Work under way continues, and
+        the time still counts. The journal does not keep a pause: a run that is resumed from it is not paused. If the
+        run has ended, this does nothing. On the virtual clock, the pause has to be ended from within the clock's event
+        loop.
         """
         if self._report is not None:
             return
@@ -191,25 +192,25 @@ class Engine:
     async def inject(
         self, artifact: Artifact, *, parents: Sequence[str] = (), attributes: Mapping[str, JSON] | None = None
     ) -> Candidate:
-        """Give the algorithm a candidate from outside, which goes the ordinary way from evaluation on.
+        """Give the algorithm a candidate from outside, which is treated like any other from its evaluation on.
 
-        When this returns, the candidate is in the journal. ``parents`` are ids of candidates. It counts as a proposal;
-        neither the bound on open flows nor a pause holds it back. During init this waits until init is over.
+        When this returns, the candidate is in the journal. ``parents`` are ids of candidates. The candidate counts as a
+        proposal; neither the bound on open flows nor a pause delays it. During init, this waits until init is over.
 
         Raises:
-            InputError: if the run takes nothing more, its budget has no room, a parent is unknown, the attributes are
-                no plain data, or the algorithm takes no candidates from outside.
+            InputError: if the run accepts nothing more, its budget has no room, a parent is unknown, the attributes are
+                not plain data, or the algorithm accepts no candidates from outside.
         """
         return await inject(self._dispatcher, self._executor, self._algorithm, artifact, parents, attributes or {})
 
     async def act(self, act: Act, by: str) -> None:
-        """Do what somebody who watches the run asks for (`flowevolve.core.acts`); ``by`` says who it is.
+        """Perform an act of somebody who watches the run (`flowevolve.core.acts`); ``by`` says who that is.
 
-        The journal keeps both. When this returns, they are on disk.
+        The journal records both. When this returns, they are on disk.
 
         Raises:
-            InputError: if it can't be done, saying why. Unless the run has ended, or the act makes no sense by itself,
-                the journal has that, too.
+            InputError: if the act can't be performed; the message says why. The journal records this, too, unless the
+                run has ended or the act itself is malformed.
         """
         act = checked(act, by)
         if self._report is not None:
@@ -225,15 +226,15 @@ class Engine:
 
     @property
     def frontier(self) -> Sequence[Candidate]:
-        """The candidates of which none is better in every respect, as the algorithm sees it."""
+        """The candidates to which, in the algorithm's view, no other is better in every respect."""
         return self._algorithm.frontier()
 
     async def run(self) -> RunReport:
-        """Run to the end. A failure of the backend or the task is in the report; other errors are raised.
+        """Run to the end. A failure of the backend or the task is put into the report; other errors are raised.
 
         Raises:
-            EngineError: if the algorithm broke the engine's contract, or its own code failed. The run has ended then,
-                and its report has this, too.
+            EngineError: if the algorithm broke the engine's contract, or its own code failed. By then the run has
+                ended, and its report contains the error, too.
         """
         error = await self._go()
         if error is not None:
@@ -249,7 +250,7 @@ class Engine:
         return self._report
 
     async def _go(self) -> BaseException | None:
-        """Go through the run; returns what was raised in it, as it was, without the groups around it."""
+        """Carry out the run; returns the exception that was raised in it, if any, unwrapped from exception groups."""
         before = RUN.set(RUN.get(self._algorithm.name))
         try:
             with self._scope:
@@ -263,7 +264,7 @@ class Engine:
         return None
 
     def _fail_by_algorithm(self, error: BaseException) -> None:
-        """Note in the journal that the run has failed, where it had begun and what was raised is the algorithm's."""
+        """Note in the journal that the run failed, if it had begun and the algorithm is at fault; else raise this."""
         others = isinstance(error, FlowevolveError) and not isinstance(error, EngineError)
         if others or not isinstance(error, Exception) or not self._lifecycle.begun:
             raise error
@@ -300,7 +301,7 @@ class Engine:
     # The open form
 
     async def __aenter__(self) -> Self:
-        """Start the run in the background. `events` yields what happens in it, and `stop` ends it."""
+        """Start the run in the background. `events` yields its events, and `stop` ends it."""
         self._background = anyio.create_task_group()
         await self._background.__aenter__()
         self._background.start_soon(self.run)
@@ -309,7 +310,7 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Wait for the run's end. What the block or the run raised is raised as it is; if both did, as a group."""
+        """Wait for the run's end. What the block or the run raised is raised unchanged; if both did, as a group."""
         background, self._background = self._background, None
         if background is None:
             raise EngineError("the engine was not entered")
@@ -322,7 +323,7 @@ class Engine:
                 raise
             (failure,) = group.exceptions
         if failure is error:
-            return False  # it goes on from here
+            return False  # it propagates from here
         raise failure
 
     async def events(self, buffer: int = 65536) -> AsyncGenerator[Event]:
@@ -354,7 +355,7 @@ class Engine:
                 if isinstance(event.body, RunStopped):
                     return
         finally:
-            unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early
+            unsubscribe()  # first, so that no event is sent to a closed stream when the caller leaves early
             send.close()
             receive.close()
 
@@ -379,7 +380,7 @@ def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound, *, all
 
 
 def make_event_log(history: History | None = None) -> EventLog:
-    """The event log of a new run or, with ``history``, of one that goes on where that ends."""
+    """The event log of a new run or, with ``history``, of a run that goes on where the history ends."""
     if history is None:
         return EventLog(clock.now)
     return EventLog(clock.now, first=history.last.seq + 1, elapsed=history.last.time)

@@ -1,8 +1,8 @@
 """What the two ways to run a graph have in common: `flowevolve.engine.stream` and `flowevolve.engine.lockstep`.
 
 Both run the same stage functions through the same dispatcher and differ only in the order in which they do so. Only the
-stream asks the staleness policy. In lockstep of width one nothing changes the pool while a flow is under way, and the
-published batch forms do not check for staleness.
+stream asks the staleness policy: in lockstep of width one, nothing else changes the pool while a flow is under way, and
+the published batch forms do not check for staleness.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Executor(Protocol):
         """Decide how many flows may be open. This is called before a flow is opened."""
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin with nothing waiting. Long-lived tasks are started in this group. When they were cancelled, this
-        is called again, with another group.
+        """Begin with nothing waiting, and start long-lived tasks in this group. After they were cancelled, this is
+        called again with another group.
         """
 
     async def put(self, stage: str, item: Item[object]) -> None:
         """Accept an item for a stage."""
 
     def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        """Have items wait for a stage again; with ``together`` as one batch, as they were being worked on."""
+        """Let items wait for a stage again; with ``together``, as the one batch in which they were being worked on."""
 
     async def advance(self) -> None:
-        """Work on, and return when a flow may have ended or the run was asked to stop."""
+        """Continue the work, and return when a flow may have ended or the run was asked to stop."""
 
     def queue_stats(self, stage: str) -> QueueStats | None:
         """Statistics of a stage's queue, if it has one."""
 
     def workers(self, stage: str) -> int:
-        """How many workers a stage is to have now."""
+        """How many workers a stage should have now."""

@@ -1,4 +1,4 @@
-"""What a bound on open flows is told: costs from the counters, and what the budget has left."""
+"""The facts that a bound on open flows receives: costs from the counters, and what is left of the budget."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def flow_facts(
     call_limit: int,
     slots: int | None = None,
 ) -> FlowFacts:
-    """``estimate`` is what the algorithm says that one flow spends, ``slots`` how many rollouts run at a time on the
-    machines that they need; None where they need none.
+    """Collect the facts. ``estimate`` is the algorithm's estimate of what one flow spends. ``slots`` is how many
+    rollouts run at a time on the machines that they need; None if they need none.
     """
     edit = validation = Cost()
     in_tokens = all(stage.tokens for stage in counters.stages.values() if stage.rollouts)
@@ -25,7 +25,7 @@ def flow_facts(
         place = graph.positions[graph.validation]
         passed = {graph.validation}
         for stage in graph.stages[place:]:
-            if stage.name in passed:  # pruning, say, has a stage of its own before that which validates
+            if stage.name in passed:  # pruning, for example, has a stage of its own before the validating one
                 passed.update(stage.to)
                 validation += counters.price(stage.name)
         edit = _edit(graph, counters, place) or Cost(rollouts=estimate.rollouts)
@@ -43,7 +43,7 @@ def flow_facts(
 
 
 def _validated(graph: Graph, counters: RunCounters) -> int:
-    """How many validations have ended. Groups are validated at the stage after the one that makes them."""
+    """How many validations have ended. Groups are validated at the stage after the one that forms them."""
     if graph.validation is None:
         return 0
     stage = graph.stage(graph.validation)
@@ -51,9 +51,10 @@ def _validated(graph: Graph, counters: RunCounters) -> int:
 
 
 def _edit(graph: Graph, counters: RunCounters, place: int) -> Cost | None:
-    """What a flow spends before the stage at this place, on average; None as long as one has ended nothing.
+    """What a flow spends before the stage at this position, on average; None until an item has ended at each earlier
+    stage.
 
-    The repair stage does not count, as few flows come there.
+    The repair stage does not count, because few flows pass through it.
     """
     spent = Cost()
     for stage in graph.stages[:place]:

@@ -11,7 +11,7 @@ from flowevolve.core.item_ids import ItemId, ticket_id
 
 
 class Flows:
-    """Every flow that has not ended, with its items. A part of the budget is reserved for a flow while it is open."""
+    """All flows that have not ended, with their items. A part of the budget is reserved for each open flow."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -21,7 +21,7 @@ class Flows:
         self._ageless: set[int] = set()
         self._triggered: set[int] = set()
         self.opened = 0
-        """How many flows were opened so far, which is the number of the next one."""
+        """How many flows were opened so far. This is also the number of the next one."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -53,11 +53,13 @@ class Flows:
         return item
 
     def number_from(self, flow: int) -> None:
-        """Give the next flow this number, unless flows of higher numbers were opened already."""
+        """Give the next flow this number, unless this number has been passed already."""
         self.opened = max(self.opened, flow)
 
     def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
-        """Count a flow as open, such as one of a resumed run that had ``spent`` this. Its items `enter` afterwards."""
+        """Count a flow as open, for example one of a resumed run that had ``spent`` this much. Its items `enter`
+        afterwards.
+        """
         self._sizes[flow] = 0
         if ageless:
             self._ageless.add(flow)
@@ -66,7 +68,7 @@ class Flows:
         self._ledger.reserve(flow, estimate, usual=not ageless, spent=Cost() if spent is None else spent)
 
     def is_ageless(self, item: Item[object]) -> bool:
-        """Whether an item never gets stale, as it comes from outside or from init or finish, which lose nothing."""
+        """Whether an item never gets stale: one from outside, or one of init or finish, which must not lose any."""
         return item.flow in self._ageless
 
     def is_triggered(self, flow: int) -> bool:
@@ -88,7 +90,7 @@ class Flows:
         self._carriers.update(candidate.id for candidate in carried(item))
 
     def leave(self, item: Item[object]) -> bool:
-        """Remove an item that has ended; returns whether its flow ended with it."""
+        """Remove an item that has ended; returns whether this ended its flow."""
         del self._live[item.id]
         for candidate in carried(item):
             self._carriers[candidate.id] -= 1

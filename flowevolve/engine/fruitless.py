@@ -1,4 +1,4 @@
-"""Runs of which nothing comes: that is said after the first flows, and if nothing can come of it, the run ends."""
+"""Runs that produce nothing: this is reported after the first flows, and the run ends if it can't get better."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from flowevolve.core.model import Reason
 from flowevolve.engine.counters import ReplyCounts
 
 FIRST = 10
-"""After so many pieces of work in vain it is said, as long as there was none that was not."""
+"""After this many pieces of work, all of them in vain, the run reports it."""
 MOST_IN_VAIN = 30
-"""After so many, by default, the run ends."""
+"""After this many, by default, the run ends."""
 _ROUNDS = 2
-"""How often every component has to turn out to be without a trace."""
+"""How often each component has to be found without a trace before the run ends."""
 _SHOWN = 3
 _CHARACTERS = 300
 _MENDS = {
@@ -33,10 +33,10 @@ def top_reasons(reasons: Mapping[str, int]) -> str:
 def fruitless(
     reasons: Mapping[str, int], *, components: int, most: int, replies: ReplyCounts
 ) -> FlowevolveError | None:
-    """The error that ends a run in which everything was in vain for these reasons; None while something may come of it.
+    """The error that ends a run in which everything was in vain for these reasons; None while it may still get better.
 
-    ``components`` is how many the artifact has, ``most`` after how many pieces of work the run ends in any case, and
-    ``replies`` says which could not be read.
+    ``components`` is how many components the artifact has, ``most`` the number of pieces of work after which the run
+    ends in any case, and ``replies`` counts the replies that could not be read.
     """
     count = sum(reasons.values())
     if count >= max(FIRST, _ROUNDS * components) and all(reason.startswith(NO_TRACE) for reason in reasons):
@@ -54,7 +54,9 @@ def fruitless(
 
 
 def _mend_of_cut(replies: ReplyCounts) -> str | None:
-    """What mends replies that break off, if half of those that could not be read do, of the role with the most."""
+    """How to mend replies that break off, for the role with the most unreadable replies; None if fewer than half of
+    these broke off.
+    """
     role, counts = max(replies.unreadable.items(), key=lambda each: each[1].total(), default=("", Counter[str]()))
     if not counts or 2 * counts[Reason.INCOMPLETE] < counts.total():
         return None

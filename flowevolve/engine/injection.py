@@ -1,4 +1,4 @@
-"""Candidates from outside, which enter a run while it goes on and are then treated as any other."""
+"""Candidates from outside, which enter a run while it goes on and are then treated like any other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowevolve.engine.executor import Executor
 
 OPERATOR = "injected"
 UNWELCOME = "not welcome"
-"""The reason for which a candidate that is refused is discarded."""
+"""The reason with which a refused candidate is discarded."""
 
 
 async def inject(
@@ -35,12 +35,12 @@ async def inject(
 ) -> Candidate:
     """Propose an artifact and send it to the stage that the algorithm names, in a flow of its own, once init is over.
 
-    ``before`` is called when nothing but the algorithm could refuse it any more.
+    ``before`` is called as soon as only the algorithm could still refuse the candidate.
 
     Raises:
-        InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, a parent is unknown, ``artifact`` is not an Artifact, or not one with the components that those of
-            the pool have, or the attributes are not plain data.
+        InputError: if the run accepts nothing more, its budget has no room, the algorithm accepts no candidates from
+            outside, a parent is unknown, ``artifact`` is not an Artifact or has other components than the candidates of
+            the pool, or the attributes are not plain data.
         EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, parents, attributes)
@@ -50,7 +50,7 @@ async def inject(
     flow = _Flow(dispatcher, algorithm, artifact, parents, attributes)
 
     async def send(stage: str, item: Item[object]) -> None:
-        executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
+        executor.restore(stage, [item], together=False)  # at once, however full the queue is: the caller asked for it
 
     with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
         ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
@@ -61,10 +61,12 @@ async def inject(
 
 
 async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Artifact, parents: Sequence[str]) -> Cost:
-    """Wait until init is over, and see that the run takes this with these parents; returns what is set aside.
+    """Wait until init is over, and check that the run accepts this artifact with these parents.
+
+    Returns the budget to set aside for it.
 
     Raises:
-        InputError: if it doesn't.
+        InputError: if the run does not accept it.
     """
     while not dispatcher.tickets.is_open and dispatcher.stopping.reason is None:
         await dispatcher.changed.wait()
@@ -84,14 +86,14 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Arti
 
 
 def _check_components(pool: Pool, artifact: Artifact) -> None:
-    """Raises: InputError if no candidate of the pool has the components of what is to be injected."""
+    """Raises: InputError if no candidate of the pool has the same components as the artifact."""
     known = {frozenset(each.artifact) for each in pool.snapshot().candidates(vetoed=True)}
     if known and frozenset(artifact) not in known:
         raise InputError(wrong_components(artifact, next(iter(known))))
 
 
 class _Flow:
-    """The flow of a candidate from outside, up to the stage that the algorithm names, and what came of it."""
+    """The flow of a candidate from outside, up to the stage that the algorithm names, and its outcome."""
 
     def __init__(
         self,
@@ -118,15 +120,15 @@ class _Flow:
                     f"algorithm {self._algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
             context.begin(Cost(proposals=1))
-        except Exception as error:  # raised by `outcome`, outside the flow, which would otherwise stay open for ever
-            # Where the algorithm's estimate is too low, the budget has no room, and open work goes on.
+        except Exception as error:  # `outcome` raises it, outside the flow, which would otherwise stay open for ever
+            # If the algorithm's estimate was too low, the budget may have no room; other open work goes on.
             self._outcome = _no_room(error.dimension) if isinstance(error, OverBudgetError) else error
             raise Discard(UNWELCOME) from error
         self._outcome = candidate
         yield emission
 
     def outcome(self) -> Candidate:
-        """The candidate, once the flow has been run; raises what it was refused with."""
+        """The candidate, once the flow has been run; raises the error with which it was refused, if it was."""
         if isinstance(self._outcome, Exception):
             raise self._outcome
         assert self._outcome is not None

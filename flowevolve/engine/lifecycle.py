@@ -1,8 +1,8 @@
-"""From start to end of a run: init, fit, the opening of flows, drain and finish, and what is watched beside them.
+"""A run from start to end: init, fit, the opening of flows, drain and finish, and the watchers that run beside them.
 
 When a budget is spent or the algorithm has no more work, open flows run to their end, because they were paid for. When
-the time is up or somebody asks to stop, they have ``drain_seconds`` to end, and finish has as long again. A run that
-was interrupted goes on in the phase in which it was.
+the time is up or somebody asks to stop, they have ``drain_seconds`` to end, and then finish has the same time. An
+interrupted run resumes in the phase in which it was.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from flowevolve.engine.stream import Stream
 
 
 class Lifecycle:
-    """Takes one run through its phases. ``held`` counts the items that were not worked to their end."""
+    """Takes one run through its phases. ``held`` counts the items whose work was not completed."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Lifecycle:
     ) -> None:
         self.held = 0
         self.begun = False
-        """Whether the run is under way: what it goes on from, if anything, has been rebuilt."""
+        """Whether the run is under way; a resumed run is once its state has been rebuilt."""
         self._algorithm = algorithm
         self._dispatcher = dispatcher
         self._executor = executor
@@ -66,10 +66,10 @@ class Lifecycle:
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
-        """How many flows had been opened when the run was last finished."""
+        """How many flows had been opened when finish last ran."""
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Go through all phases. What goes on beside them, such as the watch on the time, is started in ``tasks``."""
+        """Go through all phases. Watchers that run beside them, such as the time limit's, are started in ``tasks``."""
         dispatcher = self._dispatcher
         if self._history is None:
             stages = tuple(stage.name for stage in dispatcher.graph.stages)
@@ -80,7 +80,7 @@ class Lifecycle:
         if (limit := dispatcher.ledger.seconds) is not None:
             if dispatcher.elapsed() < limit:
                 tasks.start_soon(self._watch_time, limit)
-            else:  # a run that is gone on with begins nothing new
+            else:  # a resumed run begins nothing new
                 dispatcher.stopping.stop(TIME, hurry=True)
         for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
@@ -91,7 +91,7 @@ class Lifecycle:
         await self._bounded(self._finish)
 
     async def _resume(self, history: History, tasks: TaskGroup) -> None:
-        """Rebuild the state in which the history ends."""
+        """Rebuild the state at the end of the history."""
         dispatcher = self._dispatcher
         before = self._interrupted = await in_thread(recover, self._algorithm, dispatcher.graph, history)
         dispatcher.load(before)
@@ -120,7 +120,7 @@ class Lifecycle:
         dispatcher.stopping.check()
 
     async def _evolve(self) -> None:
-        """All that comes before finish. Where it is cut off, too, the run is past what more budget could change."""
+        """Do everything that comes before finish. After this, even if it is cut off, more budget changes nothing."""
         try:
             await self._work()
         finally:
@@ -141,7 +141,7 @@ class Lifecycle:
             await self._begin(init)
         finish = None if before is None else before.phases.get("finish")
         if finish is not None:
-            await self._finish_once(finish)  # it had begun, and what is open may wait for it
+            await self._finish_once(finish)  # it had begun, and open flows may wait for it
         await self._open_flows()
         while dispatcher.flows or dispatcher.stopping.reason is None:
             if dispatcher.stopping.reason is None:  # somebody has raised the budget that had stopped it
@@ -150,7 +150,7 @@ class Lifecycle:
                 await self._executor.advance()
 
     async def _begin(self, before: Phase | None) -> None:
-        """init and fit."""
+        """Run init and fit, or adopt the pool that the run starts from."""
         dispatcher = self._dispatcher
         if self._start is not None:
             dispatcher.flows.number_from(self._start.flows)
@@ -161,8 +161,8 @@ class Lifecycle:
     async def _fit(self, ticket: Item[Ticket]) -> None:
         """Run fit and end the phase.
 
-        No await stands between the last commit of fit and the event that ends the phase, so the journal has either both
-        or neither, and a fit that is over is never run again.
+        There is no await between the last commit of fit and the event that ends the phase, so the journal contains both
+        or neither, and a completed fit is never run again.
         """
         dispatcher = self._dispatcher
         try:
@@ -187,8 +187,8 @@ class Lifecycle:
             self._finished = self._dispatcher.flows.opened
 
     async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
-        """Go through a part of the run, with workers that are started for it. Once the time is up or somebody asked to
-        stop, it has ``drain_seconds`` to end; items that are open then are held.
+        """Carry out a part of the run, with workers that are started for it. Once the time is up or somebody asked to
+        stop, it has ``drain_seconds`` to end; items that are still open then are held.
         """
         async with anyio.create_task_group() as tasks:
             self._executor.start(tasks)
@@ -198,7 +198,7 @@ class Lifecycle:
         self.hold_open()
 
     def hold_open(self) -> None:
-        """Account for the items that will not be worked on any more."""
+        """Count and log as held the items that will not be worked on any more."""
         for stage, item in self._dispatcher.flows.abandon():
             self.held += 1
             self._dispatcher.log(ItemHeld(item.id, stage))
@@ -206,7 +206,7 @@ class Lifecycle:
     async def _phase(
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
     ) -> Item[Ticket]:
-        """Run a phase's emissions, or those of an interrupted phase that are left, through the graph as one flow.
+        """Run the emissions of a phase, or the remaining ones of an interrupted phase, through the graph as one flow.
 
         Returns its ticket.
         """
@@ -242,7 +242,7 @@ class Lifecycle:
         tickets.is_open = False
 
     async def _open_flow(self, trigger: Trigger | None) -> None:
-        """Open a flow for this trigger or, with None, an ordinary one; if there is no budget, wait for open flows."""
+        """Open a flow for this trigger or, with None, an ordinary one; if the budget is short, wait for open flows."""
         dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
         self._keep_for_finish()
@@ -267,7 +267,9 @@ class Lifecycle:
             await self._executor.advance()
 
     async def _watch_time(self, limit: float) -> None:
-        """Stop once the time is up, which may be later than ``limit`` by then: somebody may have raised it."""
+        """Stop once the time is up. That may be later than ``limit``, because somebody may raise the time limit
+        meanwhile.
+        """
         while True:
             await anyio.sleep(max(0.0, limit - self._dispatcher.elapsed()))
             now = self._dispatcher.ledger.seconds
@@ -285,8 +287,8 @@ class Lifecycle:
             self._dispatcher.fire(trigger)
 
     async def _allocate_workers(self, stream: Stream, policy: Allocation) -> None:
-        """Ask the allocation policy at its interval and do as it says, except during init and a pause."""
-        stream.load(policy.interval_seconds)  # counts from here: a resumed run's counters include what it did before
+        """Ask the allocation policy at its interval and follow its decisions, except during init and pauses."""
+        stream.load(policy.interval_seconds)  # starts the interval: a resumed run's counters include what it did before
         while True:
             await anyio.sleep(policy.interval_seconds)
             load = stream.load(policy.interval_seconds)
@@ -307,7 +309,7 @@ class Lifecycle:
 
 
 async def _adopt(start: Start, context: UpdateContext) -> AsyncGenerator[Emit]:
-    """Make another run's pool this one's."""
+    """Take over another run's pool."""
     for candidate in start.candidates:
         context.adopt(candidate)
     for changes in start.updates:

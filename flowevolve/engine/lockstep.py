@@ -1,6 +1,6 @@
 """Lockstep, the published synchronous form.
 
-All items that wait at one stage are worked on side by side; when the slowest has ended, the next stage has its turn.
+All items that wait at a stage are worked on concurrently; when the slowest has ended, the next stage begins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QueuedItem = tuple[str, Item[object]]
 class Lockstep:
     """Runs one stage after the other, with a barrier after each. With ``width`` 1 this is the published loop.
 
-    Where the graph has a policy for the width, that is asked between two steps, when no flow is open.
+    If the graph has a policy for the width, it is asked between steps, when no flow is open.
     """
 
     def __init__(self, dispatcher: Dispatcher, width: int = 1) -> None:
@@ -72,7 +72,7 @@ class Lockstep:
             self.width = width
 
     async def advance(self) -> None:
-        """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
+        """Run everything that waits, stage by stage in the order of the graph, until nothing waits."""
         if not any(map(self._holds, self._waiting)):
             await self._dispatcher.changed.wait()
         while True:
@@ -94,7 +94,7 @@ class Lockstep:
         return self._dispatcher.graph.stage(stage).workers
 
     def _batches(self, stage: AnyStage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
-        """The items in the batches in which the stage gets them."""
+        """Divide the items into the batches that the stage is to get."""
         alike: dict[Hashable, list[Item[object]]] = {}
         for item in items:
             alike.setdefault(None if stage.gather_key is None else stage.gather_key(item), []).append(item)
@@ -112,7 +112,7 @@ class Lockstep:
                 emitted[index].append((target, item))
 
             for item in batches[index]:
-                self._dispatcher.mark_taken(stage, item)  # with no await before the event that they were gathered
+                self._dispatcher.mark_taken(stage, item)  # no await may come before the event that they were gathered
             await self._dispatcher.work(stage, batches[index], index, keep)
 
         if stage.commits or stage.exclusive:

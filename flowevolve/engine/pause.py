@@ -1,4 +1,4 @@
-"""Pausing a run at its caller's wish."""
+"""Pauses of a run at the request of its caller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flowevolve._util.tasks import Pulse
 
 
 class Paused:
-    """What is paused: with ``new_flows`` no flow is opened, with ``items`` no work on an item is begun."""
+    """What is paused: with ``new_flows`` set, no flow is opened; with ``items`` set, no work on an item begins."""
 
     def __init__(self) -> None:
         self.new_flows = False

@@ -1,8 +1,8 @@
 """Bounded first-in-first-out queues between stages.
 
 Nothing is lost on cancellation: a cancelled ``put`` has added nothing, and a cancelled ``take`` has removed nothing.
-While a queue is full, its producers wait, and are woken in the order in which they came. One that comes when another
-has been woken, and has not had its turn yet, may take its place; that one then waits behind all others.
+While a queue is full, its producers wait and are woken in the order in which they came. A producer that arrives after
+another was woken, but before that one runs, may take its place; the other then waits behind all the rest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Statistics of a queue since it was made.
+    """Statistics of a queue since it was created.
 
-    ``wait_seconds`` is the time that all items taken so far spent in the queue, together. ``mean_depth`` is a mean over
-    time, and ``depth_seconds`` the integral of the depth over time, whose growth gives the mean of any interval.
+    ``wait_seconds`` is the total time that all items taken so far spent in the queue. ``mean_depth`` is a mean over
+    time, and ``depth_seconds`` the integral of the depth over time; its increase gives the mean over any interval.
     """
 
     put: int
@@ -38,8 +38,9 @@ class QueueStats:
 class ItemQueue(Generic[T]):
     """A queue of at most ``capacity`` entries (at least ``gather``), taken ``gather`` at a time.
 
-    With a ``key`` only entries of the same key are taken together. If the queue is full and no key has enough, the
-    entries with the key of the oldest are taken. ``put_back`` may exceed the capacity, for edges that must not block.
+    With a ``key``, only entries with the same key are taken together. If the queue is full and no key has enough
+    entries, those with the key of the oldest entry are taken. ``put_back`` may exceed the capacity, for edges that must
+    not block.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class ItemQueue(Generic[T]):
         self._pass_on()
 
     async def take(self) -> list[T]:
-        """Take the ``gather`` oldest entries together; fewer only after ``flush``, or when it is full."""
+        """Take the ``gather`` oldest entries together; fewer only after ``flush``, or if the queue is full."""
         while not self._ready():
             await self._line_up(self._takers)
         if self._together:
@@ -88,21 +89,23 @@ class ItemQueue(Generic[T]):
         return self.drain(self.gather) if self._key is None else self._drain_alike(self._key)
 
     def set_gather(self, gather: int) -> None:
-        """Have this many entries taken together from now on."""
+        """Set how many entries are taken together from now on."""
         if gather != self.gather:
             self.gather = gather
             self.capacity = max(self.capacity, gather)
             self._pass_on()
 
     def put_together(self, entries: Sequence[T]) -> None:
-        """Append entries that are to be taken together, as they once were, before any others are put."""
+        """Append entries that are to be taken as one batch, as before an interruption. Call it before any other entries
+        are put.
+        """
         for entry in entries:
             self.put_back(entry)
         self._together.append(len(entries))
         self._pass_on()
 
     def flush(self) -> None:
-        """Let the next ``take`` return what there is, though it is fewer than ``gather``."""
+        """Let the next ``take`` return what there is, even if it is fewer than ``gather`` entries."""
         self._flushing = bool(self._entries)
         self._pass_on()
 
@@ -114,7 +117,7 @@ class ItemQueue(Generic[T]):
         return self._hand_out([self._entries.popleft() for _ in range(count)])
 
     def _drain_alike(self, key: Callable[[T], Hashable]) -> list[T]:
-        """Take the oldest entries of a key that has enough of them or, if none has, of the oldest entry's key."""
+        """Take the oldest entries of a key that has enough of them or, if no key has, of the oldest entry's key."""
         wanted = next((each for each, size in self._sizes.items() if size >= self.gather), key(self._entries[0][0]))
         taken: list[tuple[T, float]] = []
         kept: deque[tuple[T, float]] = deque()
@@ -170,7 +173,7 @@ class ItemQueue(Generic[T]):
             raise
 
     def _pass_on(self) -> None:
-        """Wake one taker and one producer that can go on now. Each wakes the next, as it calls this in its turn."""
+        """Wake one taker and one producer that can go on now. Each wakes the next, because it calls this itself."""
         if self._takers and self._ready():
             self._takers.popleft().set()
         if self._putters and len(self._entries) < self.capacity:

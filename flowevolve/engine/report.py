@@ -1,4 +1,4 @@
-"""What an engine reports of a run that has ended."""
+"""An engine's report on a run that has ended."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class StageReport:
 class RunReport:
     """What a run did, apart from its LLM calls.
 
-    ``unchanged`` counts the times that what was written was what there was before; ``flow_limit`` is how many flows
-    could be open in the stream at last; ``overshoot`` says by how much each limit was passed; ``held`` counts the items
-    that were not worked to their end; ``error`` is what ended the run, if it failed.
+    ``unchanged`` counts how often a text that was written was the same as before; ``flow_limit`` is how many flows
+    could be open in the stream at the end; ``overshoot`` says by how much each limit was exceeded; ``held`` counts the
+    items whose work was not completed; ``error`` is the error that ended the run, if it failed.
     """
 
     stop_reason: StopReason

@@ -1,7 +1,7 @@
 """What stages do in a run through their contexts: propose, reject, commit, spend, log and call LLMs.
 
 Every effect is an event, so the log tells everything that a run did. In a resumed run, interrupted work is done again
-from its start, and the effects that it had are recognised instead of repeated
+from its start, and its earlier effects are recognised instead of repeated
 (`flowevolve.engine.recovery.interrupted_work`).
 """
 
@@ -43,7 +43,7 @@ from flowevolve.llm.client.client import EMBED_BATCH, LLMClient
 T = TypeVar("T")
 Reply = TypeVar("Reply", bound=ChatReply | EmbedReply)
 Settled = Callable[[], Awaitable[None]]
-"""Returns once everything that was journaled so far is on disk."""
+"""Returns once everything journaled so far is on disk."""
 
 
 async def nothing_to_settle() -> None:
@@ -51,7 +51,7 @@ async def nothing_to_settle() -> None:
 
 
 class _ItemPays(Payer):
-    """The budget pays for a call of the work on an item, as long as there are tokens and dollars left."""
+    """Lets the budget pay for a call of the work on an item, as long as tokens and dollars are left."""
 
     def __init__(self, services: EngineServices, ledger: Ledger, scope: CallScope) -> None:
         self._services = services
@@ -87,11 +87,11 @@ class EngineServices:
         self.stopping = False
         """Whether the run was asked to stop."""
         self.asked_to_stop = False
-        """Whether it was somebody who asked, and no limit or policy."""
+        """Whether somebody asked the run to stop, as opposed to a limit or a policy."""
         self.open_calls = Gauge(events.elapsed)
         self.recorded_replies = RecordedReplies()
         self.interrupted_work: dict[ItemId, InterruptedWork] = {}
-        """Work that was interrupted and has not been done again yet, by its item."""
+        """Interrupted work that has not been done again yet, by its item."""
         self.comments = Comments()
         self._on_commit = on_commit
         self._algorithm = algorithm
@@ -117,12 +117,12 @@ class EngineServices:
         self.comments.load(state.acts.comments, {item: work.comments for item, work in state.interrupted_work.items()})
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
         for item in state.injected:
-            self.charge(INJECTION, item, Cost(proposals=1))  # it was charged before, though no event says so
+            self.charge(INJECTION, item, Cost(proposals=1))  # it was charged before, but no event says so
 
     def record(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]:
-        """Write an event of a stage's work on an item, unless it was written already; returns its fields."""
+        """Write an event of a stage's work on an item, unless it was written already; returns the event's fields."""
         known = self._logged(kind, item_id, key)
         return self._write(kind, stage, item_id, key, make()) if known is None else known.data
 
@@ -134,7 +134,7 @@ class EngineServices:
         make: Callable[[], Awaitable[Mapping[str, JSON]]],
         key: str | None = None,
     ) -> Mapping[str, JSON]:
-        """Do something slow for a stage's work on an item, unless there is a result already.
+        """Do something slow for a stage's work on an item, unless its result is logged already.
 
         The result is on disk when this returns.
         """
@@ -148,17 +148,17 @@ class EngineServices:
     async def keep(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
     ) -> T:
-        """As `once`, for a result of any type, which is attached to the event and kept in the journal."""
+        """Like `once`, for a result of any type, which is attached to the event and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
             if isinstance(known.attachment, StoredResult):
-                return cast(T, known.attachment.value)  # the journal had it from this function, and keeps no types
+                return cast(T, known.attachment.value)  # the journal got it from this function, and keeps no types
         value = await make()
         self._write(kind, stage, item_id, key, {"value": type(value).__name__}, StoredResult(value))
         await self.settled()
         return value
 
     def _logged(self, kind: str, item_id: ItemId, key: str | None) -> Event | None:
-        """The next event like this that interrupted work on the item had written, if there is one."""
+        """The next such event that interrupted work on the item had written, if there is one."""
         work = self.interrupted_work.get(item_id)
         return None if work is None else work.logged(kind, key)
 
@@ -172,7 +172,7 @@ class EngineServices:
         attachment: object | None = None,
     ) -> Mapping[str, JSON]:
         data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
-        json.dumps(said)  # fails for what would come back from the journal as something else, such as a set
+        json.dumps(said)  # fails for values that would come back from the journal as something else, such as a set
         self._events.emit(read_body(kind, data), attachment)
         return data
 
@@ -185,7 +185,7 @@ class EngineServices:
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply:
-        """Make a call, unless its reply had come in before the run was interrupted.
+        """Make a call, unless its reply arrived before the run was interrupted.
 
         The reply is on disk when this returns.
         """
@@ -202,7 +202,7 @@ class EngineServices:
         return self._llm.retries(role)
 
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        """As `chat`, for vectors. If there are more texts than fit into one call, several are made side by side."""
+        """Like `chat`, for vectors. More texts than fit into one call are split into several concurrent calls."""
         starts = range(0, len(texts), EMBED_BATCH)
         item = scope.work.item
         parts = [replace(scope, item=str(WorkPart(item, str(start)))) if len(starts) > 1 else scope for start in starts]
@@ -221,7 +221,7 @@ class EngineServices:
         return await self._settle(self._llm.embed(role, texts, scope=scope, payer=payer))
 
     async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
-        """The reply that had come in for a call, which is charged; None if there was none. An error is raised again."""
+        """The recorded reply to a call, which is charged; None if there is none. A recorded error is raised again."""
         try:
             known = await found
         except LLMError as error:
@@ -232,9 +232,9 @@ class EngineServices:
         return replace(known, dollars=self._pay_again(scope.stage, scope.work.item, known.model, known.paid))
 
     async def _settle(self, call: Awaitable[Reply]) -> Reply:
-        """Await a call and return its reply once that is on disk.
+        """Await a call and return its reply once the reply is on disk.
 
-        The call has been charged by then, so nothing is lost if the wait for the disk is cancelled.
+        The call is charged before the wait for the disk, so nothing is lost if that wait is cancelled.
         """
         with self.open_calls:
             try:
@@ -246,14 +246,14 @@ class EngineServices:
         return reply
 
     def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
-        """Charge a call that was made for interrupted work, which is done again; returns its price in dollars."""
+        """Charge a call that was made for interrupted work that is now done again; returns its price in dollars."""
         dollars, cost = self._price(model, paid)
         self._ledger.owed = self._ledger.owed.less(cost)
         self.charge(stage, item_id, cost)
         return dollars
 
     def _price(self, model: str, paid: Usage) -> tuple[float | None, Cost]:
-        """What a call cost: in dollars, where the model's price is known, and by all that a budget counts."""
+        """What a call cost: its price in dollars, if the model's is known, and the cost as a budget counts it."""
         dollars = self._llm.account.cost(model, paid)
         return dollars, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0)
 
@@ -270,12 +270,12 @@ class EngineServices:
             self._ledger.end(item_id, cost)
 
     def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None:
-        """Charge the budget. The event that ends the work on the item says how much it was in all."""
+        """Charge the budget. The event that ends the work on the item reports the total."""
         self._ledger.charge(flow_of(item_id), cost, item_id)
         self._costs[item_id] = self.cost(item_id) + cost
 
     def known_comments(self, item_id: ItemId) -> Sequence[Comment]:
-        """What people had said when the work on an item began."""
+        """The comments that people had made when the work on an item began."""
         return self.comments.known(item_id)
 
     def cost(self, item_id: ItemId) -> Cost:
@@ -310,13 +310,13 @@ class EngineServices:
         return candidate
 
     def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
-        """Register a candidate of another run as a proposal, under its own id, unless that was done already."""
+        """Register a candidate of another run as a proposal, under its own id, unless it is registered already."""
         if candidate.id not in self.pool:
             self.pool.register(candidate)
             self._events.emit(CandidateProposed.of(candidate, item_id, adopted=True))
 
     def _new_id(self, item_id: ItemId) -> str:
-        """The item's short name, with a number behind it if that is taken."""
+        """The item's short name, with a number appended if that name is taken."""
         base = candidate_name(item_id)
         names = chain([base], (f"{base}-{number}" for number in count(2)))
         return next(name for name in names if name not in self.pool)
@@ -330,7 +330,7 @@ class EngineServices:
         self._events.emit(rejected)
 
     def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
-        """Commit as a stage's work on an item."""
+        """Commit changes as part of a stage's work on an item."""
         work = self.interrupted_work.get(item_id)
         known = work.committed() if work is not None else None
         return self.apply(changes, item_id, stage) if known is None else known
@@ -360,11 +360,11 @@ class EngineServices:
 
     @property
     def measured_score(self) -> float | None:
-        """The score that is held against the run's target."""
+        """The score that is compared with the run's target."""
         return self._algorithm.measured_score(self.pool_and_archives.best_score)
 
     def keep_state(self) -> None:
-        """Write the algorithm's own state into the log, if it has one that has changed.
+        """Write the algorithm's own state into the log, if it has any and it has changed.
 
         Raises:
             EngineError: if the state is not plain data.
@@ -387,7 +387,7 @@ class EngineServices:
     def end_work(self, stage: str, item_id: ItemId) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """End the work on an item.
 
-        Returns what it cost, the candidates that it proposed, and those that it had proposed before the run was
+        Returns its cost, the candidates that it proposed, and those of them that it had proposed before the run was
         interrupted and did not propose again.
         """
         for model, paid in self.recorded_replies.forget(stage, item_id):

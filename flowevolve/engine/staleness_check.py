@@ -1,4 +1,4 @@
-"""How stale an item is when a stage takes it, and what the staleness policy says of that."""
+"""How stale an item is when a stage takes it, and what the staleness policy decides about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowevolve.engine.services import EngineServices
 
 
 class StalenessCheck:
-    """Counts what items have missed, and asks the policy about those that missed something."""
+    """Counts the changes that items have missed, and asks the policy about items that missed any."""
 
     def __init__(
         self, algorithm: Algorithm, graph: Graph, flows: Flows, services: EngineServices, policy: StalenessPolicy
@@ -50,7 +50,7 @@ class StalenessCheck:
         if gap == 0 and not revoked:
             return None
         if stage.commits and stage.repair_to is None and about:
-            return "continue"  # its candidate was evaluated and paid for: no verdict is too late
+            return "continue"  # its candidate was evaluated and paid for, so its result is never too late
         repairable = (
             stage.repair_to is not None
             and self._graph.repair is not None

@@ -1,7 +1,7 @@
-"""What somebody who watches a run does to it, act by act: each is journaled with who it was, and then done.
+"""Acts by which somebody who watches a run steers it. Each is journaled with the name of that person, then performed.
 
-What an act holds for the rest of the run follows from its event (`flowevolve.engine.acts_taken`), so a run that was
-killed right after the event goes on as if the act had been done.
+An act's effect on the rest of the run follows from its event (`flowevolve.engine.acts_taken`), so a run that is killed
+right after the event resumes as if the act had been performed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flowevolve.engine.injection import OPERATOR, inject
 
 
 class Controls(Protocol):
-    """What an engine can be asked, and told directly."""
+    """The direct controls of an engine."""
 
     @property
     def ended(self) -> bool: ...
@@ -35,14 +35,14 @@ class Controls(Protocol):
 
 @runtime_checkable
 class HasTask(Protocol):
-    """An algorithm that was made for a task."""
+    """An algorithm that was created for a task."""
 
     @property
     def task(self) -> Task: ...
 
 
 class Steering:
-    """Does acts in one run."""
+    """Performs acts in one run."""
 
     def __init__(self, controls: Controls, dispatcher: Dispatcher, executor: Executor, algorithm: Algorithm) -> None:
         self._controls = controls
@@ -51,7 +51,7 @@ class Steering:
         self._algorithm = algorithm
 
     async def act(self, act: Act, by: str) -> None:
-        """Raises: InputError if it can't be done, which is journaled, too."""
+        """Raises: InputError if the act can't be performed, which is journaled, too."""
         steered = RunSteered(by, act, None)
         try:
             await self._do(steered)
@@ -89,13 +89,13 @@ class Steering:
     # An interrupted run
 
     def restore(self, taken: ActsTaken) -> None:
-        """Hold to what was done before the run was interrupted, where the journal ends before its effect."""
+        """Carry out earlier acts again if the journal of the interrupted run ends before their effects."""
         for name, stands in taken.vetoes.items():
             if self._dispatcher.pool.vetoed(name) != stands:
                 self._set_veto(name, stands=stands)
 
     async def send_again(self, steered: RunSteered, submission: Submission) -> None:
-        """Send a candidate into the run that was cut off on its way there. If that is refused now, it is journaled."""
+        """Send a candidate into the run again whose submission was cut off. If it is refused now, that is journaled."""
         try:
             await self._send(steered, submission, journal=False)
         except InputError as error:
@@ -192,7 +192,7 @@ class Steering:
         if isinstance(act, Inject) and submission.artifact == self._dispatcher.pool[act.parent].artifact:
             raise InputError(f"inject: the texts are those of {act.parent}")
         self._algorithm.inject(Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes))
-        # If the algorithm does not want it, it has said so before anything was journaled.
+        # If the algorithm refuses the candidate, it has raised before anything is journaled.
         await inject(
             self._dispatcher,
             self._executor,
@@ -205,5 +205,5 @@ class Steering:
 
 
 def _data(algorithm: object) -> Dataset:
-    """The examples of its task; none of an algorithm that stands for itself."""
+    """The examples of the algorithm's task; empty for an algorithm without a task."""
     return algorithm.task.data if isinstance(algorithm, HasTask) else Dataset((), ())

@@ -18,11 +18,11 @@ from flowevolve.engine.services import EngineServices
 from flowevolve.engine.tickets import TicketQueue
 
 MOST_PERFECT = 30
-"""A run ends whose seed has the score 1, and of whose first minibatches so many leave nothing to improve."""
+"""A run in which nothing was proposed yet, and whose seed has the score 1, ends after this many perfect minibatches."""
 
 
 class Stopping:
-    """Says whether the run is stopping; ``check`` stops it where its target, its policies or its budget say so."""
+    """Knows whether the run is stopping; ``check`` stops it if its target, its policies or its budget say so."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Stopping:
         most_in_vain: int,
         abort: Callable[[], None],
     ) -> None:
-        """``abort`` cancels the whole run at once. After ``most_in_vain`` flows of which nothing came it fails."""
+        """``abort`` cancels the run at once. The run fails if its first ``most_in_vain`` flows are all in vain."""
         self.reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
         self.finishing = False
-        """Whether the run is past what more budget could still change."""
+        """Whether the run is past the point where more budget could still change anything."""
         self._ledger = ledger
         self._events = events
         self._services = services
@@ -56,11 +56,11 @@ class Stopping:
         self._abort = abort
 
     def load(self, counters: RunCounters) -> None:
-        """Go by the counters of an interrupted run."""
+        """Use the counters of an interrupted run."""
         self._counters = counters
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
-        """Open no more flows. What is open goes on to its end, with ``hurry`` for the engine's drain time at most."""
+        """Open no more flows. Open flows go on to their end, with ``hurry`` for at most the engine's drain time."""
         self.hurry = self.hurry or hurry
         self._pause.end()
         if self.reason is None:
@@ -71,18 +71,18 @@ class Stopping:
 
     @property
     def is_short(self) -> bool:
-        """Whether a budget is all that stops the run, and there still is time to give it more."""
+        """Whether only a budget stops the run, and there is still time to raise that budget."""
         return self.reason in DIMENSIONS and not self.hurry and not self.finishing
 
     def go_on(self) -> None:
-        """Open flows again, as the budget that stopped the run was raised."""
+        """Open flows again, because the budget that stopped the run was raised."""
         if self.is_short:
             self.reason = None
             self._services.stopping = False
         self._changed.fire()
 
     def fail(self, error: FlowevolveError) -> None:
-        """Stop because of an error that no item could get past."""
+        """Stop because of an error that would stop every item."""
         if self.failure is None:
             self.failure = error
             self._events.emit(RunFailed(str(error)))
@@ -90,13 +90,13 @@ class Stopping:
         self._abort()
 
     def check(self) -> None:
-        """Stop if the target is reached or a stopping policy says so."""
+        """Stop or fail if the target, the budget, a stopping policy or fruitless work gives a reason to."""
         if self.reason is not None:
             return
         best = self._services.pool_and_archives.best_score
         refused = self._counters.refused
         if refused is not None and self._ledger.is_below(refused.dimension, refused.needed):
-            self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
+            self.stop(refused.dimension)  # also in a resumed run, unless the limit was raised
             return
         measured = self._services.measured_score
         target = self._ledger.target_score
@@ -120,7 +120,7 @@ class Stopping:
                 return
 
     def _see_that_proposals_are_charged(self) -> None:
-        """Fail if the run is limited by proposals, and its flows make proposals that nobody charges."""
+        """Fail if the run has a limit of proposals, but its flows propose candidates without charging them."""
         counters = self._counters
         if self._ledger.limit("proposals") is None or counters.charges_proposals or counters.not_charged < FIRST:
             return
@@ -133,7 +133,7 @@ class Stopping:
         )
 
     def _look_for_fruits(self) -> None:
-        """Say so if the first flows were all in vain, and end the run if nothing can come of it."""
+        """Report it if the first flows were all in vain, and end the run if it can't get better."""
         counters = self._counters
         if counters.in_vain is None or sum(counters.in_vain.values()) < FIRST:
             return

@@ -1,4 +1,4 @@
-"""The stream: every stage has a bounded queue and workers of its own, which never wait for those of another stage."""
+"""The stream: every stage has its own bounded queue and its own workers, which run independently of other stages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stream:
     """Every stage has a bounded queue and a pool of workers, which can be resized while they work."""
 
     def __init__(self, dispatcher: Dispatcher, bound: FlowBound, *, allocated: bool = False) -> None:
-        """``allocated``: a policy decides how many workers there are, within their bounds."""
+        """``allocated`` says whether a policy decides how many workers there are, within their bounds."""
         self._bound = bound
         self._allocated = allocated
         self._dispatcher = dispatcher
@@ -69,7 +69,9 @@ class Stream:
             self._follow_machines(ceil(facts.room))
 
     def _follow_machines(self, room: int) -> None:
-        """Let stages whose rollouts run on machines have a worker for each item that these take, and one to spare."""
+        """Give stages whose rollouts run on machines one worker per item that the machines take at a time, and one
+        more.
+        """
         for stage in self._dispatcher.graph.stages:
             if not (stage.grows and self._dispatcher.counters.stages[stage.name].rollouts):
                 continue
@@ -99,14 +101,14 @@ class Stream:
         return self._worker_pools[stage].wanted
 
     def resize(self, stage: str, by: int) -> bool:
-        """Give a stage so many workers more or, negative, fewer; False if that would leave its bounds."""
+        """Change a stage's number of workers by ``by``; returns False if that would leave the stage's bounds."""
         if not self._worker_pools[stage].resize(by):
             return False
         self._hire(self._dispatcher.graph.stage(stage))
         return True
 
     def load(self, seconds: float) -> Workload:
-        """What happened at the stages that can be resized since this was last asked, ``seconds`` ago."""
+        """The load of the stages that can be resized, since the last call of this method ``seconds`` ago."""
         dispatcher = self._dispatcher
         stages = [
             self._worker_pools[stage.name].load(
@@ -134,21 +136,21 @@ class Stream:
             self._tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
 
     def _flush_first(self) -> None:
-        """Hand the first gathering stage whose queue is not empty what there is. The result may fill the later ones."""
+        """Hand the first gathering stage with a non-empty queue what there is. The result may fill the later ones."""
         for stage in self._dispatcher.graph.stages:
             if stage.gathers and self._queues[stage.name]:
                 self._queues[stage.name].flush()
                 return
 
     def _let_depart(self) -> None:
-        """Hand gathering stages what waits for them, where their policy says that it leaves."""
+        """Hand gathering stages the items that wait for them, if their departure policies say so."""
         for stage, departure in self._departures:
             queue = self._queues[stage.name]
             if queue and self._dispatcher.leaves(stage, departure, len(queue)):
                 queue.flush()
 
     def _only_gathering(self) -> bool:
-        """Whether all live items wait at gathering stages, so that no more can come to make a batch full."""
+        """Whether all live items wait at gathering stages, so that no more can arrive to fill a batch."""
         graph = self._dispatcher.graph
         return not self._dispatcher.items_in_work and all(
             not self._queues[stage.name] for stage in graph.stages if not stage.gathers
@@ -162,7 +164,7 @@ class Stream:
             taken = await worker_pool.wait(worker, queue.take)
             if taken is not None:
                 if self._dispatcher.pause.items:
-                    with self._dispatcher.in_work(len(taken)):  # which they count as until the pause is over
+                    with self._dispatcher.in_work(len(taken)):  # they count as in work until the pause is over
                         await self._dispatcher.pause.wait_for_items()
                 with worker_pool.busy:
                     ready = await self._check_staleness(stage, taken)

@@ -33,12 +33,12 @@ class WorkerPool:
         self._name = stage.name
         self._least, self._stage_most = stage.bounds or (stage.workers, stage.workers)
         self._most = self._stage_most
-        """The bound at present; the stage's own can be raised."""
+        """The current upper bound, which may be higher than the stage's own."""
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
         self.busy = Gauge(clock.now)
-        """How many are at work on an item."""
+        """How many workers are working on an item."""
         self._before = _Totals(0, 0, 0, 0.0)
 
     @property
@@ -58,8 +58,8 @@ class WorkerPool:
         self._leaving.clear()
 
     def make_room(self, workers: int, least: int, *, hire: bool) -> int:
-        """Raise the bound to ``workers`` if it is lower. With ``hire`` there are so many from now on, and at least
-        ``least``; returns how many more that is.
+        """Set the upper bound to ``workers``, or to the stage's own bound if that is higher. With ``hire``, the stage
+        wants that many workers from now on, and at least ``least``; returns by how many that is more than before.
         """
         self._most = max(self._stage_most, workers)
         by = min(max(least, workers), self._most) - self.wanted if hire else min(0, self._most - self.wanted)
@@ -68,7 +68,7 @@ class WorkerPool:
         return by
 
     def resize(self, by: int) -> bool:
-        """Change how many workers are wanted by this many; False if that would leave the stage's bounds."""
+        """Change how many workers are wanted by ``by``; returns False if that would leave the stage's bounds."""
         if not self._least <= self.wanted + by <= self._most:
             return False
         self.wanted += by
@@ -79,7 +79,7 @@ class WorkerPool:
         return True
 
     def keeps(self, worker: int) -> bool:
-        """Whether a worker, which has no item, should go on. If not, it counts as gone from now on."""
+        """Whether a worker that has no item should go on. If not, it counts as gone from now on."""
         if worker not in self._leaving and self._staying() > self.wanted:
             self._leaving.add(worker)
         if worker not in self._leaving:
@@ -89,7 +89,7 @@ class WorkerPool:
         return False
 
     async def wait(self, worker: int, take: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of ``take``, or None if the worker was let go while it waited."""
+        """Await ``take`` and return its result, or None if the worker was let go while it waited."""
         taken: T | None = None
         with anyio.CancelScope() as scope:
             self._idle[worker] = scope

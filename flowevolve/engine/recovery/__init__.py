@@ -1,1 +1,1 @@
-"""Going on with a run that was interrupted: its state, rebuilt from the event log."""
+"""Resuming an interrupted run: its state is rebuilt from the event log."""

@@ -1,7 +1,7 @@
-"""Replies that had come in for work that was not finished when a run was interrupted. They are used instead of calls.
+"""Replies that had arrived for work that was unfinished when a run was interrupted. They are used instead of new calls.
 
-Within one stage's work on one item they are given back in the order in which they came in, because what a stage hands
-on early depends on that order.
+Within one stage's work on one item, replies are returned in the order in which they arrived, because that order decides
+what a stage hands on early.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usag
 
 Reply = TypeVar("Reply", ChatReply, EmbedReply)
 PATIENCE_SECONDS = 1.0
-"""How long a reply waits for those that came in before it. Only one that is never asked for makes it wait so long."""
+"""How long a reply waits for those that arrived before it. It waits that long only if one is never asked for."""
 
 Asked = tuple[Message, ...] | tuple[str, ...]
 """The messages of a chat, or the texts to embed in one request; never empty."""
 Key = tuple[WorkPart, int, Asked]
-"""What a call is part of, its index, and what was asked. Calls made side by side may have the first two in common."""
+"""The work that a call is part of, its index, and what was asked. Concurrent calls may share the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AnsweredCall:
 
 
 class RecordedReplies:
-    """The replies of one run that are to be used again, by the work they belong to."""
+    """The replies of one run that are to be used again, by the work to which they belong."""
 
     def __init__(self, calls: Iterable[AnsweredCall] = ()) -> None:
         self._by_work: dict[tuple[str, str], _Work] = {}
@@ -58,7 +58,7 @@ class RecordedReplies:
             self._by_work.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
-        """Drop the replies that work which has ended did not ask for again.
+        """Drop the replies for which work that has now ended did not ask again.
 
         Returns the model and the tokens of each.
         """
@@ -72,19 +72,19 @@ class RecordedReplies:
 
     @property
     def paid(self) -> list[tuple[str, Usage]]:
-        """The model and the tokens of each that was not asked for yet."""
+        """The model and the tokens of each call that was not asked for again yet."""
         return [call.paid for work in self._by_work.values() for call in work.calls]
 
     @property
     def left(self) -> int:
-        """How many replies were not asked for yet."""
+        """How many replies were not asked for again yet."""
         return sum(not isinstance(call.reply, LLMError) for work in self._by_work.values() for call in work.calls)
 
     async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
-        """What came back when this was asked before; None if it was not.
+        """The reply that came back when this was asked before; None if it was not asked.
 
         Raises:
-            LLMError: if the call failed for good then.
+            LLMError: if the call had failed for good.
         """
         return await self._find(scope, tuple(messages), ChatReply)
 
@@ -92,7 +92,7 @@ class RecordedReplies:
         """The vectors that came back when these texts were sent in one request before; None if they were not.
 
         Raises:
-            LLMError: as `reply`.
+            LLMError: as in `reply`.
         """
         return await self._find(scope, tuple(texts), EmbedReply)
 
@@ -123,12 +123,12 @@ class _Work:
         self._unclaimed.setdefault(call.key, deque()).append(call)
 
     def claim(self, key: Key) -> AnsweredCall | None:
-        """The oldest call like this that nobody has asked for again."""
+        """The oldest call with this key that nobody has asked for again."""
         calls = self._unclaimed.get(key)
         return calls.popleft() if calls else None
 
     async def turn(self, call: AnsweredCall) -> None:
-        """Wait until all that was answered before has been handed out."""
+        """Wait until all calls that were answered before this one have been handed out."""
         while self.calls[0] is not call:
             await self._changed.wait()
 

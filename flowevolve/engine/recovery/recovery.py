@@ -2,8 +2,8 @@
 
 The events are replayed into a `RecoveredState`: pool and archives, what was spent and counted, the open flows and their
 items. Items that were waiting wait again. Work that was under way is begun again, with the effects that it had
-(`flowevolve.engine.recovery.interrupted_work`) and with the replies that had come in
-(`flowevolve.engine.recovery.recorded_replies`). What was spent on such work counts again as it is done again.
+(`flowevolve.engine.recovery.interrupted_work`) and the replies that had arrived
+(`flowevolve.engine.recovery.recorded_replies`). What had been spent on such work is charged as the work is done again.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from flowevolve.engine.recovery.state import OpenFlow, Phase, RecoveredState
 from flowevolve.llm.client.accounting import Spending
 
 FIT = "fit"
-"""What stands for a stage's name in the work of ``fit``, whose item is the ticket of init."""
+"""Used as the stage's name for the work of ``fit``, whose item is the ticket of init."""
 NOT_KEPT = "its payload could not be kept in the journal"
 
 
 class History(Protocol):
-    """What is kept of a run that was interrupted."""
+    """What is kept about an interrupted run."""
 
     @property
     def last(self) -> Event:
@@ -72,17 +72,17 @@ class History(Protocol):
         """Events and calls in the order in which they happened; the calls may have no texts."""
 
     def payload(self, name: str) -> object:
-        """The payload of an item that was live, or what was attached to an event of its work (`Event.attached_to`).
+        """The payload of an item that was live, or the attachment of an event of its work (`Event.attached_to`).
 
         Raises:
             KeyError: if it could not be kept.
         """
 
     def spent(self) -> Iterable[Spending]:
-        """What its calls cost."""
+        """What the run's calls cost."""
 
     def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
-        """The calls that were answered for the work of these stages on these items, in that order."""
+        """The answered calls of this work (pairs of stage and item); for each, in the order of the answers."""
 
 
 @dataclass(slots=True)
@@ -92,16 +92,16 @@ class _Live:
     """Without its payload, unless that is a ticket."""
     taken: bool = False
     batch: tuple[ItemId, ...] = ()
-    """The items it was gathered with, itself among them."""
+    """The items that were gathered together with this one, including itself."""
     over: tuple[Outcome, str] | None = None
-    """How it ended, where the run was cut off before its log could say so."""
+    """How it ended, if the run was cut off before the log could say so."""
 
 
 def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredState:
-    """The state in which the run with this history was. The algorithm, its archives and triggers are told all events.
+    """Rebuild the state of the run with this history. The algorithm, its archives and its triggers receive all events.
 
     Raises:
-        InputError: if the history is not one of this algorithm.
+        InputError: if the history does not fit this algorithm.
     """
     replay = _LogReplay(algorithm, graph)
     for event in history.events():
@@ -126,7 +126,7 @@ class _LogReplay:
         self._live: dict[ItemId, _Live] = {}
         self._fired: dict[str, None] = {}
         self._injected: dict[ItemId, CandidateProposed] = {}
-        """Candidates from outside that were not handed to a stage yet, by the item of their injection."""
+        """Candidates from outside that have not been handed to a stage yet, by the item of their injection."""
 
     def take(self, event: Event) -> None:
         match event.body:
@@ -138,7 +138,7 @@ class _LogReplay:
                 self._sent(sent, event.time)
             case ItemTaken(
                 item=name, judged=None | "continue"
-            ):  # the effects of other verdicts have events of their own
+            ):  # the effects of other decisions have events of their own
                 self._live[name].taken = True
                 self._state.interrupted_work[name] = InterruptedWork(comments=len(self._state.acts.comments))
             case RunSteered() as steered:
@@ -209,7 +209,7 @@ class _LogReplay:
         flow = self._state.flows[live.item.flow]
         if flow.phase and done.item == ticket_id(live.item.flow):
             self._state.phases[live.stage] = replace(self._state.phases[live.stage], done=True)
-            self._state.interrupted_work[done.item] = InterruptedWork()  # that of fit, which works on the same ticket
+            self._state.interrupted_work[done.item] = InterruptedWork()  # the work of fit, which is on the same ticket
         else:
             self._state.interrupted_work.pop(done.item, None)
         for each in live.batch:
@@ -254,7 +254,7 @@ class _LogReplay:
         interrupted_work = [
             (self._live[name].stage if name in self._live else FIT, name) for name in state.interrupted_work
         ]
-        # A call of fit that failed ended the run. Whoever resumes it has removed the cause, so the call is made again.
+        # A failed call of fit ended the run. Whoever resumes the run has removed the cause, so the call is made again.
         state.recorded_replies = RecordedReplies(
             call
             for call in history.calls(interrupted_work)
@@ -265,7 +265,7 @@ class _LogReplay:
         return state
 
     def _revive(self, history: History) -> Iterator[tuple[str, Item[object], Outcome, str]]:
-        """Give the items their payloads; yields those that have to be settled."""
+        """Give the items their payloads; yields the items to settle."""
         for live in self._live.values():
             if live.stage == INJECTION:
                 live.over = self._end_injection(live.item.id)
@@ -286,7 +286,7 @@ class _LogReplay:
         return "discarded", "cut off as it was injected"
 
     def _give_up_finish(self) -> list[tuple[str, Item[object], Outcome, str]]:
-        """End the ticket of a finish that began when init was cut off. Finish begins anew when its time comes."""
+        """End the ticket of a finish that began because init was cut off. Finish begins anew when its time comes."""
         init, finish = self._state.phases.get("init"), self._state.phases.get("finish")
         if finish is None or finish.done or (init is not None and init.ended):
             return []
@@ -296,7 +296,7 @@ class _LogReplay:
     def _sort_out(
         self, ended: Collection[str]
     ) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, list[Item[object]]]]]:
-        """The items that wait for stages, and those that were being worked on, in their batches."""
+        """The items that wait for stages, and those that were being worked on, in batches."""
         waiting: list[tuple[str, Item[object]]] = []
         under_way: list[tuple[str, list[Item[object]]]] = []
         seen: set[str] = set(ended)

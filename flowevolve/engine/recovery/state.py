@@ -1,4 +1,4 @@
-"""Where an interrupted run was, as the dispatcher and the run's phases take it over."""
+"""The state of an interrupted run, which the dispatcher and the run's phases take over."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenFlow:
     phase: bool
     trigger: str | None
     estimate: Cost = field(default_factory=Cost)
-    """What is to be reserved of the budget for it."""
+    """How much of the budget is to be reserved for it."""
     spent: Cost = field(default_factory=Cost)
 
     @property
@@ -41,7 +41,9 @@ class OpenFlow:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """init or finish: its ticket, whether its own work was done, and whether all that came of it was."""
+    """The state of init or finish: its ticket, whether its own work is done, and whether everything that followed from
+    it is.
+    """
 
     ticket: Item[Ticket]
     done: bool
@@ -50,17 +52,17 @@ class Phase:
 
 @dataclass(slots=True)
 class RecoveredState:
-    """Where an interrupted run was. What the algorithm has to know of it, it has been told already."""
+    """The state of an interrupted run. The algorithm has already received what it has to know of it."""
 
     pool: PoolAndArchives
     counters: RunCounters
     spent: Cost = field(default_factory=Cost)
     ended: deque[Cost] = field(default_factory=partial(deque[Cost], maxlen=RECENT_FLOWS))
-    """What the ordinary flows that ended last had taken, oldest first."""
+    """What the most recently ended ordinary flows had spent, oldest first."""
     ending: dict[str, str] = field(default_factory=dict)
-    """Candidates that end, and why, as soon as no live item is about them any more."""
+    """Candidates that are to end as soon as no live item is about them any more, with the reasons."""
     ordinals: Counter[str | None] = field(default_factory=Counter)
-    """How many tickets each trigger had got; under None, how many ordinary ones there were."""
+    """How many tickets each trigger had received; under None, how many ordinary tickets there were."""
     fired: Sequence[Trigger] = ()
     """Triggers that were waiting for a flow."""
     algorithm_state: Mapping[str, JSON] | None = None
@@ -71,23 +73,23 @@ class RecoveredState:
     items: Sequence[tuple[str, Item[object]]] = ()
     """The live items with their stages, oldest first."""
     injected: list[ItemId] = field(default_factory=list)
-    """Items whose work proposed a candidate from outside, which has not been charged yet."""
+    """Items whose work proposed a candidate from outside that has not been charged yet."""
     interrupted_work: dict[ItemId, InterruptedWork] = field(default_factory=dict)
-    """What had been done in work that is to be done again."""
+    """What had already been done in work that is to be done again."""
     recorded_replies: RecordedReplies = field(default_factory=RecordedReplies)
     under_way: Sequence[tuple[str, Sequence[Item[object]]]] = ()
-    """Items that were being worked on, one or a batch, and the stages where they were."""
+    """Items that were being worked on, alone or as a batch, with their stages."""
     waiting: Sequence[tuple[str, Item[object]]] = ()
-    """Items and the stages they wait for, oldest first."""
+    """Waiting items and the stages for which they wait, oldest first."""
     over: Sequence[tuple[str, Item[object], Outcome, str]] = ()
     """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
     empty: Sequence[int] = ()
     """Flows whose last item had ended, but whose own end was not logged."""
     phases: dict[str, Phase] = field(default_factory=dict)
-    """The phases that were begun."""
+    """The phases that had begun."""
     acts: ActsTaken = field(default_factory=ActsTaken)
     workers: dict[str, int] = field(default_factory=dict)
-    """How many workers the allocation policy had given to stages."""
+    """How many workers the allocation policy had given to each stage."""
 
 
 @dataclass(frozen=True, slots=True)
