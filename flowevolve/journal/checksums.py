@@ -1,7 +1,7 @@
-"""Checksums of what a journal holds: one for each event and each call, and one for each payload, with its event.
+"""Checksums of what a journal holds: one for each event and each call, and one for each payload, stored with its event.
 
-Every run has an id of its own, which goes into all of its checksums, so that a row of another run is seen as foreign. A
-checksum tells damage, not forgery: whoever can write to the journal can write checksums, too.
+Every run has an id of its own, which goes into all checksums of its rows, so that a row of another run is recognized as
+foreign. A checksum reveals damage, not forgery: whoever can write to the journal can write checksums, too.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from zlib import crc32
 
 
 def seed_of(run: str) -> int:
-    """What the checksums of a run with this id begin with."""
+    """The value with which the checksums of the run with this id begin."""
     return crc32(run.encode())
 
 
 def checksum(seed: int, values: Sequence[object]) -> int:
-    """The checksum of a row, of which ``values`` are the columns as SQLite gives them back: a whole number in a column
-    of reals as a float, and a truth as 0 or 1.
+    """The checksum of a row. ``values`` are its columns as SQLite returns them: a whole number in a column of reals as
+    a float, and a bool as 0 or 1.
 
     Raises:
         UnicodeEncodeError: if a text holds a lone surrogate, which no column can hold as text either.

@@ -1,4 +1,4 @@
-"""Making an old run's journal small: the texts of calls go, everything that was counted stays."""
+"""Makes the journal of an old run small: it drops the texts of calls and keeps everything that was counted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Compacted:
 
 
 def compact(path: Path) -> Compacted:
-    """Drop the messages and replies of all calls whose flow, or fit, has ended, and give the room back to the disk.
+    """Drop the messages and replies of all calls whose flow, or fit, has ended, and give the space back to the disk.
 
     The texts of these calls can't be read or exported any more, and the run can't be replayed. Counts, times, tokens
     and errors stay, and so do all events with candidates and scores. A run that was cut off can still be resumed.

@@ -1,8 +1,8 @@
 """The end mark: a small file beside the journal that says how far the journal had come at the last commit.
 
-SQLite takes a write-ahead log that was cut short for one that ends there. The mark tells that from the truth: a journal
-that ends before it has lost something. It is written after the commit and before anybody is told of that, so
-the journal may be a transaction ahead of it after a kill, but never behind.
+SQLite can't tell a write-ahead log that was cut short from one that ends there. The mark can: a journal that ends
+before its mark has lost something. The mark is written after the commit and before anybody learns of the commit. So
+after a kill the journal may be a transaction ahead of its mark, but never behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EndMark:
     call: int
 
     def line(self) -> bytes:
-        """The content of the file, which is of one length as long as the ids of runs are."""
+        """The content of the file. Its length is always the same, because the ids of runs all have one length."""
         said = f"{self.run} {self.event:20} {self.call:20}".encode()
         return b"%s %08x\n" % (said, crc32(said))
 
@@ -43,7 +43,7 @@ def read_end_mark(folder: Path) -> EndMark | None:
 
 
 class EndMarkFile:
-    """Writes the mark of a run. Where that fails, which a full disk can't cause, the mark stays behind the journal."""
+    """Writes the mark of a run. If a write fails, which a full disk can't cause, the mark stays behind the journal."""
 
     def __init__(self, path: Path, mark: EndMark) -> None:
         self._run = mark.run

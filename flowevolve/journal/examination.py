@@ -1,9 +1,9 @@
-"""Examining a journal: is all there that was written, and as it was written? If not, how far can it be trusted?
+"""Examines a journal: is everything there that was written, and as it was written? If not, how far can it be trusted?
 
-The order in which things happened is in the rows: events are numbered, and so are calls; an event says how many calls
-came before it, and a call which event. So whatever is missing or altered is found at its place, and what came before it
-is a true beginning of the run. Rows that an earlier version wrote have no checksums: of these it is known that they can
-be read, and no more.
+The rows show the order in which things happened: events are numbered, and so are calls; each event says how many calls
+came before it, and each call which event. So whatever is missing or altered is found at its place, and everything
+before that place is a true beginning of the run. Rows that an earlier version wrote have no checksums: of these it can
+only be told whether they can be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST_WITH_CHECKSUMS = 6
 _FIRST_WITH_PAYLOADS = 3
 _FIRST_CALL, _NO_EVENT = 1, -1
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, zlib.error)
-"""What taking apart a row raises that is not of the form in which rows are written."""
+"""The errors that may be raised when a row is taken apart that does not have the form in which rows are written."""
 _ALL_UNCHECKED = (sys.maxsize, sys.maxsize)
 EVENTS = "SELECT * FROM recorded_events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 CALLS = "SELECT * FROM recorded_calls WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -45,12 +45,13 @@ _PAYLOAD = "SELECT data FROM payloads WHERE item = ?"
 class Findings:
     """What can be trusted in a journal: its beginning up to ``last_event`` and ``last_call``.
 
-    Of that, ``texts`` are the numbers of those texts that calls refer to and that are damaged or missing;
-    ``payloads`` are the names of those that items of open flows had, each with the number of its event, and
-    ``lost_payloads`` those of them that are damaged or missing. An init or a finish can't go on without its payloads:
-    ``usable_before`` is the event of the first that is lost of one that was going on, if there is one. ``damage`` says
-    what is wrong, in words; None if nothing is. ``ends`` are the numbers of the last event and the last call that are
-    there at all, as far as can be seen.
+    Of the texts that calls in that beginning refer to, ``texts`` are the numbers of those that are damaged or missing.
+    ``payloads`` maps the name of each payload that an item of an open flow had to the number of its event, and
+    ``lost_payloads`` are the names of those that are damaged or missing. An init or a finish can't go on without its
+    payloads: if one that was going on has lost any, ``usable_before`` is the number of the event of the first lost one.
+    ``damage`` says what is wrong, in words; None if nothing is. ``unchecked`` are the numbers of the last event and the
+    last call that have no checksums, and ``ends`` those of the last event and the last call that are there at all, as
+    far as can be seen.
     """
 
     run: str | None
@@ -73,21 +74,22 @@ def examine(
     *,
     fields: bool = False,
 ) -> Findings:
-    """Examine a journal in which the views of its schema were made (`flowevolve.journal.views`). It may be going on.
+    """Examine a journal in which the views of its schema were created (`flowevolve.journal.views`). Its run may still
+    be going on.
 
-    ``run`` is the id of its run, for where the journal can't tell any more. What happened from the event ``before`` on
-    is left out of account. With ``fields`` an event also has to have the fields of its kind, which takes longer: one
-    that has not is as it was written, but nothing can follow the run beyond it.
+    ``run`` is the id of the run, for use if the journal can't tell it any more. Events from the number ``before`` on
+    are ignored. With ``fields`` an event must also have the fields of its kind, which takes longer to check: an event
+    without them is as it was written, but nothing can follow the run beyond it.
     """
     return _Examination(database, schema, run, fields=fields).findings(before)
 
 
 def rows_between(database: sqlite3.Connection, statement: str, after: int, last: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``EVENTS`` or ``CALLS`` with numbers after one and up to another, a page at a time: a long read would
-    keep SQLite from folding the log into the journal.
+    """The rows of ``EVENTS`` or ``CALLS`` with numbers above ``after`` and up to ``last``. They are read a page at a
+    time, because a long read would keep SQLite from folding the log into the journal.
 
     Raises:
-        sqlite3.Error: behind the last row before one that can't be read.
+        sqlite3.Error: if a row can't be read, once all rows before it have been yielded.
     """
     at_once = PAGE
     while after < last:
@@ -98,12 +100,12 @@ def rows_between(database: sqlite3.Connection, statement: str, after: int, last:
                     raise sqlite3.DatabaseError("rows are not in order")
                 after = row[0]
                 yield row
-                if after == last:  # what is behind it need not be readable
+                if after == last:  # the rows behind it need not be readable
                     return
         except sqlite3.Error:
             if at_once == 1:
                 raise
-            at_once = 1  # as a row is not handed over if that behind it can't be read
+            at_once = 1  # as SQLite hands over no row if the one behind it can't be read
             continue
         if after == before:
             return
@@ -119,11 +121,11 @@ class _Examination:
         self._seed = 0 if self._run is None else seed_of(self._run)
         self._sound_texts: dict[int, bool] = {}
         self._bad_texts = dict[int, int]()
-        """With each the first call that refers to it."""
+        """The damaged and missing texts, each with the first call that refers to it."""
         self._after_event = array("q")
         """For each sound call the number of the last event before it."""
         self._open: dict[int, dict[str, tuple[int, int]]] = {}
-        """For each open flow the payloads of its items: the number of the event, and the checksum."""
+        """For each open flow the payloads of its items, each with the number of its event and its checksum."""
         self._phases = set[int]()
         """The flows of init and finish."""
 
@@ -174,8 +176,8 @@ class _Examination:
             return known_run, NO_ROWS_UNCHECKED
 
     def _snapshot(self) -> tuple[tuple[int, int] | None, Mapping[str, int] | None]:
-        """The numbers of the last event and call, and the checksums of the payloads that there were then; each None if
-        it can't be read.
+        """The numbers of the last event and call, and the checksums of the payloads that existed at that moment; each
+        is None if it can't be read.
         """
         self._database.execute("BEGIN")
         try:
@@ -200,7 +202,9 @@ class _Examination:
             return None
 
     def _walk_calls(self, last: int) -> tuple[int, str]:
-        """The number of the last call before anything is wrong with calls, and what is; empty if nothing is."""
+        """The number of the last call before the first one that is damaged or missing, and what is wrong with that;
+        empty if nothing is.
+        """
         sound, unchecked = 0, self._unchecked[1]
         try:
             for row in rows_between(self._database, CALLS, 0, last):
@@ -219,7 +223,7 @@ class _Examination:
         return sound, ""
 
     def _walk_events(self, last: int, last_call: int, wrong_call: str) -> int:
-        """The number of the last event before anything is wrong with events, or with a call before them."""
+        """The number of the last event before the first damage to an event, or to a call that came before one."""
         sound = _NO_EVENT
         missing_from = self._after_event[-1] if self._after_event else _NO_EVENT
         try:
@@ -247,7 +251,7 @@ class _Examination:
         return sound
 
     def _follow(self, seq: int, kind: str, data: str | bytes, payload: int | None) -> None:
-        """Note which payloads there must be."""
+        """Note which payloads must be there after this event."""
         if payload is not None:
             said = json.loads(unpack(data))
             name = str(said["item"]) if kind == ItemSent.kind else f"{said['item']}/{seq}"
@@ -260,7 +264,7 @@ class _Examination:
                 self._phases.add(said.get("flow"))
 
     def _wrong_with(self, row: tuple[Any, ...], unchecked: bool, take_apart: Callable[[tuple[Any, ...]], None]) -> str:
-        """What is wrong with a row, in words that go on after its name; empty if nothing is."""
+        """What is wrong with a row, in words that follow its name; empty if nothing is."""
         if not unchecked:
             return "" if checksum(self._seed, row[:-1]) == row[-1] else "is not as it was written"
         try:
@@ -295,7 +299,9 @@ class _Examination:
             return None
 
     def _check_structure(self) -> None:
-        """What SQLite itself can tell: indices that do not fit their tables, and pages that belong to nothing."""
+        """Note damage that SQLite itself can find: indices that do not fit their tables, and pages that belong to
+        nothing.
+        """
         try:
             (found,) = self._database.execute("PRAGMA integrity_check(1)").fetchone()
         except sqlite3.Error as error:

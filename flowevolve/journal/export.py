@@ -1,6 +1,6 @@
-"""A run as tables for other tools, and its best artifact as plain files.
+"""Exports a run as tables for other tools, and its best artifact as plain files.
 
-Rows are written as they are read. Memory holds the numbers of the events that change each candidate, and of the texts
+Rows are written as they are read. Memory holds the numbers of the events that change each candidate but, of all texts,
 only those of the best artifact.
 """
 
@@ -63,7 +63,7 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "after_event": "integer",
     },
 }
-"""The tables, their columns, and what a Parquet file is told of these."""
+"""The tables and their columns, with the type that each column has in a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,15 @@ class Exported:
     candidates: int
     calls: int
     trust: ScoreTrust | None
-    """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
+    """Whether programs could forge their scores; None for tasks that run no programs, and for older runs."""
 
 
 def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -> Exported:
-    """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file a component.
+    """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file per component.
 
-    The run in ``path`` may be going on. What it had done when the export began is exported into ``out``, by default the
-    folder ``export`` in ``path``. Files of an earlier export are replaced, and those of an earlier best artifact
-    removed.
+    The run in ``path`` may still be going on; what it had done when the export began is exported. The files are written
+    to ``out``, by default the folder ``export`` in ``path``. They replace the files of an earlier export, and the files
+    of an earlier best artifact are removed.
 
     Raises:
         DamagedError: if not everything is as it was written.
@@ -142,7 +142,7 @@ class _Run:
                 self.best = event.body.best
 
     def candidates(self) -> Iterator[dict[str, Any]]:
-        """A row a candidate, in the order in which they were proposed."""
+        """One row per candidate, in the order in which they were proposed."""
         for proposal in takewhile(self._had_happened, self._recorded.proposals()):
             proposed = proposal.body
             assert isinstance(proposed, CandidateProposed)
@@ -165,15 +165,17 @@ def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
 
 
 def _files(components: Mapping[str, str]) -> dict[str, str]:
-    """The texts by file name: the name of the component, with an ending if it has none, and a number if it is taken."""
-    # A name may hold anything, a slash for example, or half a character.
+    """The texts by file name, which is the name of the component, with an ending if that has none, and with a number if
+    the name is taken.
+    """
+    # A name may hold anything: a slash, for example, or a lone surrogate.
     quoted = {name: Path(quote(name, " ", errors="backslashreplace")) for name in components}
     files: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(components, key=lambda name: (not quoted[name].suffix, name)):
         path = quoted[name] if quoted[name].suffix else Path(f"{quoted[name]}.txt")
         file, number = path.name, 1
-        while file.casefold() in taken:  # not every file system tells upper from lower case
+        while file.casefold() in taken:  # not every file system distinguishes upper and lower case
             number += 1
             file = f"{path.stem}-{number}{path.suffix}"
         taken.add(file.casefold())
@@ -248,7 +250,7 @@ def _fold(proposed: CandidateProposed, touched: Iterable[EventBody], trust: Scor
 
 
 def _apply(change: LoggedChange, state: dict[str, Any]) -> None:
-    """Change what is known of a candidate as `flowevolve.core.pool.Pool.commit` does."""
+    """Apply a change to what is known of a candidate, as `flowevolve.core.pool.Pool.commit` does."""
     match change:
         case LoggedAdd(pool=pool, status=status, scores=scores, attributes=attributes):
             state |= {"status": status, "pool": pool, "scores": scores, "attributes": attributes}

@@ -14,7 +14,7 @@ from flowevolve.journal.texts import is_unicode
 Row = Mapping[str, Any]
 """Plain data, as JSON has it."""
 ROWS = 1000
-"""Rows that go to a Parquet file at a time."""
+"""How many rows are written to a Parquet file at a time."""
 
 
 class Table(Protocol):
@@ -43,7 +43,8 @@ class JsonLines:
 
 
 class Parquet:
-    """``columns`` says for each column what it holds: one of the names below, or ``json`` for anything, as JSON text.
+    """A Parquet file. ``columns`` says what each column holds: one of the names below, of which ``json`` stands for any
+    value, stored as JSON text.
 
     Raises:
         InputError: if pyarrow is not installed.

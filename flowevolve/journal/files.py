@@ -1,4 +1,4 @@
-"""Writing text files of a run, and looking for what is there."""
+"""Writes text files of a run, and turns errors of the file system into `InputError`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PART = ".part"
 
 
 def open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
-    """Open a file for JSON. A lone surrogate, for which UTF-8 has no bytes, is written as its escape in JSON."""
+    """Open a file for JSON. A lone surrogate, which UTF-8 can't encode, is written as its JSON escape."""
     return path.open(mode, encoding="utf-8", errors="backslashreplace")
 
 
@@ -36,7 +36,7 @@ def put_on_disk(*paths: Path) -> None:
             descriptor = os.open(path, os.O_RDONLY)
         except PermissionError:
             if path.is_dir():
-                continue  # Windows opens no directories, and its file system keeps what they list by itself
+                continue  # Windows can't open directories, and its file system keeps their entries safe anyway
             raise
         try:
             os.fsync(descriptor)
@@ -63,7 +63,7 @@ def _possible(path: Path, done: str) -> Iterator[None]:
 
 
 def refuse_link(folder: Path) -> None:
-    """Raises: InputError if the folder is a link: a run directory may come from somebody else."""
+    """Raise an `InputError` if the folder is a link: a run directory may come from somebody else."""
     with looking(folder):
         if folder.is_symlink():
             raise InputError(f"{folder}: is a link to {folder.readlink()}; remove it, or name another place with --out")

@@ -34,11 +34,11 @@ from flowevolve.llm.client.accounting import Spending
 _FINAL: Mapping[str, type[LLMError]] = {
     kind.__name__: kind for kind in (RejectedError, ServerError, CutWhileThinkingError)
 }
-"""The classes of errors that may be due to the request itself, so that it is not made again."""
+"""The errors that may be due to the request itself, so that a resumed run does not make it again."""
 
 
 class RunHistory:
-    """What a run directory tells of its run: a `flowevolve.engine.recovery.recovery.History`.
+    """What a run directory tells about its run: a `flowevolve.engine.recovery.recovery.History`.
 
     Closing it closes ``recorded``, the directory opened for reading.
 
@@ -110,8 +110,8 @@ def _embeds(call: RecordedCall) -> bool:
 
 
 def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
-    """The reply or the error of a call; None if it is made again: the backend was silent or out of order, or the texts
-    are gone.
+    """The reply or the error of a call; None if a resumed run has to make the call again, because the backend did not
+    answer or was out of order, or because the texts were dropped.
     """
     if call.reply is not None and _embeds(call):
         return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or NO_USAGE, call.model)
@@ -121,8 +121,9 @@ def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
 
 
 def lasting_error(error: str, usage: Usage, model: str) -> LLMError | None:
-    """The error of a call that is not made again, from how it was recorded (its type, a colon and its message); None
-    where the server failed.
+    """The error of a call that a resumed run does not make again; None if it does, as when the server failed.
+
+    ``error`` is the error as it was recorded: its type, a colon and its message.
     """
     kind, _, message = error.partition(": ")
     if kind not in _FINAL:

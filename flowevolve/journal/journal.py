@@ -1,10 +1,11 @@
 """The journal: every event and every finished LLM call of a run, in one SQLite file.
 
-Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`);
-the event loop waits for the disk only in ``settled`` and ``close``. docs/reference/run-directory.md says what survives
-a crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`). When it is
-closed, it is one plain file. Every row has a checksum, and a mark beside the file says how far it had come
-(`flowevolve.journal.examination` compares them).
+Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`).
+The run waits for the disk only in ``settled``, ``flush`` and ``close``. docs/reference/run-directory.md says what
+survives a crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`).
+When it is closed, it is one plain file. Every event and every call has a checksum, which
+`flowevolve.journal.examination` verifies. A mark beside the file says how far the journal had come;
+`flowevolve.journal.opening` compares the two.
 """
 
 from __future__ import annotations
@@ -49,13 +50,15 @@ from flowevolve.journal.tables import (
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
 
 BUSY_SECONDS = 60.0
-"""How long a write waits for another process that writes to the file. No process of flowevolve does during a run."""
+"""For how many seconds a write waits while another process writes to the file. No process of flowevolve does so during
+a run.
+"""
 
 EMBEDDED = "input"
-"""What stands in place of a message's role where a text was to be embedded."""
+"""The role under which the texts of an embedding request are stored, since these have no roles."""
 
 Sync = Literal["normal", "full"]
-"""What a settled step survives: ``normal`` a crash of the process, ``full`` a loss of power, too."""
+"""What a settled step survives: with ``normal`` a crash of the process, with ``full`` also a loss of power."""
 
 _FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
 _PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
@@ -73,7 +76,7 @@ class _Event:
 
 @value
 class _Call:
-    """A call on its way to the writer's thread, which makes its row: in the event loop that would take too long."""
+    """A call on its way to the writer's thread, which builds its row: that would take too long in the event loop."""
 
     number: int
     record: CallRecord
@@ -82,12 +85,13 @@ class _Call:
 
 
 class Journal:
-    """Writes to ``path``: a new journal, or with ``resume`` the one that is there. `close` it at the end.
+    """Writes a new journal to ``path``, or with ``resume`` goes on with the one that is there. `close` it at the end.
 
-    A new one notes in ``meta`` what the run was ``given`` as objects.
+    ``given`` names what the run was given as objects; a new journal notes it in its table ``meta``.
 
     Raises:
-        InputError: if the file can't be opened as a journal, holds one already, or has none to go on with.
+        InputError: if the file can't be opened as a journal, already holds one, or with ``resume`` has none to go on
+            with.
     """
 
     def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
@@ -108,7 +112,7 @@ class Journal:
                 run = read_run(self._database)
                 mark = EndMark(run, self._last_event, self._last_call)
                 self._end_mark = stack.enter_context(closing(EndMarkFile(path.with_suffix(END_MARK_SUFFIX), mark)))
-                # Only now, so that a journal whose log is missing is never one without tables or without a mark.
+                # Only now: thus a journal in WAL mode has tables and a mark even if its log is missing.
                 self._database.execute("PRAGMA journal_mode=WAL")
                 self._database.execute(f"PRAGMA synchronous={sync}")
             except sqlite3.Error as error:
@@ -146,7 +150,8 @@ class Journal:
         self._writer.put(_Call(self._last_call, record, self._last_event, self._origin))
 
     async def settled(self) -> None:
-        """Return when everything handed over so far is written; on a virtual clock, where nothing may wait, at once.
+        """Return when everything handed over so far is written. On a virtual clock, where nothing may wait, return at
+        once.
 
         Raises:
             StorageError: if something could not be written; what was written before that stays.
@@ -173,7 +178,7 @@ class Journal:
             StorageError: if something could not be written, on a full disk for example.
         """
         self._writer.close()
-        with suppress(sqlite3.Error):  # it is closed already, or somebody reads it, so that it stays in WAL mode
+        with suppress(sqlite3.Error):  # it is closed already, or stays in WAL mode because somebody reads it
             self._database.execute("PRAGMA busy_timeout=0")
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
@@ -181,7 +186,7 @@ class Journal:
         self._check()
 
     def _open(self, resume: bool, given: Sequence[JSON]) -> None:
-        """Make the tables of a new journal, or look at the one that is there."""
+        """Create the tables of a new journal, or update the one that is there and read how far it goes."""
         database = self._database
         schema = find_schema(database)
         if schema is None and resume:
@@ -213,7 +218,7 @@ class Journal:
             return None
 
     def _warn(self, payload: str, why: str) -> None:
-        """Warn once for each type of payload that can't be kept: after a crash such work is done anew."""
+        """Warn once for each type of payload that can't be kept. After a crash, such work is done again."""
         if payload not in self._not_kept:
             self._not_kept.add(payload)
             logger().warning("payload.not_kept", payload=payload, why=why)
@@ -231,7 +236,9 @@ class Journal:
     # In the writer's thread
 
     def _check_file(self) -> None:
-        """SQLite goes on writing to a file that was removed, and all of it would be lost."""
+        """Raise an error if the file was removed or replaced. SQLite would go on writing to it, and all of that would
+        be lost.
+        """
         try:
             same = os.path.samestat(self._path.stat(), self._file)
         except FileNotFoundError:
@@ -312,7 +319,7 @@ def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
 
 
 def _template(request: ChatRequest | EmbedRequest) -> str | None:
-    """What the prompt that a chat begins with was written from."""
+    """Name and version of the template that the first message of a chat was written from; None if there is none."""
     said = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else None
     return said.template if isinstance(said, Prompt) else None
 

@@ -1,4 +1,4 @@
-"""The lock that keeps a run directory to one process. The kernel releases it when the process ends in whatever way."""
+"""The lock that lets one process at a time use a run directory. The kernel releases it, however the process ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ try:
 except ImportError:
     from msvcrt import LK_NBLCK, locking  # type: ignore[attr-defined]  # Windows'
 
-    def _hold(file: IO[str], *, shared: bool = False) -> None:  # which there is not on Windows
-        file.seek(_FAR)  # as nobody else can read what is locked
+    def _hold(file: IO[str], *, shared: bool = False) -> None:  # Windows has no shared locks
+        file.seek(_FAR)  # as others can't read the bytes that are locked
         locking(file.fileno(), LK_NBLCK, 1)
         file.seek(0)
 else:
@@ -28,9 +28,11 @@ else:
 
 LOCK = "lock"
 TRIES, PAUSE = 20, 0.005
-"""How often a lock that is held is tried to take, and the seconds between two tries: `is_held` may just be looking."""
+"""How often `patient_lock` tries to take a lock that is held, and the seconds between two tries: perhaps only `is_held`
+holds it for a moment.
+"""
 _FAR = 2**30
-"""Behind all that is written in the file."""
+"""A place in the file beyond everything that is written to it."""
 
 
 class HeldError(InputError):
@@ -65,17 +67,17 @@ class Lock:
     def release(self) -> None:
         """Give the lock back. Calling this twice does no harm."""
         if not self._file.closed:
-            with suppress(OSError):  # where it can't be written, the number stays until somebody writes another
+            with suppress(OSError):  # if it can't be written, the process id stays until another is written
                 self._file.truncate(0)
             self._file.close()
 
 
 def patient_lock(folder: Path) -> Lock:
-    """A `Lock`, also where somebody just looks whether it is held. This may block for a tenth of a second: it is not
-    for the event loop.
+    """Take the `Lock`, trying again if somebody holds it for a moment, as `is_held` does. This may block for a tenth of
+    a second, so it is not for the event loop.
 
     Raises:
-        InputError: as a `Lock`.
+        InputError: as `Lock` does.
     """
     for _ in range(TRIES):
         try:

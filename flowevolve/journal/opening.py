@@ -1,8 +1,9 @@
-"""Opening a journal for reading, so that what is read is what was committed, whatever state a writer has left it in.
+"""Opens a journal for reading, so that a reader sees what was committed, in whatever state a writer has left the files.
 
-A journal that nobody writes is one plain file. One that is being written, or whose writer was killed, has a
-write-ahead log (``-wal``) beside it, and one whose compaction was killed a rollback journal (``-journal``): without
-these the file is not to be understood. docs/reference/run-directory.md says where it can be read.
+A journal that nobody writes to is one plain file. One that is being written, or whose writer was killed, has a
+write-ahead log (``-wal``) beside it. One whose compaction was killed has a rollback journal (``-journal``). Without
+these files the journal can't be read correctly. docs/reference/run-directory.md says which of them can be read where
+nothing may be written.
 """
 
 from __future__ import annotations
@@ -21,22 +22,28 @@ from flowevolve.journal.lock import is_held
 JOURNAL = "journal.sqlite"
 WAL, ROLLBACK = f"{JOURNAL}-wal", f"{JOURNAL}-journal"
 SALVAGED = "journal.salvaged"
-"""A new journal that a repair has made, until it takes the place of the damaged one."""
+"""The new journal that a repair has written, until it takes the place of the damaged one."""
 JOURNAL_FILES = (JOURNAL, WAL, f"{JOURNAL}-shm", ROLLBACK, END_MARK)
 """All files that a journal may consist of."""
 
 _DAMAGE = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
-"""The errors of SQLite that come of what a file holds; None stands for Python's own, of bytes that are no text."""
+"""The codes of SQLite's errors that are due to the content of a file. None stands for an error of Python's own, which
+is raised for bytes that are not valid text.
+"""
 _WAIT: Mapping[int | None, str] = {
     sqlite3.SQLITE_BUSY: "another process is writing the file anew, as compact does; try again when it has ended",
     sqlite3.SQLITE_READONLY: "a process that wrote to it was killed while it was read; try again",
 }
 _HEADER = b"SQLite format 3\0"
-"""What a file of SQLite begins with."""
+"""The first bytes of every SQLite file."""
 _WAL_VERSION_AT, _WAL_VERSION = 18, 2
-"""The byte in SQLite's header that says how a file is written, and what it is for one with a write-ahead log."""
+"""The offset of the byte in SQLite's header that says how a file is written, and its value for a file with a
+write-ahead log.
+"""
 _NAMES_A_FILE = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-"""How a rollback journal of a transaction on several files ends. SQLite deletes the file that such a one names."""
+"""The last bytes of the rollback journal of a transaction on several files. SQLite deletes the file that such a journal
+names.
+"""
 _ENDS = "SELECT (SELECT max(seq) FROM events), (SELECT max(id) FROM calls)"
 _SCHEMAS_WITHOUT_MARKS = frozenset("12345")
 _META = "SELECT key, value FROM meta WHERE key IN ('schema', 'run')"
@@ -59,7 +66,7 @@ class DamagedError(InputError):
 
 
 def _may_be_salvaged(folder: Path) -> bool:
-    """Whether there is a file of SQLite, a log that there may be one in, or what a killed repair has saved."""
+    """Whether there is an SQLite file, a log that may contain one, or a new journal that a killed repair has saved."""
     if (folder / SALVAGED).is_file():
         return True
     try:
@@ -84,7 +91,7 @@ def reading(folder: Path) -> Iterator[None]:
 class OpenedJournal:
     """The journal of a run directory, opened for reading. `close` it.
 
-    Nothing is written, but for one case: where a compaction was killed, its unfinished transaction is rolled back.
+    Nothing is written, with one exception: the unfinished transaction of a killed compaction is rolled back.
 
     Raises:
         DamagedError: if it ends before its end mark, or can't be read.
@@ -93,7 +100,7 @@ class OpenedJournal:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        mark = read_end_mark(folder)  # before the journal, which a running run makes longer meanwhile
+        mark = read_end_mark(folder)  # before the journal, to which a running run adds meanwhile
         with looking(folder):
             _look_for_it(folder, mark)
             self._wants_log = _wants_log(folder / JOURNAL)
@@ -106,7 +113,7 @@ class OpenedJournal:
             raise
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a statement finds.
+        """The rows that a statement finds.
 
         Raises:
             DamagedError: if it can't be read.
@@ -129,7 +136,7 @@ class OpenedJournal:
             return _state(self._folder)
 
     def _compare(self, mark: EndMark) -> None:
-        """See that the journal is of the run of its mark, and goes at least as far."""
+        """Check that the journal belongs to the run of its end mark and reaches at least as far as that."""
         with reading(self._folder):
             if self.database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 if mark.event >= 0 or mark.call > 0:
@@ -157,7 +164,7 @@ def _extent(event: int, call: int) -> str:
 
 
 def _look_for_it(folder: Path, mark: EndMark | None) -> None:
-    """See that there is a journal, and that no log of it is missing of which nothing else could tell."""
+    """Check that there is a journal and, if there is no end mark to tell, that its log is not missing."""
     file = folder / JOURNAL
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run directory")
@@ -184,7 +191,9 @@ def _wants_log(file: Path) -> bool:
 
 
 def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
-    """The journal; and what must not change meanwhile, if nobody may write to it while it is read, or else None."""
+    """The opened journal; and, if it can be read only while nobody writes to it, a state that must not change, else
+    None.
+    """
     file = folder / JOURNAL
     try:
         return _connect(file, "mode=ro"), None
@@ -204,7 +213,7 @@ def _open(folder: Path) -> tuple[sqlite3.Connection, object]:
 
 
 def _roll_back(file: Path) -> None:
-    """Undo the transaction that a killed process left open; SQLite does so as it opens a file that it may write to."""
+    """Undo the transaction that a killed process left open. SQLite does so on opening a file that it may write to."""
     try:
         if file.with_name(ROLLBACK).read_bytes().endswith(_NAMES_A_FILE):
             raise InputError(f"{file}: {ROLLBACK} names another file to be deleted, and no process of ours wrote that")
@@ -220,17 +229,17 @@ def _refuse(file: Path, why: str) -> NoReturn:
 
 
 def _state(folder: Path) -> object:
-    """What is different as soon as somebody has begun to write to a journal."""
+    """A value that changes as soon as somebody begins to write to the journal."""
     status = (folder / JOURNAL).stat()
     logs = [(folder / name).exists() for name in (WAL, ROLLBACK)]
     return status.st_mtime_ns, status.st_size, status.st_ino, logs
 
 
 def open_for_recovery(file: Path) -> sqlite3.Connection:
-    """A copy of a journal, with what its logs hold, so far as SQLite can make sense of them.
+    """Open a copy of a journal together with its logs, as far as SQLite can make sense of them.
 
     Raises:
-        sqlite3.Error: if it can make none of the file.
+        sqlite3.Error: if it can make no sense of the file at all.
     """
     return _connect(file, "mode=rw", "PRAGMA writable_schema=ON")  # then it also reads a file whose end is missing
 
@@ -247,7 +256,7 @@ def _connect(file: Path, how: str, first: str = "") -> sqlite3.Connection:
 
 
 def in_words(error: sqlite3.Error) -> str:
-    """What SQLite says, without the text that it may quote."""
+    """SQLite's error message, without the text that it may quote."""
     return str(error).partition(" with text")[0]
 
 

@@ -1,8 +1,8 @@
-"""Payloads as JSON: what an event's attachment becomes in the journal, and back.
+"""Converts payloads, which are what is attached to events, to JSON for the journal and back.
 
-Plain values stand for themselves, and an object for a dict whose keys are texts. All else is an array that begins with
-the name of what it is: ``["tuple", 1, 2]``, ``["Selected", {"parent": …}]``, ``["artifact", id]`` for one that is in
-the journal already. Loading makes only objects of the types listed here or registered in
+Plain values stand for themselves, and an object stands for a dict whose keys are texts. Everything else is an array
+that begins with a name for its type: ``["tuple", 1, 2]``, ``["Selected", {"parent": …}]``, ``["artifact", id]`` for an
+artifact that is in the journal already. Loading creates only objects of the types listed here or registered in
 `flowevolve.core.payload_kinds`.
 """
 
@@ -32,14 +32,14 @@ _SEQUENCES: Mapping[str, Callable[[list[Any]], object]] = {
     "view": lambda parts: MappingProxyType(*parts),
     "bytes": lambda parts: b64decode(*parts),
 }
-"""The types that are made from a list of their parts, by name."""
+"""The types that are created from a list of their parts, by name."""
 
 
 def dump(value: object, known_artifacts: Collection[str]) -> bytes:
-    """A payload as bytes. Of an artifact with a known id they have only the id.
+    """A payload as bytes. Artifacts with known ids are represented by their ids alone.
 
     Raises:
-        NotKeptError: if there is something in it that can't be kept.
+        NotKeptError: if the payload contains something that can't be kept.
     """
     try:
         form = _Forms(known_artifacts).form(value)
@@ -52,11 +52,11 @@ def dump(value: object, known_artifacts: Collection[str]) -> bytes:
 
 
 def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
-    """The payload that `dump` was given; ``artifacts`` maps the ids of those that were known.
+    """The payload that `dump` was given. ``artifacts`` maps ids to the artifacts that were known then.
 
     Raises:
-        StorageError: if it can't be made again: an artifact or a kind is missing, the code it needs has changed, or a
-            key can't be used.
+        StorageError: if it can't be restored: an artifact or a kind is missing, the code it needs has changed, or a key
+            can't be used.
         NotKeptError: if it can't be loaded here, because it was signed with the key of another owner.
     """
     if data.startswith(b"\x80"):

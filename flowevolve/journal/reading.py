@@ -1,8 +1,8 @@
-"""Reading what a run has recorded, during the run or after it, without disturbing it.
+"""Reads what a run has recorded, during the run or after it, without disturbing it.
 
 A run directory is opened read-only, and rows are fetched in pages, because a long read would keep SQLite from folding
-the write-ahead log into the journal. Journals of all schemas are read. In schemas 1 and 2 the times of calls are those
-of the event loop.
+the write-ahead log into the journal. Journals of all schemas can be read. In schemas 1 and 2 the times of calls are
+those of the event loop.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ class RecordedCall:
     """A finished LLM call as the journal has it. Times are seconds since the run began.
 
     ``seq`` is the number of the last event before it (-1 if there was none, or the journal is of an old schema).
-    ``messages`` is None, and so is the text of a reply, where `flowevolve.journal.compact` dropped them. A call that
-    failed has an ``error`` that says how, and a ``usage`` only if its server counted tokens all the same.
+    ``messages`` and ``reply`` are None where `flowevolve.journal.compact` dropped their texts, ``messages`` also where
+    a repair found them damaged. A call that failed has an ``error`` that says how, and a ``usage`` only if its server
+    counted tokens all the same.
     """
 
     id: int
@@ -99,13 +100,13 @@ class RecordedCall:
     finished: float
     cached: bool
     thinking: str | None = None
-    """What the model thought before it answered, where it did."""
+    """What the model thought before it answered, if it did."""
     template: str | None = None
     """Name and version of the template that the prompt was written from, as ``NAME@VERSION``."""
 
     @property
     def answer(self) -> ChatReply | None:
-        """The reply to a chat as the client had it; None if there is none, or its text is gone."""
+        """The reply to a chat as the client received it; None if there is none, or its text was dropped."""
         if self.reply is None:
             return None
         usage, finish_reason, thinking = self.usage or Usage(), self.finish_reason or "stop", self.thinking or ""
@@ -150,13 +151,13 @@ class RecordedRun:
         self._journal.close()
 
     def check(self, *, fields: bool = False) -> None:
-        """See that what was recorded is all there and as it was written, as far as checksums can tell.
+        """Check that everything recorded is there and as it was written, as far as checksums can tell.
 
-        It takes about three seconds for 100,000 calls. The run may be going on. With ``fields`` every event also has to
-        have the fields of its kind.
+        This takes about three seconds for 100,000 calls. The run may still be going on. With ``fields`` every event
+        must also have the fields of its kind.
 
         Raises:
-            DamagedError: if it is not.
+            DamagedError: if something is missing or altered.
         """
         damage = examine(self._journal.database, self.schema, fields=fields).damage
         if damage is not None:
@@ -189,12 +190,12 @@ class RecordedRun:
 
     @property
     def start(self) -> RunStarted | None:
-        """The event of its beginning; None if the run had not begun. There may be events before it."""
+        """The event with which the run began; None if the run has not begun. Other events may come before it."""
         return next(self.events_of(RunStarted), None)
 
     @property
     def given(self) -> frozenset[str] | None:
-        """The names of what the run was given as objects; None if it had not begun."""
+        """The names of what the run was given as objects; None if the run has not begun."""
         return None if self.start is None else frozenset(self.start.given or ())
 
     def last_event(self) -> tuple[int, float] | None:
@@ -203,7 +204,7 @@ class RecordedRun:
         return None if row is None else (row[0], row[1])
 
     def seconds(self) -> float:
-        """From its beginning to the last event or, where that is later, the end of the last call."""
+        """Seconds from the beginning of the run to its last event or, if that is later, to the end of its last call."""
         last = self.last_event()
         row = self._one("SELECT max(finished) FROM recorded_calls") if self.schema > 2 else None
         return max(0.0 if last is None else last[1], (row and row[0]) or 0.0)
@@ -230,7 +231,7 @@ class RecordedRun:
         return map(self._event, self._pages(_PROPOSALS, -1))
 
     def artifacts(self, ids: Collection[str]) -> dict[str, Artifact]:
-        """Those of these artifacts that were proposed, by id."""
+        """The artifacts with these ids, by id; those that were never proposed are left out."""
         wanted, found = set(ids), dict[str, Artifact]()
         for event in self.proposals():
             if isinstance(event.body, CandidateProposed) and event.body.artifact in wanted:
@@ -264,7 +265,7 @@ class RecordedRun:
         return None if row is None else self._call(row)
 
     def call_heads(self) -> Iterator[CallHead]:
-        """All calls without their texts, in the order in which they ended."""
+        """All calls without their texts and times, in the order in which they ended."""
         for row in self._pages(_HEADS, 0):
             _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
             scope = CallScope(unpack(stage), unpack(item), _maybe_text(candidate), 0, index)
@@ -277,12 +278,14 @@ class RecordedRun:
             yield CallHead(seq, record)
 
     def calls_of(self, stage: str, item: str) -> list[RecordedCall]:
-        """The calls of a stage at work on an item, those for its pieces (``item/…``) included, in order."""
+        """The calls that a stage made for an item, those for its pieces (``item/…``) included, in order."""
         rows = self._journal.rows(_CALLS_OF, stage, item, f"{item}/", f"{item}0")  # "0" follows "/"
         return [self._call(row) for row in rows]
 
     def totals(self) -> list[Spending]:
-        """Sums of all calls, by candidate as well, for `flowevolve.llm.client.accounting.Account.restore`."""
+        """Totals of all calls by role, model, stage and candidate, for
+        `flowevolve.llm.client.accounting.Account.restore`.
+        """
         spent = []
         for role, model, stage, *sums in self._journal.rows(_TOTALS):
             requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens, cut = (
@@ -294,15 +297,15 @@ class RecordedRun:
         return spent
 
     def cut_replies(self) -> dict[str, tuple[int, int]]:
-        """By role, how many replies the limit of tokens cut off, where it did, and of how many."""
+        """For each role with replies that the token limit cut off: how many were cut off, and of how many."""
         return {unpack(role): (cut, of) for role, cut, of in self._journal.rows(_CUT)}
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return next(iter(self._journal.rows(statement, *values)), None)
 
     def _pages(self, statement: str, after: int, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement whose first parameter is the number in the first column to go on after, and whose
-        last is how many.
+        """The rows of a statement, fetched a page at a time. Its first parameter is the number after which to go on
+        (that of the first column), and its last is the size of a page.
         """
         while page := self._journal.rows(statement, after, *values, PAGE):
             yield from page
@@ -315,7 +318,7 @@ class RecordedRun:
 
     @contextmanager
     def _unpacking(self, what: str) -> Iterator[None]:
-        """Raise a `DamagedError` where something stored is not of the form that it was written in."""
+        """Raise a `DamagedError` if something stored does not have the form in which it was written."""
         try:
             yield
         except (ValueError, TypeError, AttributeError, zlib.error) as error:
@@ -355,7 +358,9 @@ class RecordedRun:
             )
 
     def _messages(self, messages: str) -> tuple[Message, ...]:
-        """Messages from ``[[role, number of a text], …]``; up to schema 2 with the text itself in its place."""
+        """Messages from ``[[role, number of a text], …]``. Up to schema 2, the text itself is in the place of its
+        number.
+        """
         return tuple(
             Message(role, text if isinstance(text, str) else self._text_number(text))
             for role, text in json.loads(messages)

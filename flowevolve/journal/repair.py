@@ -1,8 +1,9 @@
-"""Repairing a run directory: what can be trusted of its damaged journal takes that one's place.
+"""Repairs a run directory: replaces its damaged journal with a new one that holds what can be trusted.
 
 Events, calls and payloads belong together. So the journal is cut where the first event or call is damaged or missing,
-and both end there (`flowevolve.journal.examination`). A damaged text costs the calls that refer to it no more than
-their messages, and a damaged payload its item, which a resume discards. A killed repair is finished by the next.
+and both end there (`flowevolve.journal.examination`). If only a text is damaged, the calls that refer to it lose their
+messages and nothing else. If only a payload is damaged, its item is lost: a resume discards it. If a repair is killed,
+the next one finishes it.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ class Repaired:
 
 
 def repair(path: Path) -> Repaired | None:
-    """Put what can be trusted of a run's damaged journal in its place; the damaged files are kept in a folder beside.
+    """Replace a run's damaged journal with what can be trusted of it, and keep the damaged files in a folder beside it.
 
-    Returns None if nothing was wrong with it: then it is left as it is.
+    Returns None if nothing is wrong with the journal, which is then left as it is.
 
     Raises:
         InputError: if there is no run, a process is at work in it, nothing can be saved, or nothing can be written.
@@ -75,8 +76,8 @@ def repair(path: Path) -> Repaired | None:
 
 
 def find_damage(path: Path) -> str | None:
-    """What is wrong with the journal of a run directory, in words; None if nothing is. An event that does not have the
-    fields of its kind is wrong, too, though it is as it was written: nothing can follow the run beyond it.
+    """What is wrong with the journal of a run directory, in words; None if nothing is. An event without the fields of
+    its kind counts as damage, even if it is as it was written: nothing can follow the run beyond it.
 
     Raises:
         InputError: if there is no run, or it can't be read in this place.
@@ -108,7 +109,7 @@ def _repair(path: Path, damage: str, scratch: Path) -> Repaired:
     kept = _keep(path)
     put_on_disk(draft)
     if gone != (0, 0):
-        (path / RESULT).unlink(missing_ok=True)  # it tells of what is gone; a copy is among what is kept
+        (path / RESULT).unlink(missing_ok=True)  # it reports what is gone; a copy is with the files that are kept
     draft.replace(path / SALVAGED)
     _put_in_place(path)
     with closing(EndMarkFile(path / END_MARK, salvaged.mark)):
@@ -143,7 +144,9 @@ def _keep(path: Path) -> Path:
 
 
 def _put_in_place(path: Path) -> None:
-    """Let the new journal take the place of the damaged one, whose logs must not be taken for its own."""
+    """Put the new journal in place of the damaged one. The logs of the damaged one are removed first, because SQLite
+    would take them for those of the new one.
+    """
     for name in JOURNAL_FILES[1:]:
         (path / name).unlink(missing_ok=True)
     put_on_disk(path)

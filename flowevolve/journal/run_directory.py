@@ -1,7 +1,7 @@
 """The run directory: everything one run leaves on disk.
 
-``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, ``lock`` and, once the run has ended,
-``result.json``. A directory that already holds a run is never written over; the run can be gone on with. One that
+It holds ``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, ``lock`` and, once the run has
+ended, ``result.json``. A directory that already holds a run is never overwritten; the run can be resumed. A run that
 failed or was killed before it began makes way for another.
 """
 
@@ -30,17 +30,17 @@ from flowevolve.journal.reading import CONFIG, RecordedRun
 from flowevolve.journal.tables import find_schema
 
 State = Literal["running", "finished", "interrupted", "failed", "not begun"]
-"""``interrupted``: it was stopped or killed, and can be gone on with; so can one that failed."""
+"""An ``interrupted`` run was stopped or killed. It can be resumed, and so can one that ``failed``."""
 
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
 
 
 def claim(path: Path) -> Lock:
-    """The lock of a directory with a run in it. This blocks.
+    """Lock a directory that holds a run. This blocks.
 
     Raises:
-        InputError: if there is none in it, or another process is at work on it.
+        InputError: if it holds no run, or another process is at work on it.
     """
     OpenedJournal(path).close()
     return patient_lock(path)
@@ -49,14 +49,15 @@ def claim(path: Path) -> Lock:
 class RunDirectory:
     """The directory of a run, which no other process may use meanwhile. `close` it when the run has ended.
 
-    ``given`` names what the run was given as objects. ``lock`` is the lock of the directory if the caller holds it.
+    ``given`` names what the run was given as objects. ``lock`` is the lock of the directory, if the caller already
+    holds it.
 
-    With ``resume`` the run that is there is gone on with: ``config`` replaces its configuration as soon as it does go
-    on, ``events.jsonl`` is written anew from the journal if it is there or asked for, and what an interrupted write
-    has left is removed.
+    With ``resume`` the existing run is continued. ``config`` replaces its configuration as soon as it really goes on,
+    ``events.jsonl`` is rewritten from the journal if it exists or is asked for, and the remains of an interrupted write
+    are removed.
 
     Raises:
-        InputError: if the directory holds a run already, or none to go on with, is in use, or can't be written.
+        InputError: if the directory already holds a run, with ``resume`` holds none, is in use, or can't be written.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class RunDirectory:
             stack.pop_all()
 
     def event(self, event: Event) -> None:
-        """An event sink: the journal, and ``events.jsonl`` if asked for."""
+        """Write an event to the journal, and to ``events.jsonl`` if asked for. This is an event sink."""
         self.journal.event(event)
         if isinstance(event.body, RunResumed):
             self._go_on()
@@ -140,10 +141,10 @@ class RunDirectory:
             raise self._held_up
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        """Write ``result.json`` whole or not at all, when all that it names is in the journal.
+        """Write ``result.json`` whole or not at all, once everything that it refers to is in the journal.
 
         Raises:
-            StorageError: if one of them can't be written.
+            StorageError: if the journal or the result can't be written.
         """
         self.journal.flush()
         try:
@@ -193,7 +194,7 @@ def has_begun(path: Path) -> bool:
 
 
 def find_state(path: Path, ended_by: StopReason | None) -> State:
-    """What has become of the run in a directory. ``ended_by`` is why it ended, if its result is there."""
+    """The state of the run in a directory. ``ended_by`` is why it ended, if its result is there."""
     if is_held(path):
         return "running"
     if ended_by is None:
@@ -217,10 +218,10 @@ def _make_way(path: Path) -> None:
 
 
 def read_result(path: Path) -> dict[str, object]:
-    """The ``result.json`` of a run directory.
+    """The content of a run directory's ``result.json``.
 
     Raises:
-        InputError: if there is none or it is not one.
+        InputError: if there is none, or it can't be read as one.
     """
     file = path / RESULT
     with looking(path):
@@ -247,7 +248,7 @@ def _not_written(path: Path, error: OSError) -> StorageError:
 
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:
-    """TOML has no null: what is not set is left out."""
+    """Remove the entries that are not set, because TOML has no null."""
     return {key: _plain(value) for key, value in table.items() if value is not None}
 
 

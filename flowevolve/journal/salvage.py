@@ -1,4 +1,4 @@
-"""Making a new journal of what can be trusted of a damaged one."""
+"""Writes a new journal with what can be trusted of a damaged one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from flowevolve.journal.texts import unpack
 from flowevolve.journal.views import VIEWS
 
 _SCHEMA_OF_COLUMN = {"checksum": 6, "template": 5, "thinking": 4, "messages": 3}
-"""The columns of calls that a schema was the first to have."""
+"""Columns of the table ``calls``, each with the first schema that had it."""
 _MESSAGES, _PAYLOAD, _CHECKSUM = 8, 5, -1
 """Places of columns in the rows of calls and events."""
 _TEXT = "SELECT id, hash, data FROM texts WHERE id = ?"
@@ -39,9 +39,9 @@ _KEPT_PAYLOAD = "SELECT item, flow, data FROM payloads WHERE item = ?"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A damaged journal in which the views of its schema were made, and what can be trusted of it.
+    """A damaged journal in which the views of its schema were created, and what can be trusted of it.
 
-    It is to be read through this one connection: SQLite folds its logs into the file when that is closed.
+    Read it only through this connection: SQLite folds the logs into the file when the connection is closed.
     """
 
     database: sqlite3.Connection
@@ -63,8 +63,8 @@ class Salvaged:
 
 @contextmanager
 def opened_sources(folder: Path, scratch: Path, mark: EndMark | None) -> Iterator[list[Source]]:
-    """A damaged journal as SQLite understands it with its logs, and without them: that which is sound for longer comes
-    first. The files in ``folder`` are only read; they are copied into ``scratch``.
+    """A damaged journal as SQLite understands it with its logs, and as it understands it without them; the one that is
+    sound for longer comes first. The files in ``folder`` are only read: SQLite opens copies of them in ``scratch``.
     """
     with ExitStack() as stack:
         sources = list[Source]()
@@ -81,7 +81,7 @@ def opened_sources(folder: Path, scratch: Path, mark: EndMark | None) -> Iterato
 
 
 def _examined(database: sqlite3.Connection, mark: EndMark | None) -> Iterator[Source]:
-    """A journal if it is of the run of its mark, and if a run of its schema can be gone on with."""
+    """Yield the journal with its findings if it is of the run of its mark, and if runs of its schema can be resumed."""
     columns = {row[1] for row in database.execute("PRAGMA table_info(calls)")}
     schema = next((found for column, found in _SCHEMA_OF_COLUMN.items() if column in columns), None)
     if schema is None:
@@ -140,7 +140,9 @@ class _Copying:
             yield self._changed(row, _PAYLOAD) if seq in lost else row
 
     def _calls(self) -> Iterator[tuple[Any, ...]]:
-        """Those with damaged texts without messages, as a compaction leaves them, but with their replies."""
+        """The trusted calls. Those with damaged texts lose their messages, as after a compaction, but keep their
+        replies.
+        """
         for row in rows_between(self._old, CALLS, 0, self._found.last_call):
             messages = row[_MESSAGES]
             refers = [] if messages is None else [text for _, text in json.loads(unpack(messages))]
@@ -152,7 +154,7 @@ class _Copying:
                 yield self._changed(row, _MESSAGES)
 
     def _changed(self, row: tuple[Any, ...], place: int) -> tuple[Any, ...]:
-        """A row without what is in one of its columns, with a new checksum if it had one."""
+        """A row with one of its columns emptied, and with a new checksum if it had one."""
         columns = (*row[:place], None, *row[place + 1 : _CHECKSUM])
         return (*columns, None if row[_CHECKSUM] is None else checksum(self._seed, columns))
 
@@ -163,7 +165,7 @@ class _Copying:
             yield self._old.execute(_KEPT_PAYLOAD, (name,)).fetchone()
 
     def _older_payloads(self) -> Iterator[tuple[Any, ...]]:
-        """Those that an earlier version wrote, which are not known by name, as far as they can be read."""
+        """The payloads that an earlier version wrote, as far as they can be read. No event names them."""
         try:
             rows = self._old.execute("SELECT item, flow, data FROM payloads").fetchall()
         except sqlite3.Error:

@@ -1,4 +1,4 @@
-"""The pool of a recorded run, as another run starts from it."""
+"""Reads the pool of a recorded run, so that another run can start from it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
 
 
 def _without_veto(change: Change, used: Mapping[str, Candidate]) -> Change:
-    """The change or, of a veto of a candidate that never came into a pool, a note in its place."""
+    """The change; but a note in place of a veto of a candidate that was never in a pool."""
     if isinstance(change, Vetoed) and change.candidate_id not in used:
         return Note("veto", {"candidate": change.candidate_id, "stands": change.stands}, change.pool)
     return change

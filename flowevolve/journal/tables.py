@@ -12,8 +12,9 @@ WRITABLE = range(3, 7)
 SCHEMA_VERSION = WRITABLE[-1]
 """Schema 1 had no ``calls.cached``. Schemas 1 and 2 hold requests in one column, and neither the order of events among
 the calls nor payloads, so runs with these can be read but not resumed. Schema 3 had no ``calls.thinking``, schema 4 no
-``calls.template``, and schema 5 no checksums, no ``events.calls`` and no ``events.payload``. A journal without them
-gets these columns when its run is resumed or compacted, and its older rows stay without what they would hold."""
+``calls.template``, and schema 5 no checksums, no ``events.calls`` and no ``events.payload``. A journal of schema 3, 4
+or 5 gets the columns that it lacks when its run is resumed or compacted; in its older rows they stay empty.
+"""
 
 _SCHEMA = """
 BEGIN;
@@ -59,23 +60,23 @@ UPDATE meta SET value = '6' WHERE key = 'schema';
 COMMIT;
 """
 _CHANGES = {3: _CHANGE.format("thinking", 4), 4: _CHANGE.format("template", 5), 5: _CHANGE_5}
-"""What makes a journal of a schema one of the next."""
+"""For each schema the statements that convert its journals to the next schema."""
 
 NO_ROWS_UNCHECKED = (-1, 0)
-"""The last event and the last call that have no checksums, where all have them."""
+"""The numbers of the last event and the last call without checksums, in a journal where all rows have them."""
 _META_RUN, _META_UNCHECKED = "run", "unchecked"
 
 
 def new_run() -> str:
-    """The id of a new run: one like no other."""
+    """A new, unique id for a run."""
     return secrets.token_hex(8)
 
 
 def make_tables(
     database: sqlite3.Connection, run: str, given: str, unchecked: tuple[int, int] = NO_ROWS_UNCHECKED
 ) -> None:
-    """Make an empty journal. ``given`` is JSON; ``unchecked`` names the last event and call that are to be without
-    checksums.
+    """Create the tables of an empty journal. ``given`` is JSON; ``unchecked`` are the numbers of the last event and the
+    last call that will have no checksums.
     """
     database.executescript(_SCHEMA)
     meta = {"schema": str(SCHEMA_VERSION), "given": given, _META_RUN: run, _META_UNCHECKED: json.dumps(unchecked)}
@@ -90,7 +91,7 @@ def read_run(database: sqlite3.Connection) -> str:
 
 
 def bring_up_to_date(database: sqlite3.Connection) -> None:
-    """Give a journal of a schema that can be written the form of the present one."""
+    """Convert a journal of any schema in ``WRITABLE`` to the current schema."""
     for schema, change in _CHANGES.items():
         if find_schema(database) == schema:
             database.executescript(change)
@@ -100,7 +101,7 @@ def find_schema(database: sqlite3.Connection) -> int | None:
     """The schema of a journal; None if the file is empty.
 
     Raises:
-        InputError: if it is something else.
+        InputError: if the file is not a journal.
     """
     if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         return None

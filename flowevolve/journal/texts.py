@@ -10,9 +10,9 @@ from hashlib import blake2b
 SHORT = 1000
 """Bytes up to which a text is stored as it is."""
 REMEMBERED = 8192
-"""How many texts a writer remembers the numbers of; those of others it looks up."""
+"""For how many texts a writer remembers the numbers; the numbers of others it looks up."""
 RECENT = 256
-"""How many texts a writer keeps with their keys, as a call's messages are mostly those of calls shortly before it."""
+"""For how many texts a writer keeps the keys. Most messages of a call are also in calls shortly before it."""
 
 _FIND = "SELECT id FROM texts WHERE hash = ?"
 _ADD = "INSERT INTO texts (hash, data) VALUES (?, ?)"
@@ -34,7 +34,7 @@ def unpack(stored: str | bytes) -> str:
 
 
 def text_key(text: str) -> bytes:
-    """What stands for a text in the column ``hash``."""
+    """The hash of a text that the column ``hash`` holds."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -65,7 +65,7 @@ class Texts:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold a text: it has no lone surrogates, as replies have them at times."""
+    """Whether UTF-8 can encode a text, which is so if it has no lone surrogates. Replies have them at times."""
     try:
         text.encode()
     except UnicodeEncodeError:

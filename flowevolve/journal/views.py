@@ -1,4 +1,4 @@
-"""The views ``recorded_events`` and ``recorded_calls``, which show the journal of each schema in the present form."""
+"""The views ``recorded_events`` and ``recorded_calls``, which show the journal of any schema in the current form."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ VIEWS = {
     5: _EVENTS_5 + _CALLS_5,
     6: _EVENTS + _CALLS,
 }
-"""The statements that make the views, by schema."""
+"""The statements that create the views, by schema."""
