@@ -26,9 +26,10 @@ def unended(text: str) -> bool:
 
 
 def evolvable_lines(text: str) -> list[range]:
-    """The numbers, from 0, of the lines between marks, one range for each block; a block without an end mark is open.
+    """The line numbers, from 0, between the marks: a range for each block, up to the last line if its end mark is
+    missing.
 
-    Without any marks, one range with all lines.
+    Without marks there is one range with all lines.
     """
     lines = text.split("\n")
     blocks: list[range] = []
@@ -50,7 +51,7 @@ def outside_unchanged(old: str, new: str) -> bool:
 
 
 def _outside(text: str) -> list[str]:
-    """The texts between the blocks; none if there are no marks."""
+    """The texts before, between and after the blocks, marks included; none if there are no marks."""
     if not has_marks(text):
         return []
     lines = [line.rstrip() for line in text.split("\n")]

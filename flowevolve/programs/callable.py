@@ -1,4 +1,4 @@
-"""Problems scored by a user's function, which runs outside of the sandbox and only sees a program's result."""
+"""Problems scored by a user's function, which runs outside of the sandbox and sees only a program's result."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from flowevolve.sandbox import Sandbox
 from flowevolve.sandbox.evaluators import TrustedCall
 
 Scorer = Callable[..., object]
-"""``score(result)`` or ``score(result, arguments)``; returns a number, or a mapping with ``score`` and, if it likes,
-``feedback`` and further metrics.
+"""Called as ``score(result)`` or ``score(result, arguments)``; returns a number, or a mapping with ``score`` and
+optionally ``feedback`` and further metrics.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NamedScorer:
-    """A scorer that is called in a process of its own, where programs run, and killed when its time is over."""
+    """A scorer that is called in a process of its own, where programs run, and killed at its time limit."""
 
     name: str
     """``package.module:function``."""
     folder: str | None
-    """Where its module is, if it is not on Python's path."""
+    """The folder of its module, if that is not on Python's path."""
     timeout: float
 
 
 class CallableProblem(FunctionProblem):
-    """Programs whose function ``entry`` is called in the sandbox; ``score`` scores the result outside, in a thread, or
-    with ``elsewhere`` in a process that imports it by name.
+    """Programs whose function ``entry`` is called in the sandbox. ``score`` scores the result outside of it: in a
+    thread or, if ``elsewhere`` is given, in a process that imports the scorer by name.
 
     ``score`` gets untrusted data. If it raises an exception, the program has failed, and the message is feedback.
     """
@@ -97,12 +97,13 @@ def callable_problem(
 ) -> CallableProblem:
     """The problem of a configuration: ``evaluator`` is ``package.module:function``, ``program`` the file of the seed.
 
-    With ``evaluator_timeout``, it is called in a process of its own, and killed after so many seconds. Each of
-    ``cases`` has the arguments of ``entry`` by name. Without cases, it is called once and without arguments.
+    With ``evaluator_timeout``, the evaluator is called in a process of its own, and killed after this many seconds.
+    Each of ``cases`` has the arguments of the program's function ``entry`` by name. Without cases, that function is
+    called once, without arguments.
 
     Raises:
-        InputError: if the function can't be imported, the seed can't be read, or its function does not take a case's
-            arguments.
+        InputError: if the evaluator can't be imported, the timeout is not above 0, the seed can't be read, or its
+            function does not take a case's arguments.
     """
     score = _imported(evaluator)
     if evaluator_timeout is not None and not 0 < evaluator_timeout < math.inf:
@@ -119,7 +120,7 @@ def callable_problem(
 
 
 def _imported(evaluator: str) -> Scorer:
-    """Raises: InputError if it is no function that can be imported."""
+    """Raises: InputError if the evaluator is not a function that can be imported."""
     try:
         score = imported(evaluator)
     except LoadError as error:
@@ -130,7 +131,7 @@ def _imported(evaluator: str) -> Scorer:
 
 
 async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandbox: Sandbox) -> Verdict:
-    """Raises: WrongResultError if it does not return a score in time; InputError if it can't be called there."""
+    """Raises: WrongResultError if the scorer returns no score in time; InputError if it can't be called there."""
     given = dict(case.arguments) if isinstance(case.arguments, Mapping) else list(case.arguments)
     function, arguments = f"{__name__}:score_by_name", [scorer.name, given, result]
     (outcome,) = await sandbox.run_job(
@@ -150,7 +151,7 @@ async def _scored_elsewhere(scorer: NamedScorer, case: Case, result: JSON, sandb
 
 
 def score_by_name(evaluator: str, arguments: dict[str, JSON] | list[JSON], result: JSON) -> dict[str, JSON]:
-    """What a scorer says, as plain data: its ``verdict``, or why a result is ``wrong``."""
+    """Call a scorer, and return as plain data its ``verdict`` or why the result is ``wrong``."""
     problem = CallableProblem(_imported(evaluator), "", "")
     try:
         verdict = problem.score(Case("", arguments), result)

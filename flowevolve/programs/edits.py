@@ -1,8 +1,9 @@
-"""SEARCH/REPLACE edits, by which a model changes a text without writing all of it, and the places where they apply.
+"""SEARCH/REPLACE edits, with which a model changes a text without rewriting all of it, and the places they apply to.
 
-An edit applies at one place or not at all. Its lines are compared with whole lines, first as they are but for space at
-their ends, then without blank lines at both edges, then with other indentation, which the new lines get as well, and
-at last without any blank lines. The first of these ways that finds a place decides.
+An edit applies at exactly one place or not at all. The SEARCH text is matched in several ways, from strict to lenient,
+and the first way that finds a place decides: whole lines, except for trailing spaces; the same without the blank lines
+at both edges; at another indentation, which the new lines then get as well; without any blank lines; without comments;
+and as a part of lines, between words.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from flowevolve.programs.blocks import evolvable_lines, is_mark, outside_unchang
 
 SEARCH_LINE, MIDDLE_LINE, REPLACE_LINE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 _MOST_PLACES = 100
-"""Of more places it is only said that they are many."""
+"""Places are counted up to this number; if there are more, the error message says ``or more``."""
 _TAB = 4
 _LINES_BESIDE_COMMENTS = 4
-"""How many lines of a SEARCH text have to be right where its comments are not."""
+"""The fewest lines that a SEARCH text must have beside comments, if the comments don't match."""
 _SHORTEST_PART = 20
-"""The fewest characters of a SEARCH text that may stand for a part of a line."""
+"""The fewest characters of a SEARCH text that may match a part of a line."""
 
 
 class EditError(UnparsableReplyError):
@@ -31,7 +32,7 @@ class EditError(UnparsableReplyError):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One block. ``file`` is None if no file was named before it."""
+    """One SEARCH/REPLACE block. ``file`` is None if no file was named before it."""
 
     search: tuple[str, ...]
     replace: tuple[str, ...]
@@ -45,7 +46,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The lines ``start`` to ``stop`` of a text, and what is to take their place."""
+    """The lines of a text from ``start`` up to, but not including, ``stop``, and the lines that replace them."""
 
     start: int
     stop: int
@@ -55,10 +56,11 @@ class _Place:
 def apply_edit(text: str, edit: Edit, comment: str = "") -> str:
     """Apply one edit to a text. Where the text has EVOLVE-BLOCK marks, only places between them count.
 
-    ``comment`` is what a comment begins with in its language: comments inside of a SEARCH text need not be right.
+    ``comment`` is what a comment begins with in the text's language; comments inside of a SEARCH text need not match.
+    If it is empty, no line counts as a comment.
 
     Raises:
-        EditError: if there is no place for it, or more than one, or it changes nothing.
+        EditError: if the edit fits no place or more than one, changes text outside of the marks, or changes nothing.
     """
     if not any(line.strip() for line in edit.search):
         return _filled(text, edit)
@@ -84,7 +86,7 @@ def apply_edit(text: str, edit: Edit, comment: str = "") -> str:
 
 
 def _filled(text: str, edit: Edit) -> str:
-    """The text with its one part that may change, which is empty, filled: that is what no SEARCH text stands for."""
+    """Apply an edit with an empty SEARCH text: fill the one part of the text that may change, which has to be empty."""
     lines = text.split("\n")
     blocks = evolvable_lines(text)
     if len(blocks) == 1 and not any(lines[number].strip() for number in blocks[0]) and any(edit.replace):
@@ -139,7 +141,7 @@ def _without_blank_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iter
 
 
 def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
-    """Where all but lines of comments are the same; the first and the last line have to be the same in any case."""
+    """Find where all lines except comments match. The first and the last line have to match in any case."""
     core = _core(edit)[0]
     filled = [line for line in core.search if line.strip()]
     wanted = [line for line in filled if not line.lstrip().startswith(comment)]
@@ -161,12 +163,12 @@ def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterato
 
 
 def _same(lines: Sequence[str], among: range, edge: Sequence[str]) -> list[int]:
-    """Which of some lines are the comment at an edge of a SEARCH text, if there is one."""
+    """The numbers of those lines ``among`` these that match the comment at an edge of a SEARCH text, if it has one."""
     return [number for number in among if edge and lines[number].strip() == edge[0].strip()]
 
 
 def _within_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
-    """Where the SEARCH text begins or ends inside of a line, between words."""
+    """Find where the SEARCH text begins or ends inside of a line, between words."""
     wanted = "\n".join(edit.search).strip()
     if len(wanted) < _SHORTEST_PART:
         return
@@ -184,7 +186,7 @@ def _within_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_P
 
 
 def _in_word(text: str, place: int) -> bool:
-    """Whether a word goes on from one side of a place in a text to the other."""
+    """Whether a place in a text lies inside of a word."""
     sides = text[max(0, place - 1) : place + 1]
     return 0 < place < len(text) and all(each.isalnum() or each == "_" for each in sides)
 
@@ -200,7 +202,7 @@ _WAYS = (
 
 
 def _without_marks(edit: Edit) -> Edit:
-    """The edit without EVOLVE-BLOCK marks at the edges of its texts: these stay where they are."""
+    """The edit without EVOLVE-BLOCK marks at the edges of its two texts, so that the marks stay in the text."""
     search, replace = list(edit.search), list(edit.replace)
     for edge in (0, -1):
         filled = [number for number, line in enumerate(search) if line.strip()]
@@ -213,9 +215,10 @@ def _without_marks(edit: Edit) -> Edit:
 
 
 def _core(edit: Edit) -> tuple[Edit, int, int]:
-    """The edit without blank lines at the edges of its SEARCH text, and as many of them at those of the other.
+    """The edit without the blank lines at the edges of its SEARCH text, and without up to as many at those of its
+    REPLACE text.
 
-    Also says how many blank lines the SEARCH text had above and below that the other had not.
+    Also returns how many blank lines the SEARCH text has above and below that the REPLACE text lacks.
     """
     filled = [number for number, line in enumerate(edit.search) if line.strip()]
     above, below = filled[0], len(edit.search) - 1 - filled[-1]
@@ -230,7 +233,7 @@ def _core(edit: Edit) -> tuple[Edit, int, int]:
 
 
 def _widened(place: _Place, lines: Sequence[str], above: int, below: int) -> _Place:
-    """The place with the blank lines around it that the edit takes away, as far as the text has them."""
+    """The place, extended by the blank lines around it that the edit removes, as far as the text has them."""
     start, stop = place.start, place.stop
     while above and start and not lines[start - 1].strip():
         start, above = start - 1, above - 1
@@ -240,9 +243,9 @@ def _widened(place: _Place, lines: Sequence[str], above: int, below: int) -> _Pl
 
 
 def _moved(edit: Edit, lines: Sequence[str]) -> Sequence[str] | None:
-    """The new lines, indented as the lines that were found are, beside the SEARCH text; None if these differ in more.
+    """The new lines, reindented like the lines found against the SEARCH text; None if that shift is not constant.
 
-    The first line may have lost its indentation alone, as that of a text which was stripped.
+    The first line may be shifted by another amount, since stripping a text removes the indentation of that line alone.
     """
     shifts = [_width(line) - _width(old) for line, old in zip(lines, edit.search, strict=True) if old.strip()]
     first, rest = shifts[0], shifts[1:]
@@ -268,7 +271,7 @@ def _spaces(width: int, *, tabs: bool) -> str:
 
 
 def _found(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """The numbers of the lines at which these lines begin."""
+    """The numbers of the lines at which the ``wanted`` lines begin."""
     text = "\n".join(["", *lines, ""])
     pattern = "\n".join(["", *wanted, ""])
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))

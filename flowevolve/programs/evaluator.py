@@ -1,8 +1,9 @@
 """Problems with an evaluator that runs the program itself.
 
-Where it works so, the evaluator has a sandbox of its own, and what it imports stands in for the program, which is in
-another (`SandboxPair`). Otherwise the two share one: the program can't get out of it, but it could forge its own score.
-Problems that score outside of the sandbox, such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
+Where that works, the evaluator runs in a sandbox of its own and imports a stand-in for the program, which runs in a
+second sandbox (`SandboxPair`). Otherwise the two share one sandbox: the program can't get out of it, but it could forge
+its own score. Problems that score outside of the sandbox, such as `FunctionProblem` and `CallableProblem`, don't have
+this weakness.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ _MOST = 12
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An evaluator's report on a program: metrics, texts for feedback, and why it failed (None: it did not)."""
+    """An evaluator's report on a program: metrics, texts for feedback, and why it failed (None if it did not)."""
 
     metrics: Mapping[str, float]
     texts: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
     notes: Sequence[str] = ()
-    """What the evaluator wanted and can't have while the program is held apart from it."""
+    """What the evaluator needs but can't have while the program is isolated from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict on a program, and the notes of the reports that it is made of."""
+    """The verdict on a program, and the notes of the reports that it was computed from."""
 
     verdict: Verdict
     notes: Sequence[str] = ()
@@ -61,25 +62,25 @@ class EvaluatorStep:
     label: str
     """The name of the step in messages."""
     at_least: float | None = None
-    """The score below which a program skips the further steps; None: it never does."""
+    """A program with a score below this skips the remaining steps; None if it never does."""
 
 
 MetricReader = Callable[[Mapping[str, float]], float | None]
-"""Computes the score from the metrics; None if they have none."""
+"""Computes the score from the metrics; returns None if they don't contain one."""
 
 
 @dataclass(eq=False)
 class EvaluatorProblem:
-    """Programs of one file that an evaluator in ``folder`` scores in steps. The metrics of all steps count together.
+    """Programs of one file that an evaluator in ``folder`` scores in steps. The metrics of all steps are merged.
 
-    A program that skips further steps keeps the score it has by then. One that fails in any step has failed.
+    A program that skips the remaining steps keeps the score it has reached. One that fails in any step has failed.
     """
 
     name: str
     statement: str
     file: str
     source: str
-    """The seed: the first content of ``file``."""
+    """The seed: the initial content of ``file``."""
     folder: Path
     steps: Sequence[EvaluatorStep]
     score: MetricReader
@@ -89,8 +90,8 @@ class EvaluatorProblem:
     notes: Sequence[str] = ()
     """Notes for users who run this problem, one line each."""
     modules: Mapping[str, str] = field(default_factory=dict)
-    """The files of ``folder`` that the seed imports, by their paths: all that a program sees of it if it is held apart
-    from the evaluator.
+    """The files of ``folder`` that the seed imports, by their paths. A program that is isolated from the evaluator sees
+    no other files of the folder.
     """
     cases: Sequence[Case] = (Case("evaluator"),)
 
@@ -108,11 +109,11 @@ class EvaluatorProblem:
             )
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        """Run the evaluator and the program together in one sandbox, and read what they say."""
+        """Run the evaluator and the program together in one sandbox, and return the verdict."""
         return (await self.judged(artifact[self.file], sandbox)).verdict
 
     async def judged(self, program: str, sandboxes: Sandbox | SandboxPair) -> Judged:
-        """Run the evaluator: in the program's sandbox, or with two in one of its own."""
+        """Run the evaluator: in the program's sandbox, or in one of its own if ``sandboxes`` is a pair."""
         report = Report({})
         seconds = 0.0
         for step in self.steps:
@@ -166,14 +167,14 @@ def with_readable_evaluator(settings: SandboxSettings, problem: object) -> Sandb
 
 
 def without_evaluator(settings: SandboxSettings, problem: EvaluatorProblem) -> SandboxSettings:
-    """The settings of a sandbox for programs that are held apart: the evaluator's folder is out of view."""
+    """The settings of a sandbox for programs that are isolated from their evaluator: they can't read its folder."""
     return settings.model_copy(
         update={"readable": tuple(folder for folder in settings.readable if folder.resolve() != problem.folder)}
     )
 
 
 def read_report(result: JSON) -> Report:
-    """Read the driver's report, which a program may have replaced. Raises WrongResultError if it has another form."""
+    """Read the driver's report, which a program may have forged. Raises WrongResultError if it has another form."""
     if not isinstance(result, dict):
         raise WrongResultError("the evaluator's report is no object")
     metrics, texts, failure = result.get("metrics"), result.get("texts"), result.get("failure")
@@ -186,12 +187,14 @@ def read_report(result: JSON) -> Report:
 
 
 def metric(key: str) -> MetricReader:
-    """The score is the metric of this name."""
+    """Return a reader that takes the metric of this name as the score."""
     return lambda metrics: metrics.get(key)
 
 
 def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
-    """The score is the metric of this name, else the mean of those not in ``but``, else of all, as in OpenEvolve."""
+    """Return a reader that takes the metric of this name as the score or, without one, the mean of the metrics not in
+    ``but``, or else of all metrics, as in OpenEvolve.
+    """
 
     def read(metrics: Mapping[str, float]) -> float | None:
         if key in metrics:
@@ -219,13 +222,14 @@ def command_problem(
     folder: Path | None = None,
     worst: float = 0.0,
 ) -> EvaluatorProblem:
-    """Programs scored by a command, which runs in the sandbox; ``{program}`` in it stands for the program's path.
+    """Programs scored by a command that runs in the sandbox. ``{program}`` in it stands for the program's path.
 
-    It prints a number, or JSON with ``score`` and other metrics; ``error`` there means a failure. ``folder``, which is
-    by default that of ``program`` (the seed), is readable in the sandbox, and its entries are in the working directory.
+    The command prints a number, or JSON with ``score`` and other metrics; an ``error`` in it means that the program
+    failed. ``folder``, by default the folder of ``program`` (the seed), is readable in the sandbox, and the working
+    directory has links to its entries.
 
     Raises:
-        InputError: if the seed can't be read, or no word of the command has ``{program}``.
+        InputError: if the seed can't be read, or no word of the command contains ``{program}``.
     """
     if not any("{program}" in word for word in command):
         raise InputError(f"task.command: no word of it is {{program}}, which stands for the program's path: {command}")
@@ -273,7 +277,7 @@ def _one_line(text: str) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """The beginning and the end of a text, as the end of a traceback says most."""
+    """The beginning and the end of a text, since the end of a traceback says most."""
     if len(text) <= limit:
         return text
     return f"{text[: limit // 2]}\n...\n{text[-(limit - limit // 2) :]}"

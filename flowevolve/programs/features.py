@@ -16,7 +16,9 @@ def _count(*kinds: type[ast.AST]) -> Callable[[ast.AST, str], float]:
 
 
 def _cyclomatic(tree: ast.AST, source: str) -> float:
-    """One, and one for every decision, operand of ``and`` and ``or`` but the first, and clause of a comprehension."""
+    """One, plus one for every decision, for every operand of ``and`` and ``or`` except the first, and for every clause
+    of a comprehension.
+    """
     found = 1
     for node in ast.walk(tree):
         if isinstance(node, _DECISIONS):
@@ -52,7 +54,7 @@ FEATURES: Mapping[str, Callable[[ast.AST, str], float]] = {
     "subscript_count": _count(ast.Subscript),
     "length": lambda tree, source: float(len(source)),
 }
-"""Functions, by the feature's name, from the syntax tree and the source to a number. ``length`` is in characters."""
+"""The function that computes each feature from a syntax tree and its source. ``length`` is in characters."""
 _GREATEST = {"loop_nesting"}
 """Features of which the maximum over several files is taken; all others are summed."""
 
@@ -60,10 +62,10 @@ _GREATEST = {"loop_nesting"}
 def program_features(files: Mapping[str, str], names: Sequence[str]) -> dict[str, float] | None:
     """The named features over all files of a program; None if a file does not parse.
 
-    Of several files only those in Python (``.py``) count; without any, the result is None.
+    If there are several files, only those in Python (``.py``) count; the result is None if there are none of these.
 
     Raises:
-        KeyError: if there is no feature of a name.
+        KeyError: if one of the names is not that of a feature.
     """
     sources = [text for name, text in files.items() if len(files) == 1 or name.endswith(".py")]
     found = [features(source, names) for source in sources]
@@ -77,7 +79,7 @@ def features(source: str, names: Sequence[str]) -> dict[str, float] | None:
     """The named features of one file; None if it does not parse.
 
     Raises:
-        KeyError: if there is no feature of a name.
+        KeyError: if one of the names is not that of a feature.
     """
     wanted = {name: FEATURES[name] for name in names}
     tree = _parsed(source)
@@ -93,7 +95,9 @@ def syntax_error(source: str) -> str | None:
 
 
 def same_but_for_imports(old: str, new: str) -> bool:
-    """Whether two programs compile and differ in imports, comments on lines of their own and blank lines alone."""
+    """Whether two programs compile and differ only in top-level imports, comments on lines of their own, blank lines
+    and trailing spaces.
+    """
     one, other = _without_imports(old), _without_imports(new)
     return one is not None and one == other
 
@@ -109,12 +113,12 @@ def _without_imports(source: str) -> list[str] | None:
 
 
 def compiles(tree: ast.Module) -> bool:
-    """Whether Python compiles what it could parse."""
+    """Whether Python can compile a syntax tree, which is not certain of every tree that it could parse."""
     return not isinstance(_parsed("", tree), str)
 
 
 def _parsed(source: str, parsed: ast.Module | None = None) -> ast.Module | str:
-    """The syntax tree, or the error's message. ``parsed``: the tree, where it is known."""
+    """The syntax tree, or the error's message. ``parsed`` is the tree if it is known already."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Runs in the sandbox, ahead of a program of several files, and lets it import them."""
+"""Runs in the sandbox before a program of several files, and lets the program import these files."""
 
 from __future__ import annotations
 

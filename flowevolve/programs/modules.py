@@ -1,4 +1,4 @@
-"""The files of a problem folder that a program imports, which go with it where it is held apart from the folder."""
+"""Finds the files of a problem folder that a program imports, which go with it where it can't read the folder."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 
 def imported_modules(folder: Path, source: str, suffix: str, hidden: Collection[str] = ()) -> dict[str, str]:
-    """The texts of a folder's Python files that a program imports, and those that these import, by their paths.
+    """Return the texts of the folder's Python files that a program imports, directly or through others, by their paths.
 
-    Of a package all files count. Programs in other languages (``suffix`` is that of the program's file) and files that
-    can't be read have none. ``hidden`` are paths of files that are left out, as the evaluator's own.
+    A package counts with all of its files. The result is empty for programs in other languages (``suffix`` is that of
+    the program's file). Files that can't be read are left out, and so are the paths in ``hidden``, such as the
+    evaluator's own file.
     """
     found: dict[str, str] = {}
     waiting = [source] if suffix == ".py" else []

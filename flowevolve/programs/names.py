@@ -7,7 +7,7 @@ import warnings
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree; None if it is not Python."""
+    """The syntax tree of a source; None if it is not valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -17,7 +17,7 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def bound_names(node: ast.stmt) -> set[str]:
-    """The names that a statement binds where it stands; a definition binds its own name only."""
+    """The names that a statement binds in its own scope; a definition binds only its own name."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
@@ -27,8 +27,8 @@ def bound_names(node: ast.stmt) -> set[str]:
 
 
 def used_names(node: ast.stmt, *, annotations: bool = True) -> set[str]:
-    """The names that a statement reads, at any depth: an overestimate, less so without those in annotations, which
-    nothing may ever look up.
+    """The names that a statement reads, at any depth. This is an overestimate. Without ``annotations``, the names in
+    annotations are left out, since these may never be evaluated.
     """
     left: list[ast.AST] = [node]
     names: set[str] = set()
@@ -79,7 +79,7 @@ def star_imports(node: ast.stmt) -> set[str]:
 
 
 def tree_text(node: ast.stmt) -> str:
-    """The syntax tree of a statement as a text, which tells any two apart that differ in more than docstrings."""
+    """The syntax tree of a statement as a text. Two statements have equal texts only if at most docstrings differ."""
     for each in ast.walk(node):
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and each.body:
             each.body[:1] = [] if is_docstring(each.body[0]) and len(each.body) > 1 else each.body[:1]
@@ -91,7 +91,7 @@ def is_docstring(node: ast.stmt) -> bool:
 
 
 def is_assignment_of_names(node: ast.stmt) -> bool:
-    """Whether a statement gives values to plain names, and does nothing else that shows outside."""
+    """Whether a statement assigns to plain names only, and not to attributes or items."""
     match node:
         case ast.Assign(targets=targets):
             return all(map(_is_names, targets))

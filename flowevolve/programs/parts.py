@@ -1,13 +1,13 @@
 """The parts of a program, the slots that they are sorted into, and the restoring of parts that must not change.
 
 A part is a function or a class at the top level of a Python file, or `REST`, which is all the rest of the file:
-imports, constants, statements. It is named by its function or class, in a program of several files ``file:name``. Of a
-file that has one class alone, the methods are parts, named ``Class.method``. A file that is not Python, or does not
-parse, is a single part.
+imports, constants, statements. It has the name of its function or class; in a program of several files, the name is
+``file:name``. If a file defines nothing but one class with several methods, the methods are parts, named
+``Class.method``. A file that is not Python, or does not parse, is a single part.
 
 Parts are compared as syntax trees, since a model that rewrites a whole program also changes its layout, comments and
-docstrings, which don't matter. Trees are compared by `ast.dump`, which distinguishes any two of them, unlike
-`ast.unparse`. A part is restored with its old text, including comments.
+docstrings, which don't matter. Trees are compared by `ast.dump`, which, unlike `ast.unparse`, distinguishes any two
+trees. A part is restored with its old text, including comments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 @payload("programs.Slot")
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The parts that serve one purpose, whether they should be kept as they are, and why."""
+    """Parts that serve one purpose, whether they should be kept as they are, and why."""
 
     name: SlotName
     parts: tuple[str, ...]
@@ -52,7 +52,7 @@ class Slot:
 
 
 def frozen_parts(slots: Iterable[Slot]) -> tuple[str, ...]:
-    """The parts of slots to keep that are in no slot to improve."""
+    """The parts of slots to keep that are not in a slot to improve as well."""
     slots = tuple(slots)
     improved = {part for slot in slots if not slot.keep for part in slot.parts}
     return tuple(dict.fromkeys(part for slot in slots if slot.keep for part in slot.parts if part not in improved))
@@ -69,7 +69,8 @@ def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[st
     """Whether these parts of the old program are the same in the new one.
 
     Imports that were added to `REST` don't count as a change, unless they bind a name of the old program. A function
-    whose name is bound again further down (be it by a star import), or by a ``global`` of another one, has changed.
+    counts as changed if its name is bound again further down (even by a star import) or by a ``global`` statement in
+    another function.
     """
     for file, names in _by_file(old, parts):
         before = _read(file, old[file])
@@ -82,8 +83,8 @@ def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[st
 def restore(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[str]) -> dict[str, str] | None:
     """The new program with these parts of the old one restored where they have changed.
 
-    None if that can't be done: the result would not compile, would change text outside of EVOLVE-BLOCK marks, or would
-    still bind the name of a part to something else.
+    Return None if that is impossible, because the result would not compile, would change text outside of EVOLVE-BLOCK
+    marks, or would still bind the name of a part to something else.
     """
     parts = tuple(parts)
     restored = dict(new)
@@ -113,7 +114,7 @@ def _by_file(program: Mapping[str, str], parts: Iterable[str]) -> Iterator[tuple
 
 
 def _read(file: str, text: str, like: _Source | None = None) -> _Source:
-    """A file; ``like`` is the one that it was made from, whose class is taken apart here as well."""
+    """Read a file. ``like`` is the file it was derived from; a class split into methods there is split here, too."""
     lines = _LINE_END.split(text)
     tree = parsed(text) if file.endswith(".py") else None
     if tree is None:
@@ -123,7 +124,7 @@ def _read(file: str, text: str, like: _Source | None = None) -> _Source:
 
 
 def _lone_class(tree: ast.Module) -> str | None:
-    """The one class with methods that a file has beside statements: its methods are the parts then."""
+    """The name of a file's only definition if it is a class with several methods, which are then the parts."""
     found = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
     if len(found) != 1 or not isinstance(found[0], ast.ClassDef):
         return None
@@ -132,8 +133,8 @@ def _lone_class(tree: ast.Module) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement at the top level or in the class that is taken apart, the part it belongs to, and its syntax tree as
-    text, which is empty for docstrings.
+    """A statement at the top level or in the class that is split into methods, the part it belongs to, and its syntax
+    tree as text, which is empty for docstrings.
     """
 
     node: ast.stmt
@@ -165,7 +166,7 @@ class _Chunk:
 
 
 class _Source:
-    """A source file. ``statements`` is None if it is not Python or does not parse; it is then all `REST`."""
+    """A source file. ``statements`` is None if it is not Python or does not parse; then all of it is `REST`."""
 
     def __init__(
         self, lines: Sequence[str], statements: Sequence[_Statement] | None, taken_apart: str | None = None
@@ -196,9 +197,9 @@ class _Source:
     def put_back(self, new: _Source, parts: Sequence[str]) -> str:
         """The text of the new source with these parts of this one.
 
-        If `REST` is one of them and has changed, it is the other way round: the text of this source with the other
-        definitions of the new one, and with its new imports and new names, each behind the definition that it follows
-        there, or in front of all that may change.
+        If `REST` is one of them and has changed, the text of this source is the base instead: it gets the other
+        definitions of the new source, and its new imports and names, each after the definition that it follows there,
+        or else before the first definition that may change.
         """
         if not (self._parsed and new._parsed):
             return "\n".join(self._lines)
@@ -211,7 +212,7 @@ class _Source:
         return _text(chunks)
 
     def _take_along(self, new: _Source, chunks: list[_Chunk], free: Collection[str]) -> None:
-        """Put what the new source adds to `REST` among the chunks."""
+        """Insert what the new source adds to `REST` into the chunks."""
         behind: str | None = None
         added = self._added(new)
         lines: dict[str | None, list[str]] = {}
@@ -236,11 +237,11 @@ class _Source:
         return {name for each in self._of(REST) for name in names_bound_within(each.node)}
 
     def _set_globally(self) -> set[str]:
-        """The names that functions and classes bind outside of themselves, by ``global``."""
+        """The names that functions and classes bind at module level, by ``global``."""
         return {name for each in self._statements if each.part != REST for name in names_set_globally(each.node)}
 
     def _rebinding(self, part: str) -> set[str]:
-        """Whatever may bind a definition's name to something else; star imports count if they come after it."""
+        """Everything that may bind a definition's name to something else. Star imports count if they come after it."""
         defined = max(place for place, each in enumerate(self._statements) if each.part == part)
         later = [each.node for each in self._statements[defined + 1 :] if each.part == REST]
         found = {f"import {module}" for node in later for module in star_imports(node)}
@@ -303,7 +304,9 @@ def _has(chunks: Sequence[_Chunk], part: str) -> bool:
 
 
 def _insert(chunks: list[_Chunk], new: _Chunk, before: Sequence[str]) -> None:
-    """Insert a definition after the nearest one of ``before`` that is there, else before all, else at the end."""
+    """Insert a definition after the nearest of ``before`` that is present, else before all others, or at the end if
+    there are none.
+    """
     places = {chunk.part: place for place, chunk in enumerate(chunks) if chunk.part != REST}
     behind = next((places[part] for part in reversed(before) if part in places), None)
     if behind is not None:

@@ -1,4 +1,4 @@
-"""Problems that programs solve. They score a program outside of its process, by the data that it returns."""
+"""Problems that programs solve. They score a program outside of its process, from the data that it returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAST_WORDS = 1500
 
 
 class WrongResultError(ValueError):
-    """A program's result is no solution. The message says why, and is feedback for the program's author."""
+    """A program's result is not a valid solution. The message says why; it is feedback for the program's author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Problem(Protocol):
 
     @property
     def worst(self) -> float:
-        """The score of a failure; no working program has less."""
+        """The score of a failure; no working program scores lower."""
         ...
 
     def seed(self) -> Artifact:
@@ -69,7 +69,7 @@ class Problem(Protocol):
         ...
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        """Run a program on one case, and score what came out of it."""
+        """Run a program on one case, and score its result."""
         ...
 
 
@@ -97,15 +97,15 @@ class ScoredProblem:
         return Artifact({self.file: self.source}, kind="program")
 
     def score(self, case: Case, result: JSON) -> Verdict:
-        """The evaluation of a result, which is untrusted: it may have any shape and any numbers.
+        """Evaluate a result, which is untrusted: it may have any shape and any numbers.
 
         Raises:
-            WrongResultError: if it is no solution.
+            WrongResultError: if the result is not a valid solution.
         """
         raise NotImplementedError
 
     async def scored(self, case: Case, result: JSON, sandbox: Sandbox) -> Verdict:
-        """Call `score` here; a subclass may call it where the evaluators of ``sandbox`` are.
+        """Call `score` in this process; a subclass may call it where the evaluators of ``sandbox`` run.
 
         Raises:
             WrongResultError: as `score`.
@@ -131,8 +131,8 @@ class ScoredProblem:
 class FunctionProblem(ScoredProblem):
     """Programs in Python, whose function ``entry`` is called once for each case. Subclasses define `score`.
 
-    A problem with programs of several files overrides `seed`, with a component for each; ``program.py`` has the
-    function.
+    A problem with programs of several files overrides `seed` to return a component for each file; ``program.py`` has
+    the function.
     """
 
     entry: str
@@ -180,7 +180,7 @@ def one_source(files: Mapping[str, str], main: str) -> str:
 
 
 def failed(worst: float, outcome: Outcome) -> Verdict:
-    """The evaluation of a program that did not end well."""
+    """The verdict on a program whose run failed."""
     words = outcome.stderr[-_LAST_WORDS:].strip()
     last_line = words.splitlines()[-1] if words else ""
     return Verdict(

@@ -1,4 +1,4 @@
-"""The functions of a program and what they are called with, read without running it."""
+"""The functions of a program and the arguments they take, read from its source without running it."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from flowevolve._util.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function that arguments given by name can reach."""
+    """The arguments of a function, where a call gives them by name."""
 
     needed: tuple[str, ...]
-    """Those without a default."""
+    """The parameters without a default, positional-only ones included."""
     known: tuple[str, ...]
     open: bool
-    """Whether it takes arguments of any other name, too."""
+    """Whether the function also takes arguments of any other name (``**kwargs``)."""
     decorated: bool
-    """Whether a decorator may have changed what it takes."""
+    """Whether the function has a decorator, which may have changed what it takes."""
 
 
 def signatures(source: str) -> Mapping[str, Signature]:
-    """The functions at the top level of a Python program, in their order.
+    """Return the signatures of the functions at the top level of a Python program, by name and in source order.
 
     Raises:
-        SyntaxError: if it is no Python program.
-        ValueError: if it has null characters.
+        SyntaxError: if the source is not valid Python.
+        ValueError: if the source contains null characters.
     """
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     return {each.name: _signature(each) for each in functions}
 
 
 def check_call(source: str, entry: str, given: Collection[str], where: str) -> None:
-    """Check that a program's function takes arguments of these names. One that can't be found in the text passes.
+    """Check that a program's function can be called with arguments of these names. The check passes if the function is
+    decorated or can't be found in the source.
 
     Raises:
-        InputError: if it does not take them, or needs others.
+        InputError: if the function does not take one of them, or needs further ones.
     """
     try:
         signature = signatures(source).get(entry)
     except (SyntaxError, ValueError):
-        return  # such a seed fails when it is run, and some algorithms can begin with one that does
+        return  # such a seed fails when it is run, and some algorithms can start from a failing seed
     if signature is None or signature.decorated:
         return
     if missing := [name for name in signature.needed if name not in given]:

@@ -1,7 +1,7 @@
 """Puts what a model wrote into a program of which only parts may change, whatever the model did to the rest of it.
 
-Text outside of the EVOLVE-BLOCK marks is always the parent's. What stands there in the new program is left out, except
-for imports, and for definitions of new names that the blocks use: these go to the top of the first block.
+Text outside of the EVOLVE-BLOCK marks is always the parent's. What the new program has there is left out, except for
+imports and for definitions of new names that the blocks use; these go to the top of the first block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """A child, and whether the new program had something outside of the blocks that was not taken."""
+    """A child, and whether something that the new program had outside of the blocks was ignored."""
 
     text: str
     ignored: bool = False
@@ -33,7 +33,7 @@ class Spliced:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a new program has for each block, and what it has beside them that is to be taken along."""
+    """What a new program has for each block, and the lines outside of the blocks that are added to the first one."""
 
     pieces: Sequence[Sequence[str]]
     added: Sequence[str] = ()
@@ -41,12 +41,12 @@ class _Parts:
 
 
 def splice(parent: str, new: str, *, python: bool) -> Spliced:
-    """The parent with its blocks as the new program has them.
+    """Return the parent with its blocks replaced by those of the new program.
 
-    The new program may have the marks or not, all of the program or the blocks alone.
+    The new program may have the marks or not, and may be the whole program or only the blocks.
 
     Raises:
-        UnparsableReplyError: if it can't be told what of it belongs into which block.
+        UnparsableReplyError: if it is unclear which part of it belongs into which block.
     """
     if not has_marks(parent):
         return Spliced(new)
@@ -125,7 +125,7 @@ def _unmarked(parent: str, new: str, *, python: bool) -> _Parts:
 
 
 def _by_statements(parent: str, new: str) -> _Parts | None:
-    """The statements of the new program that are not those of the parent's frozen part; None if that can't be told."""
+    """The statements of the new program that stand for none in the parent's frozen part; None if that is unclear."""
     old, tree = parsed(parent), parsed(new)
     (block,) = evolvable_lines(parent)
     if old is None or tree is None:
@@ -156,7 +156,7 @@ def _by_statements(parent: str, new: str) -> _Parts | None:
 
 
 def _check_whole(kept: Sequence[ast.stmt], frozen: Sequence[ast.stmt], own: set[str]) -> None:
-    """Raises: UnparsableReplyError if what is kept lacks a name that the frozen part takes from the block."""
+    """Raises: UnparsableReplyError if the statements kept lack a name that the frozen part uses from the block."""
     bound = {name for node in kept for name in bound_names(node)}
     needed = {name for node in frozen for name in used_names(node)} & own
     if needed - bound:
@@ -168,7 +168,7 @@ def _check_whole(kept: Sequence[ast.stmt], frozen: Sequence[ast.stmt], own: set[
 
 
 def _belongs_to(node: ast.stmt, dumps: set[str], held: set[str], frozen: Sequence[ast.stmt]) -> bool:
-    """Whether a statement of the new program stands for one of the frozen part."""
+    """Whether a statement of the new program is its version of one in the parent's frozen part."""
     if ast.dump(node) in dumps:
         return True
     if isinstance(node, _IMPORTS):
@@ -182,7 +182,7 @@ def _belongs_to(node: ast.stmt, dumps: set[str], held: set[str], frozen: Sequenc
 
 
 def _by_lines(parent: str, new: str, *, python: bool) -> _Parts:
-    """What is left of the new program between the parent's frozen sections, which are found in it by their lines."""
+    """The parts of the new program between the parent's frozen sections, which are found in it by their lines."""
     sections = [_significant(section, python=python) for section in _frozen_sections(parent)]
     lines = new.split("\n")
     numbered = [(number, line) for number, line in enumerate(lines) if _significant([line], python=python)]
@@ -204,9 +204,9 @@ def _by_lines(parent: str, new: str, *, python: bool) -> _Parts:
 
 
 def _after_prefix(section: Sequence[str], numbered: Sequence[tuple[int, str]]) -> tuple[list[str], int | None]:
-    """New imports among the lines of the first section, and the number of significant lines up to its end.
+    """Return new imports among the lines of the first section, and the number of significant lines up to its end.
 
-    That is 0 if nothing of the section is there, and None if it is there, but changed.
+    The number is 0 if nothing of the section is there, and None if the section is there but changed.
     """
     place = 0
     added: list[str] = []
@@ -230,7 +230,7 @@ def _before_suffix(section: Sequence[str], numbered: Sequence[tuple[int, str]]) 
 
 
 def _anchor(wanted: str, numbered: Sequence[tuple[int, str]]) -> int:
-    """Raises: UnparsableReplyError if the line is not there exactly once."""
+    """Return the place of a line. Raises UnparsableReplyError if it is not there exactly once."""
     places = [place for place, (_, line) in enumerate(numbered) if line.strip() == wanted]
     if len(places) != 1:
         raise UnparsableReplyError(

@@ -48,12 +48,14 @@ class ProgramTask:
         rows = tuple(Example(case.id, {"arguments": _plain(case)}) for case in problem.cases)
         self.data = Dataset(train=rows, val=rows)
         self.trust = trust_by_settings(problem, self.settings)
-        """Whether programs could forge their scores; None: not known before `find_trust`, and until then they could."""
+        """Whether programs could forge their scores. None if that is unknown before `find_trust`; until then they
+        could.
+        """
         self._tell: Tell = tell_nobody
         self._evaluators: Evaluators | None = None
         self._sandbox: Sandbox | None = None
         self._apart: Sandbox | None = None
-        """The sandbox of programs that are held apart from their evaluator."""
+        """The sandbox of programs that are isolated from their evaluator."""
 
     async def __aenter__(self) -> Self:
         """Start the sandbox.
@@ -80,7 +82,7 @@ class ProgramTask:
             await evaluators.__aexit__(kind, error, trace)
 
     async def check(self, note: Callable[[str], None]) -> None:
-        """Check that programs can run, as far as that takes nothing of anybody; ``note`` is told what was left out.
+        """Check that programs can run, as far as possible without submitting jobs; ``note`` gets what was not checked.
 
         Raises:
             InputError, BackendUnreachableError: if they can't.
@@ -107,15 +109,15 @@ class ProgramTask:
 
     def check_seed(self, score: float) -> None:
         """Raises:
-        InputError: if an evaluator gives a working seed this score, and it is below that of a failure.
+        InputError: if the problem has an evaluator, and this score of a working seed is below that of a failure.
         """
         if isinstance(self.problem, EvaluatorProblem):
             self.problem.check_seed(score)
 
     async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
-        """Whether programs could forge their scores: as it was ``before``, or found out by running the seed.
+        """Return whether programs could forge their scores: as found ``before``, or as running the seed shows.
 
-        From then on programs are held apart from their evaluator, or not, accordingly.
+        From then on, programs are isolated from their evaluator if it works that way.
         """
         if before is not None and self.trust is None:
             self.trust = before
@@ -155,10 +157,10 @@ class ProgramTask:
 
 
 def check_programs(task: Task, algorithm: str) -> ProgramTask:
-    """The task, checked to be one of programs, for an algorithm that evolves nothing else.
+    """Return the task after checking that it is a task of programs, for an algorithm that evolves nothing else.
 
     Raises:
-        InputError: if it is of another kind.
+        InputError: if the task is of another kind.
     """
     if not isinstance(task, ProgramTask):
         raise InputError(
@@ -169,7 +171,7 @@ def check_programs(task: Task, algorithm: str) -> ProgramTask:
 
 
 def check_no_programs(task: Task, algorithm: str) -> None:
-    """Check the task of an algorithm that reflects on the LLM calls of rollouts, as running a program makes none.
+    """Check that an algorithm that reflects on the LLM calls of rollouts gets no task of programs, which make none.
 
     Raises:
         InputError: if it is a task of programs.

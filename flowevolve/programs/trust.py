@@ -1,8 +1,8 @@
-"""Whether a program could forge its own score, and how that is found out of an evaluator.
+"""Whether a program could forge its own score, and how this is found out for a given evaluator.
 
-An evaluator that shares its sandbox with the program can be forged by it, one in a sandbox of its own can't. Whether an
-evaluator works so is tried on the seed: its score has to be the same in both ways, within what it differs by from run
-to run.
+A program can forge the scores of an evaluator that shares its sandbox, but not those of an evaluator in a sandbox of
+its own. Whether an evaluator works in a sandbox of its own is tried on the seed: its score has to be the same with one
+sandbox and with two, within its variation from run to run.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _REPEATS = 3
 _EQUAL = 1e-9
 """The relative difference up to which two scores are the same."""
 _EQUAL_IN_NOISE = 1e-3
-"""The same, of an evaluator whose scores of one program differ: measured times may be among what they are made of."""
+"""The same for an evaluator whose scores of one program vary, perhaps because they depend on measured times."""
 
 
 def trust_by_settings(problem: Problem, settings: SandboxSettings) -> ScoreTrust | None:
-    """What needs no trial; None if it has to be tried.
+    """Return the trust that the problem and the settings determine; None if it has to be tried on the seed.
 
     Raises:
-        InputError: if the settings ask for an evaluator in a sandbox of its own where that can't be.
+        InputError: if the settings ask for an evaluator in a sandbox of its own where that is not possible.
     """
     why = _why_shared(problem, settings)
     if not isinstance(problem, EvaluatorProblem):
@@ -48,7 +48,7 @@ def trust_by_settings(problem: Problem, settings: SandboxSettings) -> ScoreTrust
 
 
 def _why_shared(problem: Problem, settings: SandboxSettings) -> str | None:
-    """What keeps a program from being held apart, as far as is known before it is tried."""
+    """Why a program can't be isolated from what scores it; None if nothing known before a trial prevents it."""
     if settings.isolation == "limits":
         return 'sandbox.isolation is "limits": programs can read and write what flowevolve can'
     if not isinstance(problem, EvaluatorProblem):
@@ -63,13 +63,13 @@ def _why_shared(problem: Problem, settings: SandboxSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Runs the seed with its evaluator, in both ways."""
+    """Runs the seed with its evaluator, in one shared sandbox and in two, and compares the scores."""
 
     problem: EvaluatorProblem
     evaluators: Sandbox
     """A sandbox in which the evaluator's folder can be read."""
     programs: Sandbox
-    """One in which it can't."""
+    """A sandbox in which it can't."""
 
     async def run(self) -> ScoreTrust:
         first = await self._isolated()
@@ -84,7 +84,7 @@ class Trial:
             return _shared("its seed has other metrics then")
         apart = [first.verdict.value]
         scores = [beside[0].value]
-        if not _alike(apart, scores):  # it may be a matter of luck: how far do scores of the same form differ?
+        if not _alike(apart, scores):  # perhaps only by chance: how far apart are scores from the same kind of run?
             scores += [(await self._shared()).value for _ in range(_REPEATS - 1)]
             apart.append((await self._isolated()).verdict.value)
         if _alike(apart, scores):
@@ -102,7 +102,7 @@ class Trial:
 
 
 def _alike(apart: Sequence[float], beside: Sequence[float]) -> bool:
-    """Whether a score in one form is as near to those in the other as these are to one another."""
+    """Whether an isolated program's score is as near to the scores beside the evaluator as these are to one another."""
     low, high = min(beside), max(beside)
     room = high - low + (_EQUAL_IN_NOISE if high > low else _EQUAL) * max(abs(low), abs(high))
     return any(low - room <= score <= high + room for score in apart)

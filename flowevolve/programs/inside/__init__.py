@@ -1,1 +1,1 @@
-"""What runs in the sandbox beside a program: its evaluator. It imports the standard library alone."""
+"""What runs in the sandbox beside a program: its evaluator. It imports only the standard library."""

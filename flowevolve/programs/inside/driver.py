@@ -1,4 +1,4 @@
-"""Runs one step of an evaluator on a program, and returns what it said as plain data. Runs in the sandbox.
+"""Runs one step of an evaluator on a program, inside of the sandbox, and returns the evaluator's report as plain data.
 
 Each entry function returns ``{"metrics": {name: number}, "texts": {name: text}, "failure": text or None}``, where
 ``failure`` is None for a program that works. An exception of the evaluator is not caught: it ends the sandboxed process
@@ -25,11 +25,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 LONGEST = 20_000
-"""Characters of one text that are handed on."""
+"""The most characters that are passed on from one text."""
 MOST = 40
-"""Texts, and metrics, that are."""
+"""The most texts, and the most metrics, that are passed on."""
 _CANDIDATE = "candidate_program"
-"""What a program's file is called: unlike the seed's in the folder, which evaluators could import in its stead."""
+"""A program's file name. It differs from the seed's, which evaluators could otherwise import from the folder."""
 
 _ENTRIES = ("openevolve", "shinka", "levi", "command")
 Said = dict[str, object]
@@ -37,9 +37,9 @@ Validate = Callable[[object], tuple[bool, str | None]]
 
 
 def apart(entry: str, **given: object) -> Said:
-    """One of the other functions, on a program that is in a sandbox of its own: a stand-in is in its place.
+    """Call one of the other functions on a stand-in for the program, which is in a sandbox of its own.
 
-    What is returned has ``notes`` as well: what the evaluator wanted and can't have in this way.
+    The result also has ``notes``: what the evaluator needs but can't have while the program is isolated from it.
     """
     from flowevolve.sandbox.inside import stand_in  # noqa: PLC0415 - of use in this way only
 
@@ -58,7 +58,7 @@ def apart(entry: str, **given: object) -> Said:
 def openevolve(
     folder: str, program: str, name: str, evaluator: str, function: str, keywords: Mapping[str, object]
 ) -> Said:
-    """One of an OpenEvolve evaluator's functions: ``evaluate``, ``evaluate_stage1``, ..."""
+    """Call one of an OpenEvolve evaluator's functions: ``evaluate``, ``evaluate_stage1``, ..."""
     path = _place(folder, program, name)
     _supply("openevolve", {})
     _supply("openevolve.evaluation_result", {"EvaluationResult": EvaluationResult})
@@ -74,7 +74,7 @@ def openevolve(
 
 
 def shinka(folder: str, program: str, name: str, evaluator: str) -> Said:
-    """A ShinkaEvolve evaluator, run as its command line."""
+    """Run a ShinkaEvolve evaluator as from its command line."""
     path = _place(folder, program, name)
     for module in ("shinka", "shinka.core", "shinka.core.wrap_eval"):
         _supply(module, {"run_shinka_eval": run_shinka_eval, "save_json_results": save_json_results})
@@ -99,7 +99,7 @@ def shinka(folder: str, program: str, name: str, evaluator: str) -> Said:
 
 
 def levi(folder: str, program: str, name: str, problem: str, function: str, score: str, inputs: str | None) -> Said:
-    """A LEVI score function, on the function of this name that the program defines."""
+    """Call a LEVI score function on the function of this name that the program defines."""
     path = _place(folder, program, name)
     module = _load(folder, problem, "problem")
     names: dict[str, object] = {"__name__": "candidate", "__source_code__": program}
@@ -115,7 +115,7 @@ def levi(folder: str, program: str, name: str, problem: str, function: str, scor
 
 
 def command(folder: str, program: str, name: str, words: Sequence[str]) -> Said:
-    """A command that prints a number, or JSON with a score. ``{program}`` in it stands for the program's path."""
+    """Run a command that prints a number, or JSON with a score. ``{program}`` in it stands for the program's path."""
     path = _place(folder, program, name)
     given = [word.replace("{program}", path) for word in words]
     done = subprocess.run(given, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603
@@ -136,7 +136,7 @@ def command(folder: str, program: str, name: str, words: Sequence[str]) -> Said:
 
 @dataclass
 class EvaluationResult:
-    """OpenEvolve's, as evaluators use it."""
+    """A replacement for OpenEvolve's class, with what evaluators use of it."""
 
     metrics: dict[str, float]
     artifacts: dict[str, str | bytes] = field(default_factory=dict)
@@ -173,9 +173,9 @@ def run_shinka_eval(
     default_metrics_on_error: dict[str, object] | None = None,
     **_: object,
 ) -> tuple[dict[str, object], bool, str | None]:
-    """ShinkaEvolve's: runs the experiment, checks and aggregates its results, and writes both files.
+    """Run the experiment, check and aggregate its results, and write both files, as ShinkaEvolve's function does.
 
-    Runs go one after the other; settings that only say how they are scheduled are not looked at.
+    Runs go one after the other; settings that only concern their scheduling are ignored.
     """
     results: list[object] = []
     seconds: list[float] = []
@@ -205,7 +205,7 @@ def run_shinka_eval(
 
 
 def save_json_results(results_dir: str, metrics: Mapping[str, object], correct: bool, error: str | None = None) -> None:
-    """ShinkaEvolve's: the two files that an evaluation leaves."""
+    """Write the two result files of an evaluation, as ShinkaEvolve's function does."""
     folder = Path(results_dir)
     folder.mkdir(parents=True, exist_ok=True)
     verdict = {"correct": bool(correct), "error": error}
@@ -214,7 +214,9 @@ def save_json_results(results_dir: str, metrics: Mapping[str, object], correct: 
 
 
 def _place(folder: str, program: str, name: str) -> str:
-    """Write the program down and make the folder importable and what is in it openable; returns the program's path."""
+    """Write the program to a file, and make the folder's modules importable and its entries openable. Returns the
+    program's path.
+    """
     work = Path(tempfile.mkdtemp(prefix="work-"))
     for entry in Path(folder).iterdir():
         (work / entry.name).symlink_to(entry)
@@ -239,7 +241,7 @@ def _load(folder: str, file: str, name: str) -> ModuleType:
 
 
 def _supply(name: str, contents: Mapping[str, object]) -> None:
-    """A module that evaluators import, with these names in it; it is an attribute of its package, too."""
+    """Provide a module with these names for evaluators to import; it becomes an attribute of its package, too."""
     module = ModuleType(name)
     module.__dict__.update(contents)
     module.__path__ = []
@@ -250,7 +252,7 @@ def _supply(name: str, contents: Mapping[str, object]) -> None:
 
 
 def _score(score: Callable[..., object], function: FunctionType, inputs: object) -> object:
-    """With the inputs, where the score function takes them."""
+    """Call the score function, with the inputs if it takes them."""
     parameters = inspect.signature(score).parameters.values()
     by_place = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     required = sum(each.default is each.empty for each in by_place)
@@ -261,7 +263,7 @@ def _score(score: Callable[..., object], function: FunctionType, inputs: object)
 
 
 def _said(metrics: Mapping[object, object], artifacts: Mapping[object, object], failure: str | None) -> Said:
-    """Numbers apart from everything else, which becomes text."""
+    """The report: finite numbers as metrics, and everything else as texts."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     for key, value in [*metrics.items(), *artifacts.items()]:
@@ -283,7 +285,7 @@ def _number(value: object) -> float | None:
 
 
 def _plain(value: object) -> object:
-    """A scalar of numpy's as Python's; its arrays as lists."""
+    """A numpy scalar as a Python number, an array as a list, and objects of other types as texts."""
     for name in ("item", "tolist"):
         if name == "tolist" or getattr(value, "size", None) == 1:
             convert: object = getattr(value, name, None)
