@@ -1,1 +1,1 @@
-"""Watching a run: logs, metrics, progress and summaries, all made from its events."""
+"""Watching a run: logs, metrics, progress and summaries, made from its events, its calls and its result."""

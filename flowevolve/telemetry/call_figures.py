@@ -1,4 +1,4 @@
-"""What the LLM calls of a run add up to, for those who watch it."""
+"""Figures of a run's LLM calls, for those who watch it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from flowevolve.telemetry.cut_replies import CutReplies
 RECENT_SECONDS = 30.0
 """The time before the last finished call over which the requests in flight are averaged."""
 SILENT_SECONDS = 20.0
-"""So long a time without an answer is told."""
+"""After this many seconds without an answer, the progress display says so."""
 
 
 @dataclass(slots=True)
 class CallFigures:
-    """What the calls that have finished add up to."""
+    """Figures of the calls that have finished, and of the requests that are under way."""
 
     requests: int = 0
     failed: int = 0
@@ -25,11 +25,12 @@ class CallFigures:
     completion_tokens: int = 0
     cut: CutReplies = field(default_factory=CutReplies)
     _recent: deque[tuple[float, float]] = field(default_factory=deque)
-    """When the calls of the last while were sent and had their answers."""
+    """When the calls that finished in the last `RECENT_SECONDS` were sent and answered."""
     _under_way: int | None = None
-    """As of the last `tick`; None before the first."""
+    """The number of requests in flight at the last `tick`; None before the first."""
     _silent_since: float | None = None
-    """Since when answers are awaited and none has come, as far as `tick` was told; None if none is awaited."""
+    """Since when requests have been waiting for answers and none has come, as far as `tick` knows; None if none wait.
+    """
 
     def take(self, record: CallRecord) -> None:
         if record.reply is not None:
@@ -47,7 +48,7 @@ class CallFigures:
             self._recent.popleft()
 
     def tick(self, seconds: float, requests: SchedulerStats) -> None:
-        """The requests that are under way at this time of the run."""
+        """Note how many requests are under way at this time of the run."""
         self._under_way = requests.in_flight
         if not requests.in_flight and not requests.waiting:
             self._silent_since = None
@@ -55,15 +56,15 @@ class CallFigures:
             self._silent_since = seconds
 
     def silence(self, seconds: float) -> str:
-        """Words on how long no answer has come by this time; empty if that is not long, or none is awaited."""
+        """How long no answer has come by this time, in words; empty if that is not long, or if no answer is awaited."""
         if self._silent_since is None or seconds - self._silent_since < SILENT_SECONDS:
             return ""
         under_way = f" ({self._under_way} requests under way)" if self._under_way else ""
         return f"no answer for {seconds - self._silent_since:.0f} s{under_way}"
 
     def in_flight(self) -> float:
-        """How many requests are in flight; where no `tick` has told, how many there were at a time lately, on average,
-        as far as they have finished.
+        """How many requests are in flight. Before the first `tick`, this is the average number in flight over the last
+        `RECENT_SECONDS`, as far as these requests have finished.
         """
         if self._under_way is not None:
             return self._under_way

@@ -1,4 +1,4 @@
-"""Compares two runs. They are measured by their events and calls alone, so that either may still be going on."""
+"""Compares two runs. It measures them by their events and calls alone, so that either may still be going on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowevolve.llm.client.accounting import Totals
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """One stage: the items that it took, the seconds of work on them all, and the seconds that they all had waited."""
+    """One stage: how many items it took, and for how many seconds in total these were worked on and had waited."""
 
     items: int
     busy_seconds: float
@@ -86,8 +86,8 @@ class Measurement:
 
 
 def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequence[str]) -> RenderableType:
-    """Tables that compare a recorded run with its replay. Without ``scores`` the best score, which depends on the texts
-    of replies, is left out.
+    """Tables that compare a recorded run with its replay. Without ``scores`` they leave out the best score, which
+    depends on the texts of replies.
     """
     table = Table("", "recorded", "replayed", "ratio")
     for name, format_, value in _ROWS:

@@ -1,4 +1,4 @@
-"""How many replies the limit of tokens has cut off: what is read from them may end in the middle of a word."""
+"""Counts replies that the token limit has cut off: what is read from them may end in the middle of a word."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.model import ChatReply
 
 SHARE_TOLD = 0.05
-"""From this share of a role's replies on it is told while a run goes on, and in one line on its result."""
+"""If at least this share of a role's replies was cut off, the progress display and the result's one line say so."""
 
 
 class CutCount(NamedTuple):
-    """So many replies were cut, of so many."""
+    """How many replies were cut off, and how many there were."""
 
     cut: int
     of: int
@@ -23,7 +23,7 @@ class CutCount(NamedTuple):
 
 @dataclass(slots=True)
 class CutReplies:
-    """Counts replies, as an observer of calls; those from before a run was interrupted are not told to it."""
+    """Counts replies, as an observer of calls. It does not see those from before a run was interrupted."""
 
     _replies: Counter[str] = field(default_factory=Counter)
     _cut: Counter[str] = field(default_factory=Counter)
@@ -34,7 +34,7 @@ class CutReplies:
             self._cut[record.role] += record.reply.was_cut
 
     def by_role(self) -> dict[str, CutCount]:
-        """The counts of the roles of which any were cut."""
+        """The counts of those roles that had any replies cut off."""
         return {role: CutCount(cut, self._replies[role]) for role, cut in self._cut.items() if cut}
 
 
@@ -43,7 +43,7 @@ def cut_to_json(counts: Mapping[str, CutCount]) -> dict[str, dict[str, int]]:
 
 
 def read_cut(table: Mapping[str, Any] | None) -> dict[str, CutCount]:
-    """Empty of results of older versions."""
+    """The counts from a result; empty for results of older versions."""
     return {role: CutCount(count["cut"], count["of"]) for role, count in (table or {}).items()}
 
 
@@ -52,5 +52,5 @@ def cut_said(role: str, count: CutCount) -> str:
 
 
 def many_cut(counts: Mapping[str, CutCount]) -> list[str]:
-    """Words on the roles of which so many replies were cut that it should be seen."""
+    """For each role of which at least the share `SHARE_TOLD` of the replies was cut off, a sentence that says so."""
     return [cut_said(role, count) for role, count in counts.items() if count.cut >= SHARE_TOLD * count.of]

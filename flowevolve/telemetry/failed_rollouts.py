@@ -1,4 +1,4 @@
-"""How many rollouts have failed: such a one has the worst score, which says nothing of its candidate."""
+"""Counts failed rollouts. Each has the worst score, which says nothing about its candidate."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from flowevolve.core.events import Event
 
 FAILED = "rollout.failed"
-"""The kind of the events that tell of a rollout that got no answer, or on which the task's code failed."""
+"""The kind of the events that report a rollout that got no answer, or on which the task's code failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedRollouts:
-    """So many rollouts failed; ``last`` says why the last of them did."""
+    """How many rollouts failed; ``last`` says why the last of them did."""
 
     count: int = 0
     last: str = ""
 
     @classmethod
     def read(cls, table: Mapping[str, Any] | None) -> FailedRollouts:
-        """Nothing of results of older versions."""
+        """Read this from a result. Results of older versions have no such table, which counts as no failures."""
         return cls() if table is None else cls(table["count"], table["last"])
 
     def said(self, rollouts: int) -> str:
-        """In words, of so many rollouts; empty if none failed."""
+        """How many of this many rollouts failed, in words; empty if none did."""
         if not self.count:
             return ""
         failed = (
@@ -35,7 +35,9 @@ class FailedRollouts:
 
 
 class FailureCounter:
-    """Counts the failed rollouts of a run, as an event sink. What an interrupted work had written is told once."""
+    """Counts the failed rollouts of a run, as an event sink. Work that is repeated after an interruption does not log a
+    failure a second time, so each is counted once.
+    """
 
     def __init__(self) -> None:
         self.found = FailedRollouts()

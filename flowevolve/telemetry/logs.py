@@ -16,8 +16,8 @@ _LEVELS: Mapping[str, int] = {
     "server.gave_up": logging.WARNING,
     "memory.unavailable": logging.WARNING,
     "usage.estimated": logging.WARNING,
-    "run.fruitless": logging.INFO,  # what shows the progress says so
-    "run.failed": logging.INFO,  # who started it says so
+    "run.fruitless": logging.INFO,  # the progress display says so
+    "run.failed": logging.INFO,  # whoever started the run reports it
     "rollout.failed": logging.INFO,
     "reply.unparsable": logging.INFO,
     "reply.partly_read": logging.INFO,
@@ -39,7 +39,7 @@ _LEVELS: Mapping[str, int] = {
 def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> None:
     """Send records of at least this level to standard error, for people or as JSON lines.
 
-    Records that are made during a run have its name, and the stage and the item that are worked on, if there are any.
+    Records made during a run have its name, and the stage and the item that are being worked on, if there are any.
     """
     import structlog  # noqa: PLC0415 - slow to load
 

@@ -44,7 +44,7 @@ SERVER_GAUGES = {
         "Share of prompt tokens found in the server's prefix cache since it was started",
     ),
 }
-"""By the fields of the event ``server.load``: how the gauge's name ends, and what it means."""
+"""For each field of the event ``server.load``: how the name of its gauge ends, and what the gauge means."""
 
 
 class Metrics:
@@ -59,9 +59,9 @@ class Metrics:
         self._rollouts = Counter("flowevolve_rollouts", "Runs of a candidate on an example", registry=self.registry)
         self._unchanged = Counter("flowevolve_unchanged", "Replies that changed nothing", registry=self.registry)
         self._dollars: Counter | None = None
-        """Made once something has cost any, as otherwise models without a price would seem to be free."""
+        """Created when something has first cost money. Otherwise models without a price would seem to be free."""
         self._gauges: dict[str, Gauge] = {}
-        """Those whose value is known, by name."""
+        """The gauges whose value is known, by name."""
         self._paused = Gauge("flowevolve_paused", "Whether the run is paused", registry=self.registry)
         self._flows = Gauge("flowevolve_open_flows", "Flows open", registry=self.registry)
         self._candidates = Counter(
@@ -170,7 +170,7 @@ class Metrics:
         self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
 
     def _set(self, name: str, meaning: str, value: float) -> None:
-        """Set a gauge. It is made when its value is first known, as one that is never set would show 0."""
+        """Set a gauge. It is created when its value is first known, because a gauge that is never set would show 0."""
         if name not in self._gauges:
             self._gauges[name] = Gauge(name, meaning, registry=self.registry)
         self._gauges[name].set(value)

@@ -1,5 +1,5 @@
-"""Shows the progress of a run: a live table on a terminal, plain lines elsewhere. Events are enough for it; what is
-said of requests needs the records of finished calls as well.
+"""Shows the progress of a run: a live table on a terminal, plain lines elsewhere. For most of it events are enough;
+what it shows of requests needs the records of finished calls as well.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from flowevolve.telemetry.failed_rollouts import FAILED
 from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 LINE_SECONDS = 30.0
-"""The longest time, by the run's clock, without a line where nothing better is found."""
+"""The longest time without a line, in seconds of the run's clock, if nothing better is found."""
 MANY_PERFECT = 10
-"""After so many minibatches in a row that leave nothing to improve, it is told."""
+"""After this many minibatches in a row that leave nothing to improve, the progress display says so."""
 _FAILURE_CHARACTERS = 160
 _FAILURES: Mapping[str, str] = {
     FAILED: "reason",
@@ -45,7 +45,7 @@ _FAILURES: Mapping[str, str] = {
     "server.died": "detail",
     "server.gave_up": "detail",
 }
-"""Events that tell of a failure, and which of their fields says what it was."""
+"""Events that report a failure, each with the name of the field that says what it was."""
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -56,7 +56,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._figures = ProgressFigures()
         self._calls = CallFigures()
         self._failure: str | None = None
-        """What was said of the last call, rollout or server that failed, in one line."""
+        """The error of the last call, rollout or server that failed, in one line."""
 
     def event(self, event: Event) -> None:
         """An event sink."""
@@ -71,7 +71,9 @@ class Progress(AbstractContextManager["Progress"]):
             self._failed(record.error)
 
     def tick(self, seconds: float, requests: SchedulerStats) -> None:
-        """Told of the time, and of the requests that wait and are under way, also where nothing happens."""
+        """Note the time, and how many requests wait and are under way. This is to be called regularly, even if nothing
+        happens.
+        """
         self._figures.seconds = max(seconds, self._figures.seconds)
         self._calls.tick(self._figures.seconds, requests)
 
@@ -88,8 +90,8 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class Lines(Progress):
-    """Writes a line for each commit to the pool that changes the best score, one after each ``pause`` (in seconds
-    of the run's clock) without one, and one when the run is to stop. Where no answer comes, lines say so.
+    """Writes a line for each commit to the pool that changes the best score, one whenever ``pause`` seconds of the
+    run's clock have passed without one, and one when the run is about to stop. If no answers come, the lines say so.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Lines(Progress):
         self._pause = pause
         self._written = 0.0
         self._told: str | None = None
-        """The last failure that a line has told."""
+        """The last failure that was written in a line."""
 
     def event(self, event: Event) -> None:
         best, before, perfect = self._figures.best, self._figures.best_score, self._figures.perfect
@@ -118,7 +120,7 @@ class Lines(Progress):
                 f"{figures.seconds:9.1f} s  {_nothing_to_improve(figures.perfect)}: all scores in them are perfect"
             )
         elif better:
-            # The same candidate has another score where it was validated once more, and has the mean of its scores.
+            # A candidate that is validated once more then has the mean of its scores, so its score may change.
             self._write_figures(again=before is not None and best == figures.best)
         else:
             self._write_after_pause()
@@ -169,18 +171,20 @@ class Lines(Progress):
 
 
 def lines(write: Callable[[str], None], clock: Clock, budget: Budget | None = None) -> Lines:
-    """Lines on a run on this clock; virtual hours pass too fast for one every half minute."""
+    """Lines for a run on this clock. On a virtual clock hours pass too fast for a line every half minute."""
     return Lines(write, pause=math.inf if clock == "virtual" else LINE_SECONDS, budget=budget)
 
 
 class LiveTable(Progress):
-    """Shows a table that is redrawn a few times a second, in a thread of its own: a slow terminal keeps nobody up."""
+    """Shows a table that is redrawn a few times a second, in a thread of its own, so that a slow terminal does not hold
+    up the run.
+    """
 
     def __init__(self, console: Console, title: str, budget: Budget | None = None) -> None:
         super().__init__(budget)
         self._title = title
         self._figures_lock = Lock()
-        """Held while the figures change, and while the table is made of them."""
+        """Held while the figures change, and while the table is made from them."""
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
 
     def __enter__(self) -> Self:
@@ -259,7 +263,7 @@ def _nothing_to_improve(perfect: int) -> str:
 
 
 def _shortened(said: str) -> str:
-    """In one line, and cut between words where it is too long."""
+    """The text in one line, and cut between words if it is too long."""
     line = " ".join(said.split())
     if len(line) <= _FAILURE_CHARACTERS:
         return line

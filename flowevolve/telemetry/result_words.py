@@ -1,4 +1,4 @@
-"""What is said of a result in more than one place, from its ``result.json``."""
+"""Phrases about a result that are used in more than one place, made from its ``result.json``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def too_little(result: Mapping[str, Any]) -> str:
 
 
 def no_better(seed: float | None, best: float | None, *, as_seed: bool) -> str:
-    """Words for a run that found nothing, of whose best candidate ``as_seed`` says that its texts are the seed's."""
+    """Words for a run that found nothing better than the seed; empty for any other. ``as_seed`` says whether the best
+    candidate has the same texts as the seed.
+    """
     if seed is None or best is None or (best > seed and not as_seed):
         return ""
     again = ", whose own texts were scored again" if as_seed and best != seed else ""
@@ -40,7 +42,7 @@ def perfect_minibatches(result: Mapping[str, Any]) -> int:
 
 
 def how_many_failed(result: Mapping[str, Any]) -> str:
-    """Words for a run of which rollouts failed; empty for any other."""
+    """Words for a run in which rollouts failed; empty for any other."""
     return FailedRollouts.read(result.get("failed_rollouts")).said(result["rollouts"])
 
 
@@ -51,7 +53,7 @@ def tested_on(examples: int, failed: int) -> str:
 
 
 def unanswered(result: Mapping[str, Any]) -> str:
-    """Words for a run that asked its models and never had an answer; empty for any other."""
+    """Words for a run that called its models and never got an answer; empty for any other."""
     llm = result["llm"]
     asked = llm["requests"] or llm.get("cancelled") or llm["mean_in_flight"]
     if not asked or llm["requests"] > llm["failed"] or llm.get("cached_calls"):

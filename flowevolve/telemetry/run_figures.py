@@ -1,4 +1,4 @@
-"""What the events of a run add up to, for those who show or tell how far it is."""
+"""Figures of a run's progress, from its events, for those who show or report them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from flowevolve.telemetry.result_words import stopped_by
 
 @dataclass(slots=True)
 class ProgressFigures:
-    """What the events up to now add up to."""
+    """Figures of a run's progress, from its events up to now."""
 
     seconds: float = 0.0
     version: int = 0
@@ -46,30 +46,30 @@ class ProgressFigures:
     repaired: int = 0
     stale: int = 0
     perfect: int = 0
-    """Minibatches in a row that left nothing to improve: since something was last proposed."""
+    """How many minibatches in a row left nothing to improve, since something was last proposed."""
     best: str | None = None
     best_score: float | None = None
     seed_score: float | None = None
     in_vain: str | None = None
-    """Why nothing came of the first flows."""
+    """Why the first flows were all in vain."""
     stopping: str | None = None
     limits: dict[str, float] = field(default_factory=dict)
-    """Limits of the budget that somebody has raised, as `Budget.by_name` has them."""
+    """The limits of the budget that somebody has raised, as `Budget.by_name` has them."""
     spent: Cost = field(default_factory=Cost)
     """What work that has ended cost."""
     resumed: bool = False
     _paused_since: float | None = None
     _paused_by: str = ""
-    """Who asked for the pause, where it was somebody who watches the run."""
+    """Who asked for the pause, if it was somebody who watches the run."""
     _last_stage: str | None = None
-    """Where an item ended last."""
+    """The stage at which an item ended last."""
     _closed_at: Counter[str] = field(default_factory=Counter)
-    """At which stages flows ended, since something was last proposed or committed."""
+    """How many flows ended at each stage since something was last proposed or committed."""
     _waiting: dict[ItemId, str] = field(default_factory=dict)
-    """Items that were handed on and not taken yet, with the stage that they wait for."""
+    """Items that were handed on but not taken yet, with the stage that they wait for."""
 
     def waiting(self) -> Mapping[str, int]:
-        """How many items wait for each stage for which any do, the most first."""
+        """How many items wait for each stage, the most first. Stages for which none wait are left out."""
         return dict(Counter(self._waiting.values()).most_common())
 
     def stopped_by(self) -> str:
@@ -82,7 +82,7 @@ class ProgressFigures:
         return f"{said}, {f'most of which ended at {stage!r}' if most else 'which ended at several stages'}"
 
     def pause(self) -> str:
-        """Words on for how long the run has been paused; empty if it is not."""
+        """For how long the run has been paused, in words; empty if it is not."""
         if self._paused_since is None:
             return ""
         by = f" by {self._paused_by}" if self._paused_by else ""
@@ -147,7 +147,7 @@ class ProgressFigures:
 
     @property
     def proposals(self) -> int:
-        """Those of work that has ended."""
+        """The proposals of work that has ended."""
         return self.spent.proposals
 
     def _commit(self, commit: PoolCommitted) -> None:
@@ -159,7 +159,9 @@ class ProgressFigures:
 
 
 def used(budget: Budget, seconds: float, spent: Cost, counted: Collection[str] = DIMENSIONS) -> str:
-    """How much of each limit is used, as far as that is counted; empty if there is none."""
+    """How much of each limit of the budget is used, in words; empty if there is no limit. Of the dimensions of the
+    cost, only those in ``counted`` are named.
+    """
     parts, limit = list[str](), budget.time_limit()
     if limit is not None:
         left = max(0.0, limit - seconds)

@@ -79,7 +79,7 @@ def _scores(result: Mapping[str, object], best: Mapping[str, object]) -> Rows:
 
 
 def _work(result: Mapping[str, object]) -> Rows:
-    """How much was proposed and accepted, and what came to nothing."""
+    """How much was proposed and accepted, and what went wrong."""
     minutes = _number(result["wall_seconds"]) / 60
     rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
     unchanged = f"; {result['unchanged']} replies changed nothing" if result.get("unchanged") else ""
@@ -157,7 +157,7 @@ def _unread(replies: Mapping[str, object]) -> Rows:
 
 
 def _in_vain(stages: Mapping[str, object]) -> str:
-    """Why work came to nothing most often."""
+    """The most frequent reasons for which items were discarded, in words."""
     reasons: Counter[str] = Counter()
     for counts in map(_table, stages.values()):
         reasons.update({name: int(_number(count)) for name, count in _table(counts.get("discard_reasons")).items()})
