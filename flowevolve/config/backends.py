@@ -1,4 +1,4 @@
-"""Backends by name: those that ship, made by `flowevolve.runner.llm`, and the transports that plug-ins bring."""
+"""Backends by name: those that ship, which `flowevolve.runner.llm` opens, and the transports that plug-ins provide."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ SHIPPED_BACKENDS: Mapping[str, str] = {
     "litellm": "Whatever LiteLLM knows by the model's name: anthropic/…, gemini/…, bedrock/… (an extra).",
     "replay": "The replies of a recorded run; `flowevolve replay` sets it.",
 }
-"""What ships, and what each is."""
+"""The backends that ship, with a description of each."""
 REAL_BACKENDS = ("openai", "vllm", "litellm")
-"""Those whose servers live in real time."""
+"""The shipped backends whose servers answer in real time."""
 SIMULATED_BACKENDS = ("sim", "replay")
-"""Those inside this process, whose replies are simulated or recorded, whatever their models are called."""
+"""The shipped backends inside this process, whose replies are simulated or recorded, whatever names their models have.
+"""
 WITH_OPENAIS_API = ("ollama", "lmstudio", "llama.cpp", "sglang", "tgi", "openrouter", "azure")
-"""What people name that is reached through backend ``openai``."""
+"""Names that users give as a backend for servers that are reached through backend ``openai``."""
 BACKENDS: Registry[Transport] = Registry(
     "backend", "flowevolve.backends", {}, Transport, [*SHIPPED_BACKENDS], SHIPPED_BACKENDS
 )
 
 
 def known_backend(name: str) -> str:
-    """The name, if something is known by it; nothing is imported to find out."""
+    """Return ``name`` if it is the name of a backend. Nothing is imported to find out.
+
+    Raises:
+        PydanticCustomError: if there is no such backend.
+    """
     if name in SHIPPED_BACKENDS or ":" in name:
         return name
     names = BACKENDS.names()

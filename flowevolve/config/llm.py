@@ -38,7 +38,7 @@ def _plain_address(url: str) -> str:
 def _over_http(url: str) -> str:
     if _is_address(url):
         return url
-    if any(mark in url for mark in "@?#"):  # what is wrong is shown, and a key may stand beside these
+    if any(mark in url for mark in "@?#"):  # a ValueError shows the URL, and there may be a key next to these
         raise PydanticCustomError("secret", "is no address, and may hold a key")
     raise ValueError("is no address: needed are http:// or https://, a host and, if any, a port up to 65535")
 
@@ -59,10 +59,10 @@ def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
-"""The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
+"""The name of an environment variable, in capitals, so that a key that was put there by mistake is refused."""
 URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
 Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
-"""What goes elsewhere as it is, and is kept with the run."""
+"""Settings that are passed on unchanged and kept with the run, and so must not contain a key."""
 TransportName = Literal["openai", "aiohttp"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 WhatToDoWithThinking = Literal["strip", "keep"]
@@ -75,7 +75,8 @@ class EndpointsSettings(Settings):
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
     azure_api_version: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$")
-    """The addresses are endpoints of Azure resources, with the models as deployments, in Azure's form of the API."""
+    """If set, the addresses are endpoints of Azure resources, with deployments as models and Azure's form of the API.
+    """
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -85,14 +86,14 @@ class EndpointsSettings(Settings):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """All of them; none if nothing is said."""
+        """All addresses; empty if none is given."""
         if self.base_urls is not None:
             return self.base_urls
         return () if self.base_url is None else (self.base_url,)
 
 
 class ModelSettings(EndpointsSettings):
-    """A model of a role; what is left out is as in the role."""
+    """A model of a role; settings that are left out are those of the role."""
 
     transport: TransportName | None = None
     api_key_env: Variable | None = None
@@ -117,23 +118,23 @@ class EnsembleEntry(ModelSettings):
 
     model: str
     weight: float | None = Field(default=None, gt=0)
-    """How often it is drawn, against the others; 1 if left out. Not with a bandit."""
+    """How often it is drawn, relative to the others; 1 if left out. Can't be combined with a bandit."""
 
 
 class RoleSettings(ModelSettings):
-    """One role of the LLM layer; what is left out is as in ``[llm]``."""
+    """One role of the LLM layer; settings that are left out are those of ``[llm]``."""
 
     concurrency: int | None = Field(default=None, gt=0)
-    """Its own requests in flight at most, inside the bound of ``[llm]``."""
+    """The most requests of this role in flight at once, within the limit of ``[llm]``."""
     models: tuple[EnsembleEntry, ...] = ()
     """Several models, of which each call draws one."""
     bandit: str | None = None
-    """Draw by what came of earlier calls (``ucb``) and not by weight."""
+    """The name of a bandit (``ucb``), which draws models by the outcomes of earlier calls instead of by weight."""
 
     @model_validator(mode="before")
     @classmethod
     def _model_alone(cls, given: object) -> object:
-        """A text is the model's name."""
+        """A plain string is the model's name."""
         return {"model": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
@@ -160,7 +161,7 @@ class PriceSettings(Settings):
 
 class CacheSettings(Settings):
     path: Path | None = None
-    """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
+    """The file of the response cache, created if missing; several runs may share it at once. Without it, no cache."""
 
 
 _OF_REAL_SERVERS = ("base_url", "base_urls", "azure_api_version", "api_key_env", "api_key_file")
@@ -169,52 +170,55 @@ _OF_REAL_SERVERS = ("base_url", "base_urls", "azure_api_version", "api_key_env",
 class LLMSettings(EndpointsSettings):
     backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
-    at ``base_url``, or several; without any, a vLLM that is started for the run. ``litellm``: whatever LiteLLM knows by
-    the model's name (``anthropic/…``, ``gemini/…``, ``bedrock/…``). ``replay``: the replies of a recorded
-    run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
+    at ``base_url``, or several at ``base_urls``; without either, one that is started for the run. ``litellm``: any
+    model that LiteLLM knows by its name (``anthropic/…``, ``gemini/…``, ``bedrock/…``). ``replay``: the replies of a
+    recorded run; only `flowevolve.replay` sets it. Any other name is that of a plug-in's backend.
     """
     settings: Keyless = Field(default_factory=dict)
-    """Of a backend that a plug-in brings."""
+    """The settings of a plug-in's backend."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     api_key_env: Variable | None = None
-    """The environment variable that holds the key. Without one, ``OPENAI_API_KEY`` is read for OpenAI's servers, and no
-    other gets a key."""
+    """The environment variable that holds the key. By default ``AZURE_OPENAI_API_KEY`` is read if ``azure_api_version``
+    is set, and ``OPENAI_API_KEY`` for OpenAI's own servers; other servers get no key.
+    """
     api_key_file: FilePath | None = None
     """A file that holds the key, instead of the environment."""
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, gt=0)
     timeout_seconds: float = Field(default=600.0, gt=0)
-    """For one attempt at one call."""
+    """The time limit of one attempt at one call."""
     stream: bool = False
     """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
     max_reply_bytes: int = Field(default=32 * 2**20, gt=0)
-    """The longest body of an answer, once it is unpacked."""
+    """The most bytes that the body of an answer may have after decompression."""
     idle_seconds: float | None = Field(default=None, gt=0)
-    """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
+    """How long a server may fall silent in the middle of an answer; `timeout_seconds` still applies."""
     thinking: WhatToDoWithThinking = "strip"
-    """Of replies that have what the model thought in their text: ``strip`` it, so that the answer alone is read, or
-    ``keep`` the text as it came. What is stripped stays in the journal."""
+    """What to do with thinking in the text of a reply: ``strip`` it, so that only the answer is read, or ``keep`` the
+    text as received. What is stripped stays in the journal.
+    """
     enable_thinking: bool | None = None
-    """Switch thinking on or off, in the way that the model's family has for it; by default as the model does."""
+    """Switch thinking on or off, with the switch of the model's family; by default the model decides."""
     reasoning_effort: Effort | None = None
-    """How much a model thinks that has levels of it, such as OpenAI's and gpt-oss."""
+    """How much a model thinks, if it has levels of effort, such as OpenAI's and gpt-oss."""
     thinking_tokens: int = Field(default=8192, ge=0)
-    """Added to the limit of tokens of every call to a model that thinks, so that the limit is that of its answer."""
+    """Added to the token limit of every call to a model that thinks, so that the limit applies to the answer alone."""
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)
-    """Requests in flight at most, over all stages; ``scheduler.admission`` may allow fewer."""
+    """The most requests in flight at once, over all stages; ``scheduler.admission`` may allow fewer."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
-    """Limits for each model, beside those that are learnt from the server."""
+    """This and ``requests_per_minute`` limit each model, in addition to the limits that are learned from the server."""
     retries: int = Field(default=1, ge=0)
-    """How often a reply that can't be read is asked for once more, with the error in words."""
+    """How often the model is asked again after a reply that can't be read, with the error explained to it."""
     hedge: float = Field(default=0.0, ge=0, le=0.5)
-    """Up to this share of calls, a second request is sent for one that is overdue while its item waits; 0: never."""
+    """For up to this share of calls, a second request is sent if one is overdue while its item waits for it; 0: never.
+    """
     unlisted_models: bool = False
-    """The endpoints serve models that their lists leave out: a model that is not listed is no error before a run."""
+    """The endpoints also serve models that their lists leave out, so an unlisted model is no error before a run."""
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
@@ -222,9 +226,9 @@ class LLMSettings(EndpointsSettings):
     """Added to every request's body."""
     roles: dict[str, RoleSettings] = Field(default_factory=dict)
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
-    """By model name."""
+    """Prices by model name."""
     prices_file: Path | None = None
-    """More prices, in tables by model name; those in ``prices`` count before them."""
+    """A file with more prices, in tables by model name; ``prices`` takes precedence."""
     cache: CacheSettings = CacheSettings()
 
     @model_validator(mode="after")
@@ -243,14 +247,16 @@ class LLMSettings(EndpointsSettings):
 
     @property
     def key_variable(self) -> str | None:
-        """The environment variable that is named for the key, or Azure's; None: OpenAI's, for its own servers."""
+        """The environment variable that is given for the key, or else Azure's if it is needed. None: only OpenAI's own
+        servers get a key, from ``OPENAI_API_KEY``.
+        """
         in_azure = self.azure_api_version is not None and self.api_key_file is None
         return self.api_key_env or (AZURE_VARIABLE if in_azure else None)
 
     def _names_a_backend(self) -> str | None:
-        """The first setting that only a real model has a use for; None if there is none.
+        """The first given setting that only a real model can use; None if there is none.
 
-        Models of roles may be simulated ones, which have names so that they can be told apart.
+        The models of roles don't count: simulated ones may have names, so that they can be told apart.
         """
         if self.model is not None:
             return "model"

@@ -1,4 +1,4 @@
-"""Presets: what a configuration leaves open is decided together, under a name. docs/how-to/presets.md compares them."""
+"""Presets: named settings that together decide what a configuration leaves open. See docs/how-to/presets.md."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ GROUPS: Table = {
     "racing": {"policy": "confidence"},
     "stages": {"evaluate": {"workers": 4, "max_workers": 4}},
 }
-"""Edits are merged and validated together, what is losing is stopped, passengers are taken out again, and the winner is
-chosen on fresh examples. The best that there is for GEPA.
+"""Edits are merged and validated together, evaluations of losing candidates are stopped, lines that don't help are
+taken out again, and the winner is chosen on fresh examples. The best preset for GEPA.
 """
 FLASHEVOLVE: Table = {
     "algorithm": {"max_in_flight": 32},
@@ -24,7 +24,7 @@ FLASHEVOLVE: Table = {
     "speculation": {"alpha": {"generate": 0.5, "evaluate": 0.5}},
     "allocation": {"policy": "pressure"},
 }
-"""GEPA as in FlashEvolve: speculation, repair of what is stale, workers that go where work waits."""
+"""GEPA as in FlashEvolve: speculation, repair of stale edits, and workers that move to where work waits."""
 CAREFUL: Table = {
     "algorithm": {"max_in_flight": 6},
     "staleness": {"policy": "reflective", "max_repairs": 3},
@@ -36,11 +36,11 @@ LOCKSTEP: Table = {"algorithm": {"mode": "sync"}}
 PRESETS: Mapping[str, Mapping[Preset, Table]] = {
     "gepa": {"default": GROUPS, "flashevolve": FLASHEVOLVE, "careful": CAREFUL},
 }
-"""Those of each algorithm, beside ``plain``, which is nothing but its own rules, and ``lockstep``."""
+"""The presets of each algorithm, in addition to ``plain``, which changes nothing, and ``lockstep``, which all have."""
 
 
 def with_preset(table: Table, preset: Preset) -> Table:
-    """A configuration's table with what the preset says where the table says nothing.
+    """The table of a configuration, with what it leaves open filled in from the preset.
 
     Raises:
         InputError: if the algorithm does not have the preset.
@@ -58,7 +58,7 @@ def with_preset(table: Table, preset: Preset) -> Table:
 
 
 def _decides_otherwise(algorithm: Table) -> bool:
-    """Whether somebody has chosen a setting of GEPA's that groups don't go together with."""
+    """Whether the user has chosen a setting of GEPA that can't be combined with groups."""
     return (
         algorithm.get("mode") == "sync"
         or algorithm.get("merge") is True
@@ -74,8 +74,8 @@ def _section(table: Table, name: str) -> Table:
 
 
 def _over(below: Table, above: Table) -> Table:
-    """Both tables in one. What a section of ``above`` sets comes from there; a table in a section is one setting, so
-    that a number of workers does not meet the bounds of another.
+    """Merge two tables. In each section, the settings of ``above`` take precedence. A table within a section counts as
+    one setting and is not merged, so that a number of workers never meets the bounds of another one.
     """
     sections = {name: {**_section(below, name), **_section(above, name)} for name in below}
     others = {name: value for name, value in above.items() if not isinstance(value, Mapping) or name not in below}

@@ -20,7 +20,7 @@ _TABLE = TypeAdapter(dict[str, PriceSettings])
 
 
 def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
-    """Prices by model name; those in the configuration count before those in the file.
+    """Prices by model name; those in the configuration take precedence over those in the file.
 
     Raises:
         InputError: if the file can't be used, or a budget in dollars lacks the price of one of ``models``.
@@ -41,9 +41,7 @@ def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
 
 
 def known_prices(config: Config) -> dict[str, Price]:
-    """What a run's prices are known to be afterwards, for what only reports them: none if the file of prices has gone
-    meanwhile.
-    """
+    """The prices of a recorded run, for reports only: empty if its file of prices can't be read any more."""
     with suppress(InputError):
         return price_table(config, ())
     return {}

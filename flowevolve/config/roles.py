@@ -1,4 +1,4 @@
-"""What a run's roles are, from its configuration: for every model its own form of the ``[llm]`` section."""
+"""The roles of a run, from its configuration: each model gets its own version of the ``[llm]`` section."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.config.run import Config
 from flowevolve.config.thinking import chat_extra, room_for_thinking
 
 SIMULATED = "simulated"
-"""The name of the simulated server's model, in a replay of its run as well, where the configuration gives none."""
+"""The name of the simulated server's model if the configuration gives none, in replays of its runs as well."""
 _BACKEND = {"backend", "base_url", "base_urls", "azure_api_version", "transport", "api_key_env", "api_key_file"}
 _ONE_OF = (
     ("api_key_env", "api_key_file"),
@@ -22,50 +22,52 @@ _ONE_OF = (
     ("base_urls", "azure_api_version"),
     ("enable_thinking", "reasoning_effort"),
 )
-"""Of each, who says the first means that the second is not as it was."""
+"""In each pair, a section that sets the first but not the second does not inherit the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """One model of a role. ``llm`` is the ``[llm]`` section with what the role, and its entry there, say instead."""
+    """One model of a role. ``llm`` is the ``[llm]`` section, overridden by the settings of the role and of the model's
+    entry in the role.
+    """
 
     llm: LLMSettings
     name: str
     weight: float
     elsewhere: bool
-    """Whether it is at another address than ``[llm]`` says."""
+    """Whether its address differs from that of ``[llm]``."""
     said_priority: bool = False
-    """Whether the role, or the model's entry in it, says if priorities are sent."""
+    """Whether the role, or the model's entry in it, sets ``send_priority``."""
 
     @property
     def must_have_list(self) -> bool:
-        """Whether its server is one of ours, and not an API that need not have a list of models."""
+        """Whether its server must offer a list of models, which APIs of other providers may lack."""
         return self.llm.backend not in ("openai", "litellm") and not self.elsewhere
 
     @property
     def must_be_listed(self) -> bool:
-        """Whether it has to be in its server's list of models, if there is one. Azure lists models, not deployments."""
+        """Whether its server's list of models, if any, must contain it. Azure lists models, not deployments."""
         return not self.llm.unlisted_models and self.llm.azure_api_version is None
 
     @property
     def chat_extra(self) -> dict[str, JSON]:
-        """What chats have in their body beside the usual."""
+        """The fields of chat requests in addition to the usual ones."""
         return chat_extra(self.llm, self.name)
 
     @property
     def room_for_thinking(self) -> int:
-        """The tokens that limits are raised by."""
+        """How many tokens are added to token limits as room for thinking."""
         return room_for_thinking(self.llm, self.name)
 
     @property
     def backend(self) -> str:
-        """What tells its backend from others: models with equal ones share an open transport."""
+        """A text that identifies its backend: models with equal ones share an open transport."""
         return self.llm.model_dump_json(include=_BACKEND)
 
     def served_at(self, urls: Sequence[str]) -> ResolvedModel:
-        """The same model where ``[llm]`` is served by servers of ours at these addresses.
+        """The same model, for a run whose own servers, at these addresses, serve ``[llm]``.
 
-        One at another address stays there and is sent no priorities, unless its role asks for them.
+        A model with an address of its own keeps it, and is sent no priorities unless its role sets ``send_priority``.
         """
         if not self.elsewhere:
             return replace(self, llm=self.llm.model_copy(update={"base_urls": tuple(urls)}))
@@ -83,7 +85,7 @@ class ResolvedRole:
     bandit: str | None
 
     def served_at(self, urls: Sequence[str]) -> ResolvedRole:
-        """The role with its models as `ResolvedModel.served_at` has them."""
+        """The role with `ResolvedModel.served_at` applied to all of its models."""
         return replace(self, models=tuple(model.served_at(urls) for model in self.models))
 
 
@@ -91,12 +93,12 @@ def role_settings(config: Config, called: Iterable[str]) -> dict[str, ResolvedRo
     """The roles that an algorithm calls and those that the configuration adds.
 
     Raises:
-        InputError: if a model has no name, or its thinking can't be switched as it says.
+        InputError: if a model has no name, or its thinking can't be switched as configured.
     """
     names = dict.fromkeys([*called, *config.llm.roles])
     roles = {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSettings())) for name in names}
     for model in (model for role in roles.values() for model in role.models):
-        chat_extra(model.llm, model.name)  # fails here if it can't be switched so
+        chat_extra(model.llm, model.name)  # raises if thinking can't be switched as configured
     return roles
 
 
@@ -122,7 +124,7 @@ def _settings(llm: LLMSettings, name: str, role: RoleSettings) -> ResolvedRole:
 
 
 def _with(llm: LLMSettings, said: ModelSettings) -> LLMSettings:
-    """The section with what was said instead."""
+    """The section, overridden by the settings that ``said`` gives."""
     given = {name: value for name in ModelSettings.model_fields if (value := getattr(said, name)) is not None}
     for first, second in _ONE_OF:
         if first in given or second in given:

@@ -1,7 +1,7 @@
 """The configuration of a run: TOML, checked as a whole before anything is spent.
 
-Sections that name something (``[algorithm]``, ``[task]``, ``[staleness]``, ``[scheduler.order]``) hold the name and
-that thing's own settings, which are checked by the thing itself.
+Sections that name something (``[algorithm]``, ``[task]``, ``[staleness]``, ``[scheduler.order]``) hold the name and the
+settings of what it names, which checks them itself.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
 
 RESTART_SECONDS = 60.0
-"""From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
+"""The time until the death of a vLLM is noticed, plus the time from its recovery until waiting requests are sent."""
 
 WORLDS_OF_TASKS: Mapping[str, str] = {"program": "code", "harness": "harness"}
-"""The simulated model for a task, or what is evolved, where none is named; for others it is ``rules``."""
+"""The simulated model that is used by default, by task name or kind of artifact; for all others it is ``rules``."""
 
 Aim = Literal["score", "balanced", "time"]
 
@@ -43,11 +43,13 @@ class AlgorithmSettings(OpenSettings):
     mode: Literal["stream", "sync"] = "stream"
     """``sync`` is the lockstep loop as published; ``stream`` the pipeline."""
     max_in_flight: PositiveInt | Literal["auto"] = "auto"
-    """Flows open at a time in ``stream`` mode. ``auto``: as many as what an edit, a validation and the server cost make
-    use of, and the budget pays for (`flowevolve.policies.flows`).
+    """How many flows may be open at once in ``stream`` mode. ``auto``: as many as are useful, given what an edit, a
+    validation and the server cost, and as the budget pays for (`flowevolve.policies.flows`).
     """
     aim: Aim = "balanced"
-    """What ``auto`` flows are for: ``score`` at equal cost, with fewer of them, ``time`` to a score, with more."""
+    """What ``auto`` aims for: ``score``, the best score at equal cost, with fewer flows, or ``time``, the least time to
+    reach a score, with more.
+    """
     width: int = Field(default=1, gt=0)
     """Flows per step in ``sync`` mode; 1 is the published loop."""
 
@@ -63,7 +65,7 @@ class StalenessSettings(OpenSettings):
 
 class SpeculationSettings(Settings):
     alpha: dict[str, float] = Field(default_factory=dict)
-    """By stage: after which fraction of its requests it releases what it has; 1, or not named: after all."""
+    """By stage, the fraction of its requests after which it releases what it has; 1, or a stage left out: all."""
     hold: bool = False
     """Start the rest of an evaluation only when its prefix has ended and did not stop it."""
     reorder: bool = False
@@ -86,16 +88,16 @@ class OrderSettings(OpenSettings):
 class AdmissionSettings(OpenSettings):
     policy: str = "fixed"
     interval_seconds: float = Field(default=2.0, gt=0)
-    """How often the server is looked at; ``fixed`` never looks."""
+    """The seconds between two looks at the server's load; ``fixed`` never looks."""
 
 
 class SchedulerSettings(Settings):
     """Which requests go to the server, and how many at a time."""
 
     share: float = Field(default=1.0, ge=SMALLEST_SHARE, le=LARGEST_SHARE)
-    """Behind a gateway: how much of the server this run gets, against the shares of the other runs."""
+    """Behind a gateway: how much of the server this run gets, relative to the shares of the other runs."""
     priority: int = Field(default=0, ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY)
-    """Behind a gateway: runs with a lower priority go first, and others get what these leave."""
+    """Behind a gateway: runs with a lower number go first, and the others get what they leave."""
     order: OrderSettings = OrderSettings()
     admission: AdmissionSettings = AdmissionSettings()
 
@@ -110,23 +112,23 @@ class PromptSettings(Settings):
     """What prompts are written from."""
 
     dir: Path | None = None
-    """A folder with templates of your own, as ``NAME.md``, in place of the shipped ones of these names."""
+    """A folder with your own templates, ``NAME.md``, which replace the shipped ones of the same names."""
     max_tokens: int = Field(default=MAX_TOKENS, ge=1000)
-    """About as many tokens a prompt has at most: the longest of the texts that it shows are shortened until it has."""
+    """The approximate token limit of a prompt: the longest of the texts that it shows are shortened until it fits."""
     max_text_tokens: int = Field(default=MAX_TEXT_TOKENS, ge=50)
-    """About as many tokens a text that is evolved has at most, or as many as the text that it is made from."""
+    """The approximate token limit of an evolved text; one that is made from a longer text may be as long as that."""
 
 
 class StoppingSettings(Settings):
     no_improvement: int | None = Field(default=None, gt=0)
-    """Stop after so many proposals without a better best score."""
+    """Stop after this many proposals in a row that did not raise the best score."""
     unevaluated: int = Field(default=500, gt=0)
-    """Stop after so many proposals between which nothing was evaluated or run."""
+    """Stop after this many proposals in a row during which nothing was evaluated or run."""
     unproductive: int = Field(default=500, gt=0)
-    """Stop after so many flows in a row of which came neither a proposal nor a commit."""
+    """Stop after this many flows in a row that led to neither a proposal nor a commit."""
     fruitless: int = Field(default=30, gt=0)
-    """End the run with an error after so many flows if nothing came of any of them: their replies could not be read or
-    changed nothing, or their calls failed.
+    """End the run with an error after this many flows if none of them achieved anything: their replies could not be
+    read or changed nothing, or their calls failed.
     """
     file: Path | None = None
     """Stop when this file exists."""
@@ -136,7 +138,7 @@ class FaultsSettings(Settings):
     """Calls to the simulated server that go wrong on purpose."""
 
     rate: float = Field(default=0.0, ge=0, le=1)
-    """The share of attempts."""
+    """The share of attempts that go wrong."""
     kinds: list[Fault] = Field(default=list(FAULTS), min_length=1)
     seed: int = 0
 
@@ -162,20 +164,20 @@ class StartSettings(Settings):
 
 
 class BranchSettings(Settings):
-    """Where a run was branched off: at a candidate of another run, whose texts it has as its seed."""
+    """The candidate of another run from which a run was branched off, and whose texts are its seed."""
 
     run: str
     """The directory of that run, as it was named then."""
     candidate: str
     version: int | None = None
-    """The version of that run's pool in which the candidate came into it; None if it never did."""
+    """The version of that run's pool in which the candidate was added; None if it never was."""
     texts: dict[str, str] = Field(min_length=1)
     """The texts by component, in place of those of the task's own seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a configuration was read, which does not make it differ from another one."""
+    """Where a configuration was read from; ignored when configurations are compared."""
 
     folder: Path | None = field(default=None, compare=False)
 
@@ -212,7 +214,7 @@ class Config(Settings):
     held_out: bool = False
     """Score seed and best on the task's test split at the end."""
     watch: bool = False
-    """Serve the run's live page while it goes on, at an address that is told as it begins."""
+    """Serve the run's live page while it goes on; its address is reported when the run begins."""
     _place: _Place = PrivateAttr(default=_Place())
 
     @classmethod
@@ -238,7 +240,7 @@ class Config(Settings):
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """Read and check a config file, with ``key=value`` overrides. Modules that it names may lie beside it.
+    """Read and check a config file, with ``key=value`` overrides. Modules that it names may be in the same folder.
 
     Raises:
         InputError: naming file, key and what is wrong.
@@ -250,12 +252,12 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
 
 
 def modules_beside(config: Config) -> AbstractContextManager[None]:
-    """Within it, modules are looked for in the folder that the configuration was read from, too."""
+    """A context in which modules are also looked for in the folder that the configuration was read from."""
     return looking_in(config._place.folder)
 
 
 def parse_config(table: Mapping[str, object], source: str) -> Config:
-    """Check a configuration given as a table, and decide what it leaves open by its preset.
+    """Check a configuration given as a table, and let its preset decide what it leaves open.
 
     Raises:
         InputError: naming ``source``, the key and what is wrong.
@@ -268,8 +270,8 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
 
 
 def parse_recorded(table: Mapping[str, object], source: str) -> Config:
-    """Check the configuration that a run has recorded, which leaves nothing to a preset. One from before there were
-    presets names none, and was driven as ``plain`` says.
+    """Check the configuration that a run has recorded, to which its preset has been applied already. A run from before
+    there were presets names none, and ran as ``plain`` does.
 
     Raises:
         InputError: as `parse_config`.
@@ -285,7 +287,7 @@ def _checked(table: Mapping[str, object], source: str) -> Config:
 
 
 def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
-    """A configuration with ``key=value`` overrides, in which its preset has decided already.
+    """A configuration with ``key=value`` overrides. Its preset has been applied already and is not applied again.
 
     Raises:
         InputError: naming the override or the key, and what is wrong.
@@ -301,21 +303,21 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
 
 
 def _suit_vllm(config: Config) -> Config:
-    """With what suits a vLLM where the config leaves it open."""
+    """Fill in the settings that suit a vLLM, if the config leaves them open."""
     llm = config.llm
     if llm.backend != "vllm":
         return config
     suits: dict[str, object] = {"transport": "aiohttp"}
     if not llm.urls:
         suits["send_priority"] = config.vllm.by_priority
-        # While ours is started again, nothing answers.
+        # While the run's own server restarts, nothing answers.
         suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)
     left_open = {name: value for name, value in suits.items() if name not in llm.model_fields_set}
     return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
 
 
 def _suit_world(config: Config) -> Config:
-    """With a simulated model that can write what the task asks for, where the config names none."""
+    """Choose a simulated model that can write what the task asks for, if the config names none."""
     world = WORLDS_OF_TASKS.get(config.task.name)
     if world is None or "world" in config.sim.model_fields_set:
         return config
@@ -323,7 +325,7 @@ def _suit_world(config: Config) -> Config:
 
 
 def misplaced_key(error: ValidationError) -> str | None:
-    """What to say where an API key may have been written into the configuration: everything but what is there."""
+    """The error message if an API key may have been written into the configuration; it never shows the value."""
     for detail in error.errors():
         place = ".".join(map(str, detail["loc"]))
         name = place.rpartition(".")[2]
@@ -354,7 +356,7 @@ def _known_keys(section: Sequence[str]) -> list[str]:
 
 
 def _inside(kind: object, name: str) -> object:
-    """The type of what stands at a key of a section or of a table of sections, or at a place in a list of them."""
+    """The type of the value at a key of a section or of a table of sections, or at an index of a list of them."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(name)
         return None if field is None else field.annotation

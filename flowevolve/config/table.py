@@ -13,7 +13,7 @@ def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, obj
     """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
 
     Raises:
-        InputError: if the file can't be read, or an override has not this form.
+        InputError: if the file can't be read, or an override does not have this form.
     """
     try:
         table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -29,10 +29,10 @@ def load_table(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, obj
 
 
 def override(table: dict[str, object], said: str) -> None:
-    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text. ``null`` takes the key out.
+    """Set one ``key=value`` in a table. The value is read as TOML or else as plain text; ``null`` removes the key.
 
     Raises:
-        InputError: if it has not this form, or a value stands where a section is meant.
+        InputError: if ``said`` does not have this form, or the key treats a value as a section.
     """
     key, equals, text = said.partition("=")
     path = key.strip().split(".")

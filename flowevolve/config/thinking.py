@@ -1,4 +1,4 @@
-"""What requests say of thinking, and the room that they give it: by a model's settings and by what its name tells."""
+"""How requests switch thinking on or off and leave room for it, by a model's settings and the family its name shows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from flowevolve.core.model_families import BY_EFFORT, NO_EFFORT, Fields, family_
 
 
 def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
-    """What every chat with the model has in its body beside the usual: its switch for thinking, and ``extra``.
+    """The additional fields of every chat request to the model: its switch for thinking, and ``extra``.
 
     Raises:
-        InputError: if the model can't be switched as the settings say.
+        InputError: if the model's thinking can't be switched as the settings say.
     """
     switch = {} if llm.backend in SIMULATED_BACKENDS else _switch(llm, model)
     fields: dict[str, JSON] = {**switch, **llm.extra}
@@ -24,7 +24,9 @@ def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
 
 
 def room_for_thinking(llm: LLMSettings, model: str) -> int:
-    """The tokens that a request's limit is raised by, so that the limit is the answer's: 0 if the model won't think."""
+    """How many tokens are added to a request's limit, so that the limit applies to the answer; 0 if the model won't
+    think.
+    """
     return llm.thinking_tokens if llm.backend not in SIMULATED_BACKENDS and _thinks(llm, model) else 0
 
 
@@ -56,7 +58,7 @@ def _on_or_off(llm: LLMSettings, model: str, *, on: bool) -> Fields:
             f"llm.enable_thinking: {model!r} always thinks; leave it out, and set reasoning_effort = 'low' if it "
             "has levels of effort"
         )
-    if llm.backend == "litellm":  # which has this one switch for all providers
+    if llm.backend == "litellm":  # LiteLLM has this one switch for all providers
         return BY_EFFORT if on else NO_EFFORT
     if family is None:
         return template_switch("enable_thinking", on=on)
