@@ -1,1 +1,1 @@
-"""The contracts that everything speaks of: artifacts, the pool, items, budgets, events, graphs, algorithms, tasks."""
+"""The contracts that everything builds on: artifacts, the pool, items, budgets, events, graphs, algorithms, tasks."""

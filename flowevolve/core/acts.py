@@ -1,6 +1,6 @@
-"""What somebody who watches a run can do to it while it goes on, and how that is read from JSON.
+"""What somebody who watches a run can do to it while it goes on, and how such an act is read from JSON.
 
-An act is ``{"act": "<name>", ...}`` in JSON, with the fields of its class. `flowevolve.Engine.act` does it.
+In JSON, an act is ``{"act": "<name>", ...}`` with the fields of its class. `flowevolve.Engine.act` carries it out.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.event_body import Number, Plain, Text
 
 LONGEST_COMMENT = 4_000
-"""Characters, as comments go into prompts."""
+"""The most characters in a comment, as comments go into prompts."""
 
 
 @dataclass(frozen=True)
 class _Act(Plain):
-    """The base of all acts, whose JSON has their name first."""
+    """The base of all acts. Their JSON begins with the name of the act."""
 
     def to_json(self) -> dict[str, JSON]:
         return {"act": vars(self)["act"], **super().to_json()}
@@ -36,7 +36,7 @@ class _Act(Plain):
 
 @dataclass(frozen=True)
 class Pause(_Act):
-    """Open no new flows and, with ``items``, begin no work on items that wait."""
+    """Open no new flows and, with ``items``, begin no work on waiting items either."""
 
     items: bool = False
     act: Literal["pause"] = "pause"
@@ -51,17 +51,17 @@ class Unpause(_Act):
 
 @dataclass(frozen=True)
 class Stop(_Act):
-    """Open no more flows; those that are open have the run's drain time to end."""
+    """Open no more flows. Those that are open may take the run's drain time to end."""
 
     act: Literal["stop"] = "stop"
 
 
 @dataclass(frozen=True)
 class RaiseBudget(_Act):
-    """Change limits of the budget, each to more than it was.
+    """Raise limits of the budget.
 
-    ``limits`` has names and values as the table ``[budget]`` of a configuration: whole amounts, not what is added.
-    Times add up, and together they take the place of the limit in time that the run had.
+    ``limits`` has names and values as in the table ``[budget]`` of a configuration. The values are the new limits, not
+    amounts to add. Times (hours, minutes, seconds) add up, and their sum replaces the time limit that the run had.
     """
 
     limits: Mapping[str, Number]
@@ -74,10 +74,10 @@ class RaiseBudget(_Act):
             raise InputError(f"raise_budget: {self.limits} has a limit that is no finite number")
 
     def by_name(self) -> Mapping[str, float]:
-        """The limits as `Budget.by_name` has them.
+        """The limits in the form of `Budget.by_name`.
 
         Raises:
-            InputError: if one is no limit, or has a value that none can have.
+            InputError: if there is no limit of a name, or a limit can't have the value.
         """
         try:
             return Budget.model_validate(dict(self.limits)).by_name()
@@ -89,7 +89,7 @@ class RaiseBudget(_Act):
 class Inject(_Act):
     """Add a candidate with these texts by component; ``parent`` is the id of the candidate that they were edited from.
 
-    Components that are left out are as the parent has them.
+    Components that are left out keep the parent's text.
     """
 
     texts: Mapping[Text, Text]
@@ -99,7 +99,7 @@ class Inject(_Act):
 
 @dataclass(frozen=True)
 class Comment(_Act):
-    """Say something of either a candidate or an example, by its id, that reflections read as feedback."""
+    """Comment on a candidate or on an example, given by its id. Reflections read the text as feedback."""
 
     text: Text
     candidate: str | None = None
@@ -117,7 +117,7 @@ class Comment(_Act):
 
 @dataclass(frozen=True)
 class Veto(_Act):
-    """Take a candidate out of the pool: it is never a parent and never the best. What was made of it stays."""
+    """Take a candidate out of the pool: it is never a parent and never the best. Its descendants stay."""
 
     candidate: str
     act: Literal["veto"] = "veto"
@@ -125,7 +125,7 @@ class Veto(_Act):
 
 @dataclass(frozen=True)
 class Approve(_Act):
-    """Take back the veto of a candidate, or let one that a stage has turned down go on to its validation."""
+    """Take back the veto of a candidate, or let a candidate that a stage has turned down go on to validation."""
 
     candidate: str
     act: Literal["approve"] = "approve"
@@ -139,7 +139,7 @@ NAMES: tuple[str, ...] = tuple(each.__dataclass_fields__["act"].default for each
 
 
 def read_act(data: object) -> Act:
-    """An act of which the JSON form is given.
+    """Read an act from its JSON form.
 
     Raises:
         InputError: naming what is wrong with it.
@@ -157,7 +157,7 @@ def read_act(data: object) -> Act:
 
 
 def checked(act: object, by: object) -> Act:
-    """An act that a program asks for, whose fields nobody has checked before, and who it is that asks.
+    """Check an act that a program asks for, whose fields nobody has checked yet, and ``by``, which says who asks.
 
     Raises:
         InputError: naming what is wrong with either.
@@ -170,7 +170,7 @@ def checked(act: object, by: object) -> Act:
 
 
 def _all_finite(limits: Mapping[str, Number]) -> bool:
-    """Whether floats can hold them: ``math.isfinite`` raises an error for integers that are too large."""
+    """Whether floats can hold all limits. ``math.isfinite`` would raise an error for integers that are too large."""
     return all(abs(limit) <= sys.float_info.max for limit in limits.values())
 
 

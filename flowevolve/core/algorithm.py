@@ -36,8 +36,8 @@ class Workers:
     least: int = 1
     most: int = 32
     grows: bool = True
-    """Whether there may be as many as the machines take that rollouts run on, if that is more; not where a user said
-    how many there are.
+    """Whether there may be more than ``most``, if the machines that rollouts run on have room for more. False where a
+    user has set the number or the maximum.
     """
 
 
@@ -65,7 +65,7 @@ class WorkersWanted:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How a user wants an algorithm to be run. ``workers`` has stages by their names."""
+    """How a user wants an algorithm to be run. ``workers`` has the settings of stages, by stage name."""
 
     workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
     speculation: Speculation = field(default_factory=Speculation)
@@ -73,7 +73,7 @@ class Tuning:
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
     target_score: float | None = None
-    """The run's, for algorithms that rank candidates by estimates (`Algorithm.measured_score`)."""
+    """The run's target score, for algorithms that rank candidates by estimates (`Algorithm.measured_score`)."""
 
     def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
         """The workers of every stage of ``defaults``. Default bounds are widened if the user's start is outside them.
@@ -119,7 +119,7 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
 
 
 def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
-    """The candidate, which comes from outside, if it has the components of the task's seed.
+    """Return a candidate from outside, after checking that it has the components of the task's seed.
 
     Raises:
         InputError: if it has others.
@@ -130,13 +130,13 @@ def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
 
 
 def wrong_components(given: Iterable[str], needed: Iterable[str]) -> str:
-    """Words on a candidate from outside that has these components, and not those that it needs."""
+    """The error message for a candidate from outside that has the components ``given`` instead of those ``needed``."""
     of_given, of_needed = (", ".join(map(repr, sorted(names))) for names in (given, needed))
     return f"inject: the artifact has components {of_given or 'none'}, and needs {of_needed}"
 
 
 class Archive(Protocol):
-    """An algorithm's view of the pool. It follows from the log alone: nothing but `apply` changes it."""
+    """An algorithm's view of the pool. It is a function of the log: nothing but `apply` changes it."""
 
     def apply(self, update: Update) -> None:
         """Take in the next update. Called once for every commit, in order."""
@@ -144,7 +144,7 @@ class Archive(Protocol):
 
 @runtime_checkable
 class NamesRoles(Protocol):
-    """A configuration that chooses the names of LLM roles, beside those in its algorithm's ``roles``."""
+    """An algorithm's configuration that names further LLM roles, besides those in the algorithm's ``roles``."""
 
     @property
     def named_roles(self) -> Sequence[str]: ...
@@ -152,33 +152,33 @@ class NamesRoles(Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An algorithm with state that the event log can't tell, such as what a user's own object remembers."""
+    """An algorithm whose state the event log does not contain, such as what a user's own object remembers."""
 
     def state(self) -> Mapping[str, JSON]:
         """The state as plain data. Called after every commit and when the run stops; written if it has changed."""
 
     def restore(self, state: Mapping[str, JSON]) -> None:
-        """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
+        """Restore what `state` last returned before the run was interrupted. Called after the replay of its events."""
 
 
 class Algorithm(Generic[ConfigT_co]):
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
-    ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
-    can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
-    LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
-    that names no other, which may depend on the settings. ``description`` says in two lines at most for whom it is:
-    which problem on the first, which budget and model on the second; ``flowevolve list algorithms`` and docs/algorithms
-    have these lines.
+    ``config_type`` is the model that its settings are checked against, by default one without any settings. An
+    algorithm that can be named in a configuration is constructed with the task, its checked settings and the tuning.
+    ``roles`` are the LLM roles that it calls, besides those that its settings name (`NamesRoles`). ``staleness`` names
+    the staleness policy of runs whose configuration names none; it may depend on the settings. ``description`` says in
+    at most two lines whom the algorithm is for: which problem on the first, which budget and model on the second.
+    ``flowevolve list algorithms`` and docs/algorithms show these lines.
 
     ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
     have ended, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has ended or
-    was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the
-    time of its run, as a task is: there it opens what it needs to hold open, such as a global memory.
+    was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the duration
+    of its run, as a task is: there it opens what it needs to hold open, such as a global memory.
 
-    State lives in two places, and both follow the event log. Archives change in `Archive.apply` alone, by commits. What
-    stages remember beside that changes in `apply_event` alone, which is told of every event as it is written. A run
-    that was interrupted is rebuilt by telling both of the same commits and events again.
+    State lives in two places, and both follow the event log. Archives change only in `Archive.apply`, by commits.
+    Whatever else stages remember changes only in `apply_event`, which gets every event as it is written. An interrupted
+    run is rebuilt by passing the same commits and events to both again.
     """
 
     name: ClassVar[str]
@@ -191,11 +191,11 @@ class Algorithm(Generic[ConfigT_co]):
     _machines: OnMachines | None = None
     """The task, if its rollouts run on machines."""
     flow_bound: FlowBound | None = None
-    """What decides how many flows are open where the configuration says ``auto``, if not what usually does."""
+    """The policy for the number of open flows where the configuration says ``auto``; None for the usual one."""
 
     def __init__(self, task: Task, config: ConfigT_co, tuning: Tuning) -> None:
         """Raises:
-        InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
+        InputError: if the task does not suit the algorithm, or ``tuning`` asks for something that it does not have.
         """
         self.task = task
         self._machines = task if isinstance(task, OnMachines) else None
@@ -204,7 +204,7 @@ class Algorithm(Generic[ConfigT_co]):
 
     @property
     def slots(self) -> int | None:
-        """How many rollouts run at a time on the machines that these need; None where they need none."""
+        """How many rollouts run at a time on the machines that they need; None if they need none."""
         return None if self._machines is None else self._machines.slots
 
     def graph(self) -> Graph:
@@ -215,17 +215,18 @@ class Algorithm(Generic[ConfigT_co]):
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
     def measured_score(self, best_score: float | None) -> float | None:
-        """The score that is held against the run's target: ``best_score``, the best candidate's, if that was measured.
-        An algorithm that ranks candidates by estimates gives the best score that it has measured, or None.
+        """The score that is compared with the run's target: by default ``best_score``, the best candidate's.
+
+        An algorithm that ranks candidates by estimates returns the best score that it has measured, or None.
         """
         return best_score
 
     def fresh_score(self) -> FreshScore | None:
-        """What the best candidate scored on examples that it was not selected by, if the end of the run chose it so."""
+        """What the best candidate scored on fresh examples, if the end of the run chose it by them; else None."""
         return None
 
     def frontier(self) -> Sequence[Candidate]:
-        """The candidates to show: those of which none is better in every respect. By default the best one."""
+        """The candidates to show: those that no other one beats in every respect. By default only the best one."""
         best = self.best()
         return () if best is None else (best,)
 
@@ -233,13 +234,15 @@ class Algorithm(Generic[ConfigT_co]):
         """The emission that sends a candidate from outside (`flowevolve.Engine.inject`) to a stage, to be evaluated.
 
         Raises:
-            InputError: if the algorithm takes no candidates from outside, or not this one.
+            InputError: if the algorithm does not take candidates from outside, or does not take this one.
         """
         raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Say whether a candidate can be taken out of the pool. An algorithm whose archives leave a candidate out from
-        one `flowevolve.Vetoed` change of it to the next has this do nothing, or check what it can't do without.
+        """Check that a candidate can be taken out of the pool.
+
+        An algorithm whose archives follow `flowevolve.Vetoed` changes, and leave a candidate out while it is vetoed,
+        overrides this: to do nothing, or to refuse candidates that it can't do without.
 
         Raises:
             InputError: if it can't be taken out.
@@ -247,30 +250,33 @@ class Algorithm(Generic[ConfigT_co]):
         raise InputError(f"veto: algorithm {self.name!r} takes no candidate out of its pool: it has no check_veto()")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        """What one flow, ordinary or of this trigger, is expected to spend at least. It is reserved for the flow.
+        """The least that one flow is expected to spend; the budget reserves it for the flow.
 
-        The trigger is ``inject`` for a candidate from outside.
+        ``trigger`` names the trigger that starts the flow: None for an ordinary flow, ``inject`` for a candidate from
+        outside.
         """
         return Cost(proposals=1)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
         """What `finish` is expected to spend. As long as flows are opened, that much of the budget is kept for it.
 
-        ``share`` gives, for a cost, the largest of its shares of the limits: 0.1 is a tenth of the nearest limit.
+        ``share`` computes which fraction of each limit a cost is, and returns the largest: 0.1 is a tenth of one limit.
         """
         return Cost()
 
     def reserve_for_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """What nothing but `finish` may spend, on top of the above: from the first flow on, no work is begun that would
-        take rollouts or evaluations of it. ``share`` is as in `estimate_finish`.
+        """What only `finish` may spend, in addition to `estimate_finish`.
+
+        From the first flow on, no work begins that would need rollouts, proposals or evaluations from this reserve.
+        ``share`` is as in `estimate_finish`.
         """
         return Cost()
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many changes of the pool an item has missed that matter to it: by default, all commits.
+        """The number of pool changes that an item has missed and that matter to it: by default, all commits.
 
-        Called whenever an item is taken, unless it is a ticket. Of an item that was sent to repair, the item as it was
-        before is given.
+        Called whenever an item is taken, unless it is a ticket. For an item that was sent to repair, ``item`` is the
+        item as it was before.
         """
         return pool.version - item.version
 
@@ -297,6 +303,6 @@ class Algorithm(Generic[ConfigT_co]):
     def replay_event(self, event: Event) -> None:
         """Take in an event of an interrupted run that is being rebuilt. By default this calls `apply_event`.
 
-        Only an algorithm over objects of the user, which change themselves as the run goes on, has more to do here.
+        Only an algorithm that uses objects of the user's, which change their own state during the run, does more here.
         """
         self.apply_event(event)

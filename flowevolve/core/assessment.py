@@ -1,4 +1,4 @@
-"""What an evaluation finds out about a candidate beside its scores."""
+"""What an evaluation finds out about a candidate besides its scores."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from flowevolve.core.task import Score
 
 
 class Assessment(Attributes):
-    """Defaults are those of a candidate that was never assessed."""
+    """The assessment of a candidate. The defaults stand for one that was never assessed."""
 
     feedback: str = ""
     """Feedback on its cases, in words for prompts."""
     failure: str | None = None
-    """Why it can't be used, in one line: it did not run to its end, its result is no solution, or it scored less than a
-    level asks for. None if it works.
+    """Why the candidate can't be used, in one line: it did not run to its end, its result is no solution, or its score
+    was below what a level requires. None if it works.
     """
     metrics: Mapping[str, float] = {}
-    """What the problem measures beside the score: means over the cases that have it."""
+    """What the problem measures besides the score: the mean of each metric over the cases that have it."""
     metrics_by_example: Mapping[str, Mapping[str, float]] = {}
-    """The same for each example, where an algorithm keeps it."""
+    """The metrics of each example, if the algorithm keeps them."""
 
 
 class NothingWorksError(InputError):
-    """A run goes on, and nothing that it began with works: it was stopped before that could be said at its start."""
+    """A resumed run has no working candidate among those it began with. It was stopped before it could report this."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ def mean_metrics(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def works(candidate: Candidate) -> bool:
-    """Whether it came to its end with a result that is a solution. Asked of many candidates at every commit, so the
-    rest of the assessment is not read for it.
+    """Whether the candidate can be used, which is so unless it has a ``failure``. This is asked for many candidates at
+    every commit, so it does not read the rest of the assessment.
     """
     return candidate.attributes.get("failure") is None

@@ -1,12 +1,12 @@
 """Budgets: the limits that end a run, and the ledger that keeps to them.
 
-A flow is opened only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
-leaves room for it. Work that takes more than its flow has reserved is begun only if there is room for all of it. So
-what can be counted before it is done (rollouts, proposals, evaluations) is never exceeded.
+A flow is opened only if there is room for it beside what was spent, what open flows have reserved and what the
+algorithm's end will take. Work that takes more than its flow has reserved begins only if there is room for all of it.
+So limits on what can be counted beforehand (rollouts, proposals, evaluations) are never exceeded.
 
-Nobody can foretell tokens and dollars. They are reserved by what ended flows took, so not before a flow has ended, and
-once they are spent no more calls are sent. So they are exceeded by what the calls in flight take, at most;
-`Ledger.overshoot` says how much it was.
+Tokens and dollars can't be foreseen. They are reserved by what ended flows took, so only after a flow has ended, and
+once they are spent no more calls are sent. So these limits are exceeded at most by what the calls in flight take;
+`Ledger.overshoot` says by how much.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ RECENT_FLOWS = 256
 
 
 class OverBudgetError(FlowevolveError):
-    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be.
+    """The budget has no room for work that was about to begin; a limit of ``needed`` would be enough.
 
-    ``alone`` says that nothing else is spent or set aside: then there never was room for it.
+    ``alone`` says that nothing else is spent or set aside, so that there never was room for this work.
     """
 
     def __init__(self, dimension: Dimension, needed: float, *, alone: bool = False) -> None:
@@ -50,7 +50,7 @@ class OverBudgetError(FlowevolveError):
 
 
 class Budget(Settings):
-    """Limits of a run; a limit left out does not bound it. Times add up: ``Budget(hours=1, minutes=30)``."""
+    """Limits of a run. What is left out is not limited. Times add up: ``Budget(hours=1, minutes=30)``."""
 
     hours: float | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)
@@ -68,23 +68,23 @@ class Budget(Settings):
     """Stop as soon as a confirmed candidate's mean validation score reaches this."""
 
     def time_limit(self) -> float | None:
-        """Seconds, or None without a limit in time."""
+        """The time limit in seconds; None if there is none."""
         parts = ((self.hours, 3600.0), (self.minutes, 60.0), (self.seconds, 1.0))
         given = [amount * unit for amount, unit in parts if amount is not None]
         return sum(given) if given else None
 
     def by_name(self) -> Mapping[str, float]:
-        """All limits that are set, those in time as one of seconds, and the target score."""
+        """All limits that are set, with the time limit as ``seconds``, and the target score."""
         others = {"seconds": self.time_limit(), "target_score": self.target_score}
         return {name: limit for name, limit in (*self.limits().items(), *others.items()) if limit is not None}
 
     def raised(self, limits: Mapping[str, float]) -> Budget:
-        """The budget with those of these limits, named as in `by_name`, that it has and that are lower in it."""
+        """This budget with each of its limits raised to the one given, if that is higher. Names are as in `by_name`."""
         mine = self.by_name()
         return Budget.model_validate({name: max(limit, limits.get(name, limit)) for name, limit in mine.items()})
 
     def limits(self) -> Mapping[Dimension, float]:
-        """The limits of what the ledger counts."""
+        """The limits on what the ledger counts, so without time and target score."""
         return {name: limit for name in DIMENSIONS if (limit := getattr(self, name)) is not None}
 
 
@@ -129,12 +129,12 @@ class Cost:
 
 NOTHING = Cost()
 _Amounts = dict[Dimension, float]
-"""An amount of each thing that is limited, which changes from call to call."""
+"""A mutable amount of each thing that is limited."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """An open flow: what is left of its estimate, and what it has spent. ``usual`` is as in `Ledger.reserve`."""
+    """An open flow: what is left of its reservation, and what it has spent. ``usual`` is as in `Ledger.reserve`."""
 
     left: _Amounts
     spent: _Amounts
@@ -143,14 +143,14 @@ class _Open:
 
 @dataclass(slots=True)
 class _Begun:
-    """What is set aside for the work on an item: how much in all, and what of it is left to be spent."""
+    """What is set aside for the work on an item: how much in all, and how much of it is still unspent."""
 
     whole: _Amounts
     left: _Amounts
 
 
 class _Ended:
-    """What the flows that ended last took of tokens, or of dollars."""
+    """The amounts of tokens, or of dollars, that the most recently ended flows took."""
 
     def __init__(self) -> None:
         self._recent = deque[float](maxlen=RECENT_FLOWS)
@@ -179,25 +179,25 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self._limits = dict(budget.limits())
         self.seconds = budget.time_limit()
-        """How long the run may last; None: as long as it likes."""
+        """How long the run may last; None if that is not limited."""
         self.target_score = budget.target_score
         self._open: dict[int, _Open] = {}
         self._begun: dict[str, _Begun] = {}
-        """What is set aside for work that has begun, by the item that it is on."""
+        """What is set aside for work that has begun, by the item that is worked on."""
         self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
         self.spent = Cost()
         self.kept_for_end = Cost()
-        """What no work may be begun with for now."""
+        """What new work may not use for now, because it is reserved for the end of the run."""
         self.owed = Cost()
-        """What was paid before the run was interrupted, and is charged when the work that it was for comes to it."""
+        """What was paid before the run was interrupted. It is charged when the work that it paid for is done again."""
 
     def limit(self, name: str) -> float | None:
-        """The limit of this name, as `Budget.by_name` has it; None where nothing is limited."""
+        """The limit of this name, as in `Budget.by_name`; None if there is none."""
         others = {"seconds": self.seconds, "target_score": self.target_score}
         return next((limit for each, limit in (*self._limits.items(), *others.items()) if each == name), None)
 
     def raise_limits(self, limits: Mapping[str, float]) -> None:
-        """Raise those of these limits, named as in `Budget.by_name`, that there are and that are lower."""
+        """Raise each existing limit to the one given, if that is higher. Names are as in `Budget.by_name`."""
         self._limits = {name: max(limit, limits.get(name, limit)) for name, limit in self._limits.items()}
         if self.seconds is not None:
             self.seconds = max(self.seconds, limits.get("seconds", self.seconds))
@@ -205,10 +205,10 @@ class Ledger:
             self.target_score = max(self.target_score, limits.get("target_score", self.target_score))
 
     def refusal(self, estimate: Cost, kept: Cost = NOTHING) -> Dimension | None:
-        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain, too.
+        """The limit that leaves no room for a flow of this cost now, or None. ``kept`` is what has to be left over.
 
-        If no other flow is open, only its estimate counts, and not what flows took before. Otherwise the last part of a
-        budget, which is too little for a usual flow, would never be spent.
+        If no other flow is open, only the flow's estimate counts, not what earlier flows took. Otherwise the last part
+        of a budget, which is too small for a usual flow, would never be spent.
         """
         new = _Open(self._limited(estimate), self._limited(NOTHING), usual=bool(self._open))
         kept += self.kept_for_end
@@ -220,7 +220,7 @@ class Ledger:
         return None
 
     def _limited(self, cost: Cost) -> _Amounts:
-        """What a cost has of each thing that is limited."""
+        """The parts of a cost that are limited."""
         return {dimension: cost.amount(dimension) for dimension in self._limits}
 
     def _reserved(self, dimension: Dimension) -> float:
@@ -233,23 +233,24 @@ class Ledger:
         return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent[dimension]))
 
     def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = NOTHING) -> None:
-        """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
+        """Hold this much for a flow until it is charged or closed. ``spent`` is the part that was charged before.
 
-        ``usual`` says whether what this flow takes and what other flows took tell something of each other.
+        ``usual`` is False for a flow unlike the others: its cost does not predict theirs, and theirs do not predict its
+        own.
         """
         self._open[flow] = _Open(self._limited(estimate.less(spent)), self._limited(spent), usual)
 
     def restore(self, spent: Cost, ended: Iterable[Cost]) -> None:
-        """Take over from an interrupted run what it had spent, and what each of the flows that ended last had taken."""
+        """Take over from an interrupted run what it had spent, and what each of its last ended flows had taken."""
         self.spent = spent
         for flow in ended:
             self._note_ended(self._limited(flow))
 
     def begin(self, flow: int, item: str, cost: Cost) -> None:
-        """Set aside what work on an item of a flow is about to spend; it comes out of what the flow has reserved.
+        """Set aside what work on an item of a flow is about to spend. It is taken from the flow's reservation.
 
         Raises:
-            OverBudgetError: if there is no room for what the flow has not reserved.
+            OverBudgetError: if there is no room for the part that exceeds the flow's reservation.
         """
         held, needs = self._open.get(flow), self._limited(cost)
         for dimension in _COUNTED:
@@ -272,14 +273,15 @@ class Ledger:
             begun.left[dimension] += amount
 
     def _own(self, flow: int, item: str, dimension: Dimension) -> float:
-        """What a flow has reserved, and what is set aside for this item of it."""
+        """What a flow has reserved, plus what is set aside for this item of the flow."""
         held, begun = self._open.get(flow), self._begun.get(item)
         reserved = 0.0 if held is None else self._held(held, dimension)
         return reserved + (0.0 if begun is None else begun.left[dimension])
 
     def end(self, item: str, cost: Cost) -> None:
-        """Release what is left of so much that was set aside for an item, and nothing of what else is set aside for
-        it: that may be under way.
+        """Release what is left of ``cost``, which was set aside for an item.
+
+        Anything else that is set aside for the item stays, as that work may still be under way.
         """
         begun = self._begun.get(item)
         if begun is None:
@@ -292,7 +294,7 @@ class Ledger:
 
     def check_unforeseen(self) -> None:
         """Raises:
-        OverBudgetError: if tokens or dollars are spent, or owed.
+        OverBudgetError: if a limit on tokens or dollars is used up by what was spent and what is owed.
         """
         for dimension in _UNFORESEEN:
             limit = self._limits.get(dimension)
@@ -300,12 +302,12 @@ class Ledger:
                 raise OverBudgetError(dimension, math.nextafter(limit, math.inf))
 
     def is_below(self, dimension: str, needed: float) -> bool:
-        """Whether there is a limit in this dimension, and it is lower than this."""
+        """Whether there is a limit in this dimension that is lower than ``needed``."""
         return any(name == dimension and limit < needed for name, limit in self._limits.items())
 
     def charge(self, flow: int, cost: Cost, item: str = "") -> None:
-        """Record what a flow has spent, by work on an item. It comes out of what is set aside for that and then out of
-        the flow's reservation, as far as these go.
+        """Record what a flow has spent in the work on an item. The cost is taken from what is set aside for that work,
+        then from the flow's reservation, as far as these suffice.
         """
         self.spent += cost
         held, begun = self._open.get(flow), self._begun.get(item)
@@ -329,11 +331,11 @@ class Ledger:
             ended.add(spent[dimension])
 
     def share(self, more: Cost) -> float:
-        """The share of the nearest limit that is spent after spending this much more; 0 if nothing is limited."""
+        """The spent share of the nearest limit after spending this much more; 0 if nothing is limited."""
         return self.part(self.spent + more)
 
     def affords(self, each: Cost) -> float | None:
-        """How many more times so much can be spent; None if nothing limits it."""
+        """How many more times this cost can be spent; None if nothing limits it."""
         left = [
             max(0.0, limit - self.spent.amount(name)) / amount
             for name, limit in self._limits.items()
@@ -342,17 +344,17 @@ class Ledger:
         return min(left, default=None)
 
     def part(self, cost: Cost) -> float:
-        """The largest of the shares that a cost is of the limits; 0 if nothing is limited."""
+        """The largest fraction that a cost is of any limit; 0 if nothing is limited."""
         return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
 
     def overshoot(self) -> Mapping[Dimension, float]:
-        """By how much each limit that was passed was passed."""
+        """By how much each limit was exceeded, for those that were."""
         over = {name: self.spent.amount(name) - limit for name, limit in self._limits.items()}
         return {name: amount for name, amount in over.items() if amount > 0}
 
 
 def _take(left: _Amounts, dimension: Dimension, amount: float) -> float:
-    """Take an amount out of what is left, as far as that goes; returns what goes beyond it."""
+    """Take an amount out of what is left, as far as that suffices; returns the rest of the amount."""
     taken = min(amount, left[dimension])
     left[dimension] -= taken
     return amount - taken

@@ -10,7 +10,7 @@ from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import NO_USAGE, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 HELD_OUT = "held_out"
-"""What the calls that score the test split, once a run has ended, have in place of a stage's name."""
+"""Used instead of a stage's name in the calls that score the test split after a run has ended."""
 
 
 @value
@@ -67,7 +67,7 @@ Observer = Callable[[CallRecord], None]
 
 
 class Payer:
-    """Who pays for a call: by default nobody, as it counts against no budget."""
+    """Pays for calls. This base class is for calls that count against no budget."""
 
     def check(self) -> None:
         """Called before each attempt is sent.

@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Record)
 
 
 class PoolReader(Protocol):
-    """The part of the pool that is open to everybody."""
+    """The part of the pool that anybody may use."""
 
     @property
     def version(self) -> int: ...
@@ -47,7 +47,7 @@ class PoolReader(Protocol):
 
 
 class Services(Protocol):
-    """What the engine offers to contexts."""
+    """What the engine provides to contexts."""
 
     seed: int
     stopping: bool
@@ -103,7 +103,7 @@ class Services(Protocol):
 
 
 def derived_random(*key: object) -> Random:
-    """A generator that depends on nothing but the key."""
+    """A random generator that depends on nothing but the key."""
     digest = sha256("\x1f".join(map(str, key)).encode()).digest()
     return Random(int.from_bytes(digest[:8], "big"))
 
@@ -121,11 +121,11 @@ class StageContext:
 
     @cached_property
     def random(self) -> Random:
-        """This item's generator at this stage."""
+        """This item's random generator at this stage."""
         return derived_random(self._services.seed, self.stage, self.item_id)
 
     def derive_random(self, *key: object) -> Random:
-        """A generator shared by all stages and items that name the same key (an epoch's shuffle, say)."""
+        """A random generator shared by all stages and items that give the same key (for an epoch's shuffle, say)."""
         return derived_random(self._services.seed, "shared", *key)
 
     @property
@@ -134,22 +134,22 @@ class StageContext:
 
     @property
     def templates(self) -> Templates:
-        """What the run's prompts are written from."""
+        """The templates that the run's prompts are written from."""
         return self._services.templates
 
     @property
     def comments(self) -> Sequence[Comment]:
-        """What people had said of candidates and examples when this work began, oldest first."""
+        """People's comments on candidates and examples, as of when this work began, oldest first."""
         return self._services.known_comments(self.item_id)
 
     @property
     def stopping(self) -> bool:
-        """Whether the run was asked to stop. What is open goes on, but nothing new should be begun."""
+        """Whether the run is stopping. Work under way goes on, but nothing new should be begun."""
         return self._services.stopping
 
     @property
     def asked_to_stop(self) -> bool:
-        """Whether somebody asked the run to stop, who waits for its end: what can be left out is left out."""
+        """Whether somebody asked the run to stop and waits for its end, so that optional work should be left out."""
         return self._services.asked_to_stop
 
     async def chat(
@@ -161,7 +161,7 @@ class StageContext:
         max_tokens: int | None = None,
         temperature: float | None = None,
     ) -> ChatReply:
-        """One LLM call of this stage. Calls made side by side belong in `chat_model`, one key each.
+        """Make an LLM call for this stage. For calls made side by side use `chat_model`, each with a key of its own.
 
         Raises:
             LLMError: if this request failed for good; an unreachable backend ends the run instead.
@@ -171,13 +171,13 @@ class StageContext:
         return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
 
     def retries(self, role: str) -> int:
-        """How often a role is asked once more for a reply that can't be read."""
+        """How often a role is asked again after a reply that can't be read."""
         return self._services.retries(role)
 
     async def embed(
         self, texts: Sequence[str], *, role: str = "embedding", candidate: str | None = None
     ) -> tuple[tuple[float, ...], ...]:
-        """One vector for every text, in their order and all of one length.
+        """Compute one vector for every text, in the order of the texts and all of the same length.
 
         Raises:
             LLMError: as `chat`.
@@ -191,7 +191,7 @@ class StageContext:
     ) -> ScopedModel:
         """An LLM for one of several pieces of work done side by side, such as one example of a minibatch.
 
-        ``less_urgent`` puts its calls behind the stage's other ones.
+        With ``less_urgent``, its calls come after the stage's other ones.
         """
         priority = self._priority + less_urgent
         return ScopedModel(
@@ -201,19 +201,19 @@ class StageContext:
     def side_by_side(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
         """Run jobs side by side; yields (index, result) as they end, so that a stage can emit before the last one.
 
-        Use it under ``contextlib.aclosing``: leaving early cancels what is open, requests on the wire included.
+        Use it under ``contextlib.aclosing``: leaving early cancels the open jobs, including requests on the wire.
         """
         return as_completed(jobs)
 
     def spend(self, cost: Cost) -> None:
-        """Charge the budget for something that was done, other than LLM calls, which are charged by themselves."""
+        """Charge the budget for something that was done. LLM calls are charged automatically."""
         self._services.charge(self.stage, self.item_id, cost)
 
     def reserved(self, cost: Cost) -> AbstractContextManager[None]:
-        """As long as the ``with`` lasts, so much is set aside for what this work will `spend`.
+        """Set this much aside, for the duration of a ``with`` block, for what this work will `spend`.
 
         Raises:
-            OverBudgetError: if the budget has no room for it. It ends the item, and no more flows are opened.
+            OverBudgetError: if the budget has no room for it. This ends the item, and no more flows are opened.
         """
         return self._services.reserved(self.item_id, cost)
 
@@ -232,14 +232,14 @@ class StageContext:
         return self._services.cost(self.item_id)
 
     def share(self, more: Cost | None = None) -> float:
-        """The share of the nearest limit, other than times, that is spent after spending this much more.
+        """The spent share of the nearest limit, other than time limits, after spending this much more.
 
-        It is for init and finish, whose work nothing else bounds. What depends on it is to be settled by `decide`.
+        This is for init and finish, whose work nothing else bounds. Use `decide` for whatever depends on it.
         """
         return self._services.share(more or Cost())
 
     def save(self, rollouts: int) -> None:
-        """Count an evaluation that was stopped with so many rollouts not finished."""
+        """Count an evaluation that was stopped with this many rollouts unfinished."""
         self.log("rollouts.saved", rollouts=rollouts)
 
     def propose(
@@ -251,7 +251,7 @@ class StageContext:
         attributes: Mapping[str, JSON] | None = None,
         born: int | None = None,
     ) -> Candidate:
-        """Register a new candidate, ``proposed``. ``born`` is the version it was made from, now by default."""
+        """Register a new candidate as ``proposed``. ``born`` is the version it was made from, now by default."""
         return self._services.propose(
             self.item_id,
             artifact,
@@ -278,13 +278,13 @@ class StageContext:
     def decide(
         self, kind: str | type[R], make: Callable[[], Mapping[str, JSON] | R], *, key: str | None = None
     ) -> Mapping[str, JSON] | R:
-        """Settle something once for this item: what ``make`` returns is written as an event. ``kind`` is the kind of
-        the event, or a class of records that has one.
+        """Decide something once for this item: what ``make`` returns is written as an event, and returned. ``kind`` is
+        the kind of the event, or a class of records that has one.
 
-        After a crash the work on an item is done again on a pool that may have changed. Then the event is found
-        instead, and ``make`` is not called. What a stage reads from the pool to write a prompt has to be settled like
-        this: otherwise the replies that were paid for would answer other questions. The event also has ``stage`` and
-        ``item``. Jobs side by side that settle something of one kind give a ``key`` each.
+        After a crash, the work on an item is done again on a pool that may have changed. Then the event's data is
+        returned and ``make`` is not called. Whatever a stage reads from the pool to write a prompt has to be decided
+        like this: otherwise the replies that were paid for would answer other questions. The event also has ``stage``
+        and ``item``. Jobs side by side that decide something of the same kind each give their own ``key``.
         """
         name = kind if isinstance(kind, str) else kind.kind
         data = self._services.record(name, self.stage, self.item_id, lambda: _json(make()), key)
@@ -299,9 +299,9 @@ class StageContext:
     async def once(
         self, kind: str | type[R], make: Callable[[], Awaitable[Mapping[str, JSON] | R]], *, key: str | None = None
     ) -> Mapping[str, JSON] | R:
-        """As `decide`, for what takes long, such as a program's scores. It is on disk when this returns.
+        """As `decide`, for results that take long, such as a program's scores. They are on disk when this returns.
 
-        If ``make`` raises, nothing is written. LLM calls don't belong in it, because the journal has them anyway.
+        If ``make`` raises, nothing is written. Don't make LLM calls in it, because the journal keeps those anyway.
         """
 
         async def made() -> Mapping[str, JSON]:
@@ -312,8 +312,8 @@ class StageContext:
         return data if isinstance(kind, str) else kind.from_json(data)
 
     async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
-        """As `once`, for a result that is not plain data: the event names its type, and the journal keeps it until the
-        flow ends. What the journal can't hold (see `flowevolve.payload`) is made again after a crash.
+        """As `once`, for a result that is not plain data. The event names its type, and the journal keeps the result
+        until the flow ends. A result that the journal can't hold (`flowevolve.payload`) is made again after a crash.
         """
         return await self._services.keep(kind, self.stage, self.item_id, make, key)
 
@@ -339,7 +339,7 @@ def _json(made: Mapping[str, JSON] | Record) -> Mapping[str, JSON]:
 
 
 class ChatFunction(Protocol):
-    """Makes a call that belongs to some work."""
+    """Makes an LLM call for the work that ``scope`` names."""
 
     async def __call__(
         self,
@@ -353,7 +353,7 @@ class ChatFunction(Protocol):
 
 
 class ScopedModel:
-    """A `flowevolve.core.task.ChatModel` that knows which work it is for."""
+    """A `flowevolve.core.task.ChatModel` whose calls belong to one piece of work."""
 
     def __init__(self, chat: ChatFunction, role: str, scope: CallScope) -> None:
         self._chat = chat
@@ -365,7 +365,7 @@ class ScopedModel:
         return (await self.reply(messages, max_tokens=max_tokens)).text
 
     async def reply(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
-        """The reply with all that is known of it, where a call gives its text."""
+        """As calling the model, but returns the whole reply instead of its text."""
         scope = replace(self._scope, index=self._calls) if self._calls else self._scope
         self._calls += 1
         return await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)

@@ -1,22 +1,22 @@
-"""Reasons for which items are discarded that mean the same in every algorithm."""
+"""Reasons for discarding items that mean the same in every algorithm."""
 
 from __future__ import annotations
 
 UNCHANGED = "unchanged"
-"""What was written is what there was before, so that there is nothing to propose."""
+"""The new text is the same as the old one, so that there is nothing to propose."""
 UNREADABLE = "unparsable reply"
 NO_TRACE = "no trace of component"
-"""How the reason begins where no rollout names the component that is to be written anew."""
+"""The beginning of the reason if no rollout names the component that is to be rewritten."""
 ROLLOUTS_FAILED = "every rollout failed"
-"""How the reason begins where there is nothing to learn from, as no rollout worked."""
+"""The beginning of the reason if no rollout worked, so that there is nothing to learn from."""
 OVERTAKEN = "another edit was there first"
-"""An edit was made beside another one that did the same, or that did better on what this one was made for."""
+"""An edit made at the same time did the same, or did better on the examples that this one was made for."""
 PERFECT = "perfect minibatch"
-"""The reason for which nothing is written where a minibatch leaves nothing to improve."""
+"""Nothing is written because the minibatch leaves nothing to improve."""
 NO_REPLY = "llm:"
-"""How the reason begins where a call failed for good."""
+"""The beginning of the reason if a call failed for good."""
 
 
 def in_vain(reason: str) -> bool:
-    """Whether the work was paid for and something is at fault, so that as it is nothing may ever come of it."""
+    """Whether the reason is a fault that may well recur, so that the run pays for work and never gets a proposal."""
     return reason in (UNCHANGED, UNREADABLE) or reason.startswith((NO_TRACE, ROLLOUTS_FAILED, NO_REPLY))

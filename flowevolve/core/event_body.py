@@ -1,7 +1,7 @@
 """The base of all events, and how an event is written to JSON and read from it.
 
-The JSON form of an event is its fields in their order; a field with a default is left out where it has that. Reading
-checks the fields against their types.
+The JSON form of an event is its fields in their order, without those that have their default value. Reading checks the
+fields against their types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flowevolve.core.item_ids import ItemId
 Text = Annotated[str, GetPydanticSchema(lambda source, handler: core_schema.is_instance_schema(str))]
 """A text that somebody else wrote, which may hold lone surrogates."""
 Number = int | float
-"""A number, which is read as it was written: a whole number stays whole."""
+"""A number that is read as it was written: an integer stays an integer."""
 Table = Annotated[Mapping[str, JSON], GetPydanticSchema(lambda source, handler: core_schema.dict_schema())]
 """Plain data that somebody else wrote, by name."""
 
@@ -37,7 +37,7 @@ class Plain:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def to_json(self) -> dict[str, JSON]:
-        """The fields by name, as JSON can hold them."""
+        """The fields by name, as values that JSON can hold."""
         made = vars(self).copy()
         compound, defaults = _LAYOUTS.get(type(self)) or _layout(type(self))
         for name in compound:
@@ -89,7 +89,7 @@ KINDS: dict[str, type[EventBody]] = {}
 
 
 def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
-    """The body of an event, of which the JSON form is given.
+    """Read the body of an event from its JSON form.
 
     Raises:
         ValueError: if it does not have the fields of its kind.
@@ -102,7 +102,7 @@ def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
 
 
 def check_readable(plain: Plain, what: str) -> None:
-    """See that plain data which an algorithm has made can be read again from the journal that it is about to be in.
+    """Check that plain data from an algorithm can be read again, before it is written to the journal.
 
     Raises:
         EngineError: if it can't. ``what`` says whose fields these are.
@@ -133,19 +133,19 @@ _READERS: dict[type[Plain], TypeAdapter[Plain]] = {}
 
 @dataclass(frozen=True)
 class OwnEvent(EventBody):
-    """An event of a kind that an algorithm, or one of its stages, has for itself."""
+    """An event of a kind that an algorithm, or one of its stages, defines for itself."""
 
     kind: str
     data: Mapping[str, JSON]
 
     @property
     def item(self) -> ItemId:
-        """The item it is about; empty if it is about none."""
+        """The item that the event is about; empty if it is about none."""
         return ItemId(str(self.data.get("item", "")))
 
     @property
     def key(self) -> str | None:
-        """What tells it apart from other events of its kind and item; None if there is no need."""
+        """Distinguishes the event from others of the same kind and item; None if there is no need."""
         key = self.data.get("key")
         return None if key is None else str(key)
 

@@ -26,7 +26,7 @@ Outcome = Literal["consumed", "discarded"]
 
 @dataclass(frozen=True)
 class RunStarted(EventBody, kind="run.start"):
-    """What the run evolves. The fields of the task are left out if the engine is used by itself."""
+    """What the run evolves. The fields of the task are left out if the engine is used without one."""
 
     algorithm: str = ""
     stages: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class RunResumed(EventBody, kind="run.resumed"):
     replies: int
     unchanged: int = 0
     spent: Cost = NOTHING
-    """What the run had spent of all that a budget limits; nothing in a journal of an earlier version."""
+    """What the run had spent of everything that a budget can limit; nothing in a journal of an earlier version."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RunFailed(EventBody, kind="run.failed"):
 
 @dataclass(frozen=True)
 class RunFruitless(EventBody, kind="run.fruitless"):
-    """The first flows were in vain. ``reasons`` says how many of them for each reason."""
+    """None of the first flows produced anything. ``reasons`` says how many of them ended for each reason."""
 
     reasons: Mapping[Text, int]
 
@@ -90,7 +90,7 @@ class RunUnpaused(EventBody, kind="run.unpaused"):
 
 @dataclass(frozen=True)
 class RunSteered(EventBody, kind="run.steered"):
-    """Somebody who watches the run acted on it. ``refused`` says why it was not done; None if it was."""
+    """Somebody who watches the run acted on it. ``refused`` says why the act was refused; None if it was done."""
 
     by: Text
     act: Act
@@ -128,7 +128,7 @@ class WidthChanged(EventBody, kind="width.changed"):
 
 @dataclass(frozen=True)
 class BudgetRefused(EventBody, kind="budget.refused"):
-    """Work was not begun, as there was no room for it in the budget; with a limit of ``needed`` there would be."""
+    """Work was not begun because the budget has no room for it; a limit of ``needed`` would be enough."""
 
     dimension: str
     needed: Number
@@ -234,7 +234,7 @@ class CandidateProposed(EventBody, kind="candidate.proposed"):
 
     @classmethod
     def of(cls, candidate: Candidate, item: ItemId, *, adopted: bool = False) -> CandidateProposed:
-        """The event of a proposal that is made in the work on an item."""
+        """The event of a candidate that is proposed in the work on an item."""
         artifact = candidate.artifact
         return cls(
             item,
@@ -277,14 +277,14 @@ class PoolCommitted(EventBody, kind="pool.commit"):
     best: str | None
     best_score: Number | None
     proposals: int | None = None
-    """How many had been charged, where the best score rose; None in older journals."""
+    """How many proposals had been charged by then, if the best score rose; None in older journals."""
 
     def read_changes(self, lookup: Callable[[str], Candidate]) -> list[Change]:
-        """The changes themselves; ``lookup`` knows the candidates that were proposed."""
+        """The changes as the pool has them; ``lookup`` gives a proposed candidate by its id."""
         return [read_change(logged, lookup) for logged in self.changes]
 
 
-# What the built-in stages tell the engine and those who watch a run
+# What the built-in stages report to the engine and to those who watch a run
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class StageEvent(EventBody):
     stage: str
     item: ItemId
     key: ClassVar[str | None] = None
-    """As an `OwnEvent` has one."""
+    """As in `OwnEvent`."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class RepairUnparsable(StageEvent, kind="repair.unparsable"):
 
 @dataclass(frozen=True)
 class ReplyUnparsable(StageEvent, kind="reply.unparsable"):
-    """``again``: it is asked for once more. What journals of earlier versions lack is left out."""
+    """``again`` says whether the model is asked once more. Journals of earlier versions lack some of the fields."""
 
     error: Text
     reason: str = ""
@@ -344,7 +344,7 @@ class ReplyUnparsable(StageEvent, kind="reply.unparsable"):
 
 @dataclass(frozen=True)
 class ReplyPartlyRead(StageEvent, kind="reply.partly_read"):
-    """Parts of a reply were left out; the ``reasons`` are those of each."""
+    """Parts of a reply were left out, each for one of the ``reasons``."""
 
     role: str
     agent: str
@@ -356,7 +356,7 @@ class ReplyPartlyRead(StageEvent, kind="reply.partly_read"):
 
 @dataclass(frozen=True)
 class ProgramNotNew(StageEvent, kind="program.not_new"):
-    """A program was turned down before it was run. ``again``: another one is asked for."""
+    """A program was turned down before it was run. ``again`` says whether another one is asked for."""
 
     by: Literal["text", "embedding", "judge"]
     agent: str

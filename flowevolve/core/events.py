@@ -14,7 +14,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_text import json_text
 from flowevolve._util.json_types import JSON
 from flowevolve._util.values import value
-from flowevolve.core import server_event_kinds  # noqa: F401 - `read_body` knows the kinds that were imported
+from flowevolve.core import server_event_kinds  # noqa: F401 - `read_body` knows only kinds that were imported
 from flowevolve.core.event_body import EventBody, read_body
 from flowevolve.core.event_kinds import ItemSent
 from flowevolve.core.item_ids import ItemId, WorkPart
@@ -28,12 +28,12 @@ class Event:
     time: float
     kind: str
     data: Mapping[str, JSON]
-    """The fields of the event as JSON has them."""
+    """The fields of the event in their JSON form."""
     attachment: object | None = None
-    """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
+    """Travels with the event to the journal, which stores it separately; it is not part of the JSON."""
     _body: EventBody | None = field(default=None, repr=False, compare=False)
     _directory: Path | None = field(default=None, repr=False, compare=False)
-    """The run directory that it was read from; None of an event of a run that goes on."""
+    """The run directory that the event was read from; None if it was written in this process."""
 
     @classmethod
     def of(cls, seq: int, time: float, body: EventBody, attachment: object | None = None) -> Event:
@@ -41,10 +41,10 @@ class Event:
 
     @property
     def body(self) -> EventBody:
-        """Its fields as an object of the class of its kind (in `core.event_kinds` or `core.server_event_kinds`).
+        """The fields as an object of the kind's class (in `core.event_kinds` or `core.server_event_kinds`).
 
         Raises:
-            InputError: if it was read from a journal and does not have the fields of its kind.
+            InputError: if the event was read from a journal and does not have the fields of its kind.
         """
         if self._body is None:
             try:
@@ -60,7 +60,7 @@ class Event:
 
     @property
     def attached_to(self) -> str:
-        """The name under which its attachment is kept: the item that is sent, or a part of the work on an item."""
+        """The name under which the attachment is kept: the item that is sent, or a part of the work on an item."""
         part = None if isinstance(self.body, ItemSent) else str(self.seq)
         return str(WorkPart(ItemId(str(self.data["item"])), part))
 
@@ -70,7 +70,7 @@ class Event:
 
 
 def not_followed(event: Event) -> str:
-    """That the journal which an event was read from can't be followed there, as a message begins with it."""
+    """The beginning of a message which says that the journal can't be followed at this event."""
     named = "" if event._directory is None else f"{event._directory}: "
     return f"{named}the journal can't be followed at event {event.seq}"
 
@@ -87,9 +87,9 @@ def log_nothing(body: EventBody) -> None:
 class EventLog:
     """Numbers events and hands each to every sink, in order, before ``emit`` returns.
 
-    Sinks must not block and must not raise: a slow consumer buffers on its own side. A log is continued with the number
-    of its next event in ``first`` and the seconds it had lasted in ``elapsed``. Its time stands still until `start`:
-    what happens while a run is put together, such as an endpoint that does not answer, is written with that time.
+    Sinks must not block and must not raise: a slow consumer buffers on its own side. To continue a log, give the number
+    of its next event as ``first`` and its duration so far, in seconds, as ``elapsed``. Its time stands still until
+    `start`: events that occur while a run is put together, such as an endpoint that does not answer, get that time.
     """
 
     def __init__(self, now: Callable[[], float], *, first: int = 0, elapsed: float = 0.0) -> None:
@@ -100,7 +100,7 @@ class EventLog:
         self._sinks: list[Sink] = []
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
-        """Hand all later events to ``sink``; the returned function ends that."""
+        """Pass all later events to ``sink``; calling the returned function ends that."""
         self._sinks.append(sink)
         return lambda: self._sinks.remove(sink)
 
@@ -111,7 +111,7 @@ class EventLog:
             sink(event)
 
     def start(self) -> float:
-        """Begin to count time, unless that was done.
+        """Begin to count time, unless that has begun already.
 
         Returns the loop's time, in seconds, at which the run would have begun if it had never been interrupted.
         """

@@ -1,4 +1,4 @@
-"""What a winner scored on examples that it was not selected by."""
+"""What the winner scored on fresh examples, by which it was not selected before the end of the run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from flowevolve.core.record import Record
 
 
 class FreshScore(Record, kind="winner.chosen"):
-    """The candidate that was chosen at the end of a run, and how it did on the examples that it was chosen by."""
+    """The candidate that was chosen at the end of a run, and its score on the fresh examples run for that choice."""
 
     candidate: str
     source: Literal["train", "val"]
-    """Training examples that are not among those of validation, or validation examples that were run again."""
+    """``train``: training examples that are not used for validation; ``val``: validation examples, run again."""
     examples: int
     score: float
     """The mean over these examples alone."""
     interval: Interval
     """Its 95 % interval, by resampling examples."""
     finalists: Mapping[str, float]
-    """The means of all that were compared, the best by validation first; those that fell behind had fewer examples."""
+    """The mean score of each candidate compared, the best by validation first. Those that fell behind were run on fewer
+    examples.
+    """
 
     def __str__(self) -> str:
         examples = "validation examples run again" if self.source == "val" else "fresh examples"

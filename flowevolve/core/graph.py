@@ -26,8 +26,8 @@ ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=T
 class Emit:
     """A payload for the next stage.
 
-    ``to`` names the stage, needed only where a stage has several successors. ``version`` is the pool version the
-    payload was made from and ``derives`` the candidates it came from; both are the item's own unless given.
+    ``to`` names that stage; by default it is the first successor. ``version`` is the pool version that the payload was
+    made from, and ``derives`` the candidates that it came from. Both are those of the stage's item unless given.
     """
 
     payload: object
@@ -36,7 +36,7 @@ class Emit:
     derives: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raises: EngineError if one of the last three is of another type, which the journal could not be read with."""
+        """Raises: EngineError if one of the last three has a wrong type, with which the journal could not be read."""
         if not (self.to is None or isinstance(self.to, str)):
             raise EngineError(f"Emit: to is {self.to!r:.80}; give the name of a stage")
         if not (self.version is None or isinstance(self.version, int)):
@@ -52,15 +52,15 @@ def _are_texts(given: object) -> bool:
 
 
 NO_EMISSIONS: tuple[Emit, ...] = ()
-"""What a stage without emissions goes through with ``yield``, because an async generator needs one."""
+"""A stage without emissions loops over this with ``yield``, because an async generator needs a ``yield``."""
 
 
 class Discard(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised in a stage to end this item, with the reason. What differs from time to time stands behind a colon."""
+    """Raised in a stage to end this item, with the reason. Put details that vary behind a colon in the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = str(reason)  # which the journal could not be read with otherwise
+        self.reason = str(reason)  # with any other type, the journal could not be read
 
 
 class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
@@ -68,7 +68,7 @@ class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
 
 
 class NotYet(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised in the entry stage: nothing to start now, but there may be after a commit or the end of another flow."""
+    """Raised in the entry stage: there is nothing to start now, but a commit or the end of a flow may change that."""
 
 
 class StageFunction(Protocol[ContextT_contra]):
@@ -79,7 +79,7 @@ class StageFunction(Protocol[ContextT_contra]):
 
 @dataclass(frozen=True, slots=True)
 class _StageSettings(Generic[ContextT_contra]):
-    """The settings of a stage, whichever context its function needs."""
+    """The settings that both kinds of stages have, whichever context the stage's function needs."""
 
     name: str
     run: StageFunction[ContextT_contra]
@@ -89,25 +89,25 @@ class _StageSettings(Generic[ContextT_contra]):
     capacity: int = 64
     """How many items may wait in its queue before producers are held back."""
     gather: int = 1
-    """How many items the stage gets together, as one; fewer only when no more can come."""
+    """How many items the stage gets together, as one. It gets fewer only when no more can come."""
     gather_by: BatchSize | None = None
-    """The policy that is asked before each gathering how many items it takes, which are ``gather`` at most."""
+    """The policy that decides before each gathering how many items it takes, at most ``gather``."""
     departs: Departure | None = None
-    """The policy for when items that wait leave together though they are fewer than ``gather``."""
+    """The policy for when waiting items leave together although they are fewer than ``gather``."""
     gather_key: Callable[[Item[object]], Hashable] | None = None
-    """Only items with the same key are gathered: of one parent, say, or one pool version."""
+    """Only items with the same key are gathered, such as those of one parent or one pool version."""
     repair_to: str | None = None
-    """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
+    """The stage where an item that was stale here goes on after its repair; None if there is nothing to repair."""
     bounds: tuple[int, int] | None = None
-    """Fewest and most workers an allocation policy may give it; None: always ``workers``."""
+    """The fewest and the most workers that an allocation policy may give the stage; None: always ``workers``."""
     grows: bool = False
-    """Whether it gets more workers, beyond its bounds, where its rollouts run on machines that take more items."""
+    """Whether it may get more workers than its bounds allow, if the machines that run its rollouts have room."""
     exclusive: bool = False
-    """Whether it works on one item at a time in every executor: measurements that would disturb each other."""
+    """Whether it works on one item at a time in every executor, as for measurements that would disturb each other."""
 
     @property
     def gathers(self) -> bool:
-        """Whether it is handed `flowevolve.core.item.Gathered` payloads."""
+        """Whether it gets `flowevolve.core.item.Gathered` payloads."""
         return self.gather > 1
 
     def __post_init__(self) -> None:
@@ -128,9 +128,9 @@ class Stage(_StageSettings[StageContext]):
 
 @dataclass(frozen=True, slots=True)
 class CommittingStage(_StageSettings[UpdateContext]):
-    """The one stage of a graph that changes the pool: its function is given a context that can commit.
+    """The one stage of a graph that changes the pool: its function gets a context that can commit.
 
-    `committing` makes one of a function that hands nothing on.
+    `committing` makes one from a function that passes nothing on.
     """
 
     commits: ClassVar[bool] = True
@@ -140,7 +140,7 @@ AnyStage = Stage | CommittingStage
 
 
 def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> CommittingStage:
-    """The committing stage of a graph, made of an async function that hands nothing on."""
+    """Make the committing stage of a graph from an async function that passes nothing on."""
 
     async def run(item: Item[object], context: UpdateContext, /) -> AsyncGenerator[Emit]:
         await work(item, context)
@@ -151,20 +151,20 @@ def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitabl
 
 
 class Trigger(Protocol):
-    """Decides when an extra flow is started, from nothing but the commits and the time that it is told."""
+    """Decides when an extra flow is started, from nothing but commits and time."""
 
     name: str
     stage: str
     every_seconds: float | None
-    """The period of a trigger that goes by time; None for one that goes by commits."""
+    """The period of a trigger that fires by time; None for one that fires by commits."""
 
     def fires(self, update: Update, improved: bool) -> bool:
-        """Whether this commit sets it off. ``improved`` says whether the best score rose."""
+        """Whether this commit makes it fire. ``improved`` says whether the best score rose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Stages in the order of the stream. Edges to a later stage block while its queue is full, edges back never do.
+    """Stages in the order of the stream. Edges to a later stage block while its queue is full; edges back never do.
 
     Raises:
         EngineError: if a name is unknown or used twice, or not exactly one stage commits.
@@ -175,11 +175,11 @@ class Graph:
     repair: str | None = None
     triggers: tuple[Trigger, ...] = ()
     validation: str | None = None
-    """The stage from which on edits are validated one at a time or in groups. The number of open flows is chosen so
-    that what they spend before it is in balance with what is spent from there on.
+    """The stage from which edits are validated one at a time or in groups. The number of open flows is chosen so that
+    what they spend before this stage is in balance with what is spent from there on.
     """
     step_width: BatchSize | None = None
-    """The policy for how many flows a step of the lockstep form opens; None: as many as the user says."""
+    """The policy for how many flows a step opens in lockstep mode; None: as many as the user says."""
     positions: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

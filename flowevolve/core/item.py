@@ -21,17 +21,17 @@ T = TypeVar("T")
 SENT_TO_REPAIR: tuple[Outcome, str] = ("consumed", "sent to repair")
 """How the work on an item ends if the item is sent to repair."""
 INJECTION = "inject"
-"""What stands for the trigger and for the stage's name in a flow that a candidate from outside starts."""
+"""The name of both trigger and stage in a flow that a candidate from outside starts."""
 
 
 @payload
 @value
 class Item(Generic[P_co]):
-    """A payload on its way.
+    """A payload on its way from stage to stage.
 
-    ``id`` is the item's path in its flow (``17``, ``17.0``, …); ``version`` the pool version it was made from;
-    ``derives`` the ids of the candidates it came from; ``created`` the loop's time in seconds; ``repairs`` how often it
-    was repaired.
+    ``id`` is the item's path in its flow (``17``, ``17.0``, …), ``version`` the pool version it was made from,
+    ``derives`` the ids of the candidates it came from, ``created`` the loop's time in seconds, and ``repairs`` how
+    often it was repaired.
     """
 
     id: ItemId
@@ -59,8 +59,8 @@ class Item(Generic[P_co]):
 @payload
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did; ``ordinal`` counts, from 0,
-    the tickets of that trigger, or the ordinary ones.
+    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did. ``ordinal`` numbers the
+    tickets of that trigger, or the ordinary ones, from 0.
     """
 
     trigger: str | None = None
@@ -79,14 +79,14 @@ class Stale(Generic[P_co]):
 @payload
 @dataclass(frozen=True, slots=True)
 class Gathered(Generic[P_co]):
-    """The payload a gathering stage gets: the items it was handed together, oldest first."""
+    """The payload of a gathering stage: the items that it gets together, oldest first."""
 
     items: tuple[Item[P_co], ...]
 
 
 @runtime_checkable
 class CarriesCandidate(Protocol):
-    """A payload about one candidate. Once an item about it was discarded, it ends with the last live item about it."""
+    """A payload about one candidate. If an item about it was discarded, the candidate ends with its last live item."""
 
     @property
     def candidate(self) -> Candidate: ...
@@ -109,17 +109,17 @@ def carried(item: Item[object]) -> tuple[Candidate, ...]:
 
 
 def _carries_candidates(payload: object) -> TypeIs[CarriesCandidates]:
-    """As `isinstance` would say, which takes ten times as long for a protocol and is asked several times an item."""
+    """As `isinstance`, which takes ten times as long for a protocol; this is asked several times for each item."""
     return hasattr(payload, "carried")
 
 
 def _carries_candidate(payload: object) -> TypeIs[CarriesCandidate]:
-    """As `_carries_candidates`, for one."""
+    """As `_carries_candidates`, for one candidate."""
     return hasattr(payload, "candidate")
 
 
 def gathered(items: Sequence[Item[object]]) -> Item[object]:
-    """Items taken together as one: id and flow of the first, the oldest version, all that they derive from."""
+    """Several items as one: with the id and flow of the first, the oldest version, and all that they derive from."""
     derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
     oldest = min(item.version for item in items)
     return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)

@@ -1,7 +1,8 @@
-"""Ids of items: an item's id is its path in its flow, and what belongs to the item is named after it.
+"""Ids of items: an item's id is its path in its flow, and whatever belongs to the item is named after it.
 
-A flow's ticket has the flow's number as its id (``17``), the items that a stage makes of an item are numbered behind it
-(``17.0``, ``17.1``), and an item that is sent to repair gets an ``r`` (``17.0.r``). Nothing else takes ids apart.
+A flow's ticket has the flow's number as its id (``17``). The items that a stage makes from an item get that item's id
+and a number (``17.0``, ``17.1``), and an item that is sent to repair gets an ``r`` (``17.0.r``). No other module takes
+ids apart.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ItemId = NewType("ItemId", str)
 
 
 OUTSIDE = ItemId("-1")
-"""What stands for an item where somebody from outside has changed the pool: no flow has this number."""
+"""Used in place of an item's id where somebody from outside has changed the pool: no flow has this number."""
 
 
 def ticket_id(flow: int) -> ItemId:
@@ -22,7 +23,7 @@ def ticket_id(flow: int) -> ItemId:
 
 
 def child_id(item: ItemId, number: int) -> ItemId:
-    """The id of the item that is made of ``item`` after ``number`` others."""
+    """The id of the item that is made from ``item`` after ``number`` others."""
     return ItemId(f"{item}.{number}")
 
 
@@ -32,7 +33,7 @@ def repair_id(item: ItemId) -> ItemId:
 
 
 def parent_and_number(item: ItemId) -> tuple[ItemId, int | None]:
-    """The id of the item that an item was made of, and its number; the number is None for an item sent to repair."""
+    """The id of the item that an item was made from, and its number; None as the number of an item sent to repair."""
     parent, _, number = item.rpartition(".")
     return ItemId(parent), None if number == "r" else int(number)
 
@@ -47,7 +48,7 @@ def flow_of(item: str) -> int:
 
 
 def candidate_name(item: ItemId) -> str:
-    """A short name for what is proposed in the work on an item: the path without the first branches at its end."""
+    """A short name for a candidate that is proposed in the work on an item: the item's path without trailing ``.0``."""
     path = item.replace(".r", "")
     while path.endswith(".0"):
         path = path[:-2]
@@ -55,7 +56,7 @@ def candidate_name(item: ItemId) -> str:
 
 
 class WorkPart(NamedTuple):
-    """A part of the work on an item, such as one example's, or with None for ``part`` the work as a whole.
+    """A part of the work on an item, such as one example's; with ``part`` None, the work as a whole.
 
     As text it is ``item/part``, or the item's id alone.
     """
@@ -68,6 +69,6 @@ class WorkPart(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The part of which this is the text."""
+        """The part that this text names."""
         item, slash, part = text.partition("/")
         return cls(ItemId(item), part if slash else None)

@@ -1,4 +1,4 @@
-"""Changes of the pool as the event log has them."""
+"""Changes of the pool in the form that the event log has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, V
 
 @dataclass(frozen=True)
 class LoggedAdd(Plain):
-    """`flowevolve.core.pool.Add`. Together with the event of the proposal it is enough to apply the change again."""
+    """`flowevolve.core.pool.Add`. With the event of the proposal, this is enough to apply the change again."""
 
     add: str
     pool: str
@@ -65,10 +65,10 @@ LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote | LoggedVeto
 
 
 def logged_change(change: Change) -> LoggedChange:
-    """A change of the pool as the event log has it.
+    """Convert a change of the pool to the form that the event log has.
 
     Raises:
-        EngineError: if it is none.
+        EngineError: if it is not a change.
     """
     match change:
         case Add(candidate, status, pool):
@@ -86,7 +86,7 @@ def logged_change(change: Change) -> LoggedChange:
 
 
 def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:
-    """The change itself. ``lookup`` gives a candidate as it was proposed, by its id."""
+    """Convert a logged change back. ``lookup`` gives a candidate, as it was proposed, by its id."""
     match logged:
         case LoggedAdd(name, pool, status, _, scores, attributes):
             return Add(replace(lookup(name), attributes=attributes).scored(scores), status, pool)

@@ -98,11 +98,11 @@ class ChatReply:
     estimated: bool = False
     """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.usage`)."""
     thinking: str = ""
-    """What the model thought before it answered, apart from ``text``; its tokens are in ``usage``."""
+    """What the model thought before it answered. It is not part of ``text``, but its tokens are in ``usage``."""
 
     @property
     def was_cut(self) -> bool:
-        """Whether the limit of tokens ended it."""
+        """Whether the token limit cut it off."""
         return self.finish_reason == "length"
 
     @property
@@ -188,14 +188,14 @@ class LLMError(Exception):
         self.usage = usage
         """Tokens that the server counted, and so bills, although the call failed."""
         self.model = model
-        """The model that used them; only set on failures that are read from a journal."""
+        """The model that used these tokens; only set on failures that are read from a journal."""
 
 
 class UnreachableError(LLMError):
     """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up.
 
-    With status 408, 502, 504 or 520 to 524 it is what stands before the server (a proxy, Cloudflare) that had no answer
-    of it, or none in time.
+    Status 408, 502, 504 or 520 to 524 means that something in front of the server (a proxy, Cloudflare) got no answer
+    from it, or none in time.
     """
 
 
@@ -206,7 +206,7 @@ class OverloadedError(LLMError):
 class ServerError(LLMError):
     """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits.
 
-    Of a server that answered before and now makes every call fail, or rejects every one, it is retried like an
+    If the server answered before and now fails at every call, or rejects every one, the call is retried as after an
     `UnreachableError`.
     """
 
@@ -232,13 +232,13 @@ class RejectedError(LLMError):
 
 
 class CutWhileThinkingError(LLMError):
-    """The tokens of the request ran out before the model had begun to answer. Not retried: it would think as long."""
+    """The token limit was reached before the model began to answer. Not retried: it would think as long again."""
 
 
 def server_failed(error: LLMError) -> bool:
-    """Whether a call failed by its server, which gave no answer or was out of order, and says nothing of the request.
+    """Whether the fault was the server's, which gave no answer or was out of order, and not the request's.
 
-    Where there are tokens to be paid for, the server worked, and only its answer to this request was of no use.
+    If the server billed tokens, it worked, and only its answer to this request was of no use.
     """
     match error:
         case UnreachableError() | OverloadedError():
@@ -278,7 +278,7 @@ class ServerTransport:
     def __init__(self, base_url: str, identity: str | None) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.pending_call.HasIdentity`)."""
+        """What replies depend on besides the request (`flowevolve.llm.client.pending_call.HasIdentity`)."""
 
 
 @runtime_checkable
@@ -294,7 +294,7 @@ class EmbeddingTransport(Protocol):
 
 
 def embedding_transport(transport: Transport) -> EmbeddingTransport:
-    """The same transport, checked to support embeddings.
+    """Return the transport itself, after checking that it supports embeddings.
 
     Raises:
         RefusedError: if it does not.
@@ -311,19 +311,19 @@ class Reason(StrEnum):
     ONLY_THINKING = "only_thinking"
     DECLINED = "declined"
     MISSING = "missing"
-    """What was asked for is not there in any form."""
+    """The part that was asked for is not in the reply in any form."""
     INCOMPLETE = "incomplete"
-    """It breaks off."""
+    """The reply breaks off."""
     AMBIGUOUS = "ambiguous"
     """It can be read in two ways that mean different things."""
     WRONG_FORM = "wrong_form"
-    """It is there, but lacks something or is of another kind."""
+    """The part that was asked for is there, but it lacks something or is of the wrong kind."""
     TOO_LONG = "too_long"
     ELIDED = "elided"
     """Parts of a program are left out, with a remark in their place."""
     DOES_NOT_COMPILE = "does_not_compile"
     FROZEN = "frozen"
-    """It changes what must not change."""
+    """It changes text that must not change."""
     NOT_FOUND = "not_found"
     """The text that an edit searches for is not there."""
     SEVERAL_PLACES = "several_places"
@@ -333,11 +333,11 @@ class Reason(StrEnum):
     NO_OP = "no_op"
     """It changes nothing."""
     DRAFT = "draft"
-    """The reply says that it is a draft, beside what is meant."""
+    """The reply itself calls this part a draft, next to the part that is meant."""
 
 
 class UnparsableReplyError(ValueError):
-    """A model's reply does not have the form it was asked for. The message is fit to be sent back to the model."""
+    """A model's reply does not have the form that was asked for. The message can be sent back to the model."""
 
     def __init__(self, message: str, reason: Reason = Reason.WRONG_FORM) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
-"""What is known of families of models by their names: whether they think, how that is switched, how they are served.
+"""Families of models, recognized by name: whether they think, how that is switched, and how they are served.
 
-Of vLLM's reasoning parsers and of the options of chat templates this has what vLLM's documentation says (Reasoning
-Outputs), of OpenAI's models what OpenAI's and Azure's guides to reasoning models say. A model that no pattern fits may
-still think: its replies are read as any other's.
+The reasoning parsers of vLLM and the options of chat templates are taken from vLLM's documentation (Reasoning Outputs),
+the facts about OpenAI's models from OpenAI's and Azure's guides to reasoning models. A model that matches no pattern
+may still think: its replies are read like any other's.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class ModelFamily:
 
     thinks: Literal["always", "by default", "if asked"]
     switch_on: Fields = field(default_factory=dict)
-    """What a request says so that the model thinks."""
+    """The fields of a request that make the model think."""
     switch_off: Fields | None = None
-    """What a request says so that it does not; None: it always does."""
+    """The fields of a request that keep it from thinking; None if it always thinks."""
     parser: str | None = None
-    """What vLLM has to be told to tell thoughts and answers apart (``--reasoning-parser``)."""
+    """The parser with which vLLM separates thoughts from answers (``--reasoning-parser``)."""
     flags: tuple[tuple[str, ...], ...] = ()
     """Other flags that vLLM needs for that."""
     is_openai_reasoning: bool = False
@@ -39,12 +39,12 @@ class ModelFamily:
 
 
 def template_switch(name: str, *, on: bool) -> Fields:
-    """The fields of a request that set an option of the model's chat template, with vLLM and SGLang."""
+    """The fields of a request that set an option of the model's chat template, for vLLM and SGLang."""
     return {"chat_template_kwargs": {name: on}}
 
 
 def family_of(model: str) -> ModelFamily | None:
-    """The family of the model with this name, be it an API's, one at Hugging Face or a folder's; None: not known."""
+    """The family of a model; None if it is not known. The name may be an API's, one at Hugging Face, or a folder's."""
     name = model.lower()
     if _DOES_NOT_THINK.search(name):
         return None
@@ -101,4 +101,4 @@ _FAMILIES: tuple[tuple[str, ModelFamily], ...] = (
     (r"gemini-(2\.5|[3-9])", ModelFamily("by default", BY_EFFORT, NO_EFFORT)),
     (r"claude", ModelFamily("if asked", BY_EFFORT, {})),
 )
-"""The first pattern that is found in a name, in lower case, counts."""
+"""The first pattern that matches anywhere in the lower-case name decides."""

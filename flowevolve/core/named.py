@@ -1,4 +1,4 @@
-"""What the writer of a program says of it."""
+"""What the writer of a program says about it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flowevolve.core.record import Attributes
 
 
 class Named(Attributes):
-    """What the writer of a program calls its change, and says of it, in a line each; empty where it said nothing."""
+    """The writer's name for the change to a program, and its idea, in a line each; empty where it gave none."""
 
     name: str = Field(default="", alias="edit.name")
     idea: str = Field(default="", alias="edit.idea")

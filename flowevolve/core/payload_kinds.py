@@ -1,7 +1,8 @@
-"""The names under which the journal keeps the types of payloads, and of what is inside them.
+"""The names under which the journal keeps the types of payloads and of the objects inside them.
 
-The journal names a kind, not a module or a class, and makes only objects of kinds that are registered here. So code can
-be moved while a run waits to be resumed, and a journal that somebody has tampered with runs no code when it is read.
+The journal names a kind, not a module or a class, and creates only objects of kinds that are registered here. So code
+can be moved while a run waits to be resumed, and reading a journal that somebody has tampered with runs none of its
+code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BUILT_IN = frozenset({"tuple", "list", "dict", "view", "set", "frozenset", "byte
 
 
 class NotKeptError(Exception):
-    """Something can't be kept in the journal, or can't be loaded here. The run can do without it."""
+    """An object can't be kept in the journal, or can't be loaded here. The run can do without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Kind:
     """A type of payload, and how the journal stores it.
 
     ``take_apart`` returns the parts of an object by name: plain data, or objects of registered kinds. ``put_together``
-    takes them as keyword arguments and makes the object again. An ``opaque`` kind also covers subclasses, and an object
-    that occurs several times in a payload is written once.
+    takes them as keyword arguments and makes the object again. An ``opaque`` kind also covers subclasses, and its
+    objects are written once even if they occur several times in a payload.
     """
 
     name: str
@@ -51,11 +52,11 @@ def payload(of: str) -> Callable[[type[T]], type[T]]: ...
 
 
 def payload(of: type[T] | str) -> type[T] | Callable[[type[T]], type[T]]:
-    """Have the journal keep a dataclass that travels as a payload, or inside one: write it above ``@dataclass``.
+    """Have the journal keep a dataclass that travels as a payload, or inside one. Write it above ``@dataclass``.
 
-    The journal knows the dataclass by the name of its class, or by one of its own, ``@payload("my_search.Selected")``,
-    which then has to stay the same as long as runs are to be resumed; the class may be renamed and moved. A field may
-    be added if it has a default.
+    The journal knows the dataclass by its class name, or by a name of your own, ``@payload("my_search.Selected")``.
+    That name has to stay the same as long as runs are to be resumed. The class may be moved and, if you gave it a name
+    of your own, renamed. A field may be added if it has a default.
 
     Raises:
         EngineError: if it is no dataclass, or another one has the name.
@@ -95,7 +96,7 @@ def register(kind: Kind) -> None:
 
 
 def kind_of(given: type) -> Kind | None:
-    """The kind as which objects of a type are kept; None if they can't be."""
+    """The kind under which the journal keeps objects of a type; None if it can't keep them."""
     known = _of_type.get(given)
     if known is not None:
         return known
@@ -103,7 +104,7 @@ def kind_of(given: type) -> Kind | None:
 
 
 def kind_named(name: str) -> Kind | None:
-    """The kind of this name; None if there is none, or the package that brings it was not imported."""
+    """The kind of this name; None if there is none, or if the package that registers it was not imported."""
     return _of_name.get(name)
 
 

@@ -1,6 +1,6 @@
 """The contracts between the engine and the policies: what a policy is told, and what it answers.
 
-Policies are pure: facts go in, decisions come out, and time is one of the facts. Those that ship are in
+Policies are pure: facts go in, decisions come out, and time is one of the facts. The built-in policies are in
 `flowevolve.policies`; packages add others through entry points.
 """
 
@@ -20,14 +20,14 @@ from flowevolve.core.item import Item
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How many items, or flows, were worked on together, and how many seconds that took."""
+    """How many items or flows were worked on together, and how many seconds that took."""
 
     size: int
     seconds: float
 
 
 class BatchSize(Protocol):
-    """Asked before each gathering, or step. It depends on nothing but ``past``, so that runs can be resumed."""
+    """Decides the size of each gathering or step. It depends on nothing but ``past``, so that runs can be resumed."""
 
     def next(self, past: Sequence[Batch]) -> int:
         """How much to work on together next, at least 1. ``past`` holds the last `PAST` batches, oldest first."""
@@ -42,11 +42,11 @@ class Waiting:
     upstream: int
     """How many items are under way at earlier stages, and could still join them."""
     downstream: int
-    """How many items have left this stage's queue and not ended, here or at later stages."""
+    """How many items have left this stage's queue but have not ended yet, here or at later stages."""
     spent: Cost
     """What earlier stages have spent since the last items left together."""
     price: Cost
-    """What the later stages have spent on one of their items, on average; nothing while they have had none."""
+    """What the next stage has spent on one of its items, on average; zero until an item has ended there."""
     validated: int
     """How many items have ended at the next stage since the run began."""
 
@@ -59,24 +59,24 @@ class Departure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FlowFacts:
-    """What a bound on open flows may go by. Costs are means; they are nothing as long as nothing is known."""
+    """What a bound on open flows can decide by. Costs are means, and zero as long as nothing is known."""
 
     edit: Cost
-    """What a flow spends before its edit is validated, where that is done one at a time or in groups."""
+    """What a flow spends before its edit is validated, if edits are validated one at a time or in groups."""
     validation: Cost
     """What that validation costs."""
     affordable: float | None
-    """How many more flows the budget pays for; None where it limits nothing that is counted."""
+    """How many more flows the budget pays for; None if it limits nothing that a flow is known to spend."""
     call_limit: int
     """How many calls may be in flight at present."""
     gathered: int
-    """How many items some stage waits for until it begins; 1 if none waits."""
+    """The largest number of items that a stage waits for before it begins; 1 if no stage waits."""
     validated: int
-    """How many validations have ended since the run began, that of the start included."""
+    """How many validations have ended since the run began, including that of the seed."""
     room: float | None = None
-    """How many flows' rollouts the task's machines run at a time at present; None where rollouts need none."""
+    """For how many flows at a time the task's machines can run the rollouts at present; None if it uses no machines."""
     overtaken: float = 0.0
-    """The share of edits of late that came to nothing, as one that was made beside them was there first."""
+    """The share of recent edits that were dropped because another edit, made at the same time, was there first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,21 @@ class FlowBound(Protocol):
     """
 
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
-        """The new limit, or ``current`` to leave it as it is, which is None when this is asked first."""
+        """The new limit, or ``current`` to leave it unchanged. ``current`` is None at the first call."""
 
 
 PAST = 256
-"""How many batches a `BatchSize` is told of at most."""
+"""The most batches that a `BatchSize` is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """``alpha`` maps a stage's name to the fraction of its requests, in (0, 1], after which it releases what it has.
+    """When stages release a candidate before all its requests are finished.
 
-    A stage that is not named waits for all of them. With ``hold``, an evaluation starts the rest of its requests only
-    when the first ones have ended and did not stop it: fewer tokens, later verdicts. With ``reorder``, validation
-    examples passed ``window`` times in a row move out of the prefix that speculation goes by.
+    ``alpha`` maps a stage's name to the fraction of its requests, in (0, 1], after which it releases what it has. A
+    stage that is not named waits for all of them. With ``hold``, an evaluation starts the remaining requests only when
+    the first ones have ended and did not stop it: this costs fewer tokens, and verdicts come later. With ``reorder``,
+    validation examples that were passed ``window`` times in a row move out of the prefix that is speculated on.
 
     Raises:
         InputError: if an alpha is not in (0, 1] or the window is below 1.
@@ -126,7 +127,7 @@ class Speculation:
             raise InputError(f"speculation.window is {self.window}: it counts rounds, 1 or more")
 
     def quorum(self, stage: str, requests: int) -> int:
-        """The number of finished requests after which a stage releases what it has: all if it does not speculate."""
+        """The number of finished requests after which a stage releases what it has: all, if it does not speculate."""
         return min(requests, math.ceil(round(self.alpha.get(stage, 1.0) * requests, 9)))
 
     def active(self, stage: str) -> bool:
@@ -144,9 +145,9 @@ class Standing:
 
 
 class ValidationAcceptance(Protocol):
-    """Whether a validated candidate enters the pool, by its scores on all examples or on some.
+    """Decides whether a validated candidate enters the pool, by its scores on all examples or on some.
 
-    A higher score on any example never turns a yes into a no.
+    A higher score on any example must never turn a yes into a no.
     """
 
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
@@ -157,11 +158,11 @@ class Race:
     """The facts of an evaluation under way."""
 
     order: Sequence[str]
-    """All its example ids, in the order they are run."""
+    """The ids of all its examples, in the order in which they are run."""
     prefix: int
-    """How many of them, from the first, are the speculative prefix; all if the stage does not speculate."""
+    """The length of the speculative prefix of ``order``: all of it, if the stage does not speculate."""
     scores: Mapping[str, float]
-    """The scores that have come in, by example id; never all of them."""
+    """The scores so far, by example id; never those of all examples."""
     standing: Standing
     acceptance: ValidationAcceptance
 
@@ -169,8 +170,8 @@ class Race:
 class Racing(Protocol):
     """Decides whether an evaluation is stopped before its end.
 
-    ``needs_improvement`` says whether it judges by a sample of the scores and by their mean alone. Then it only fits
-    the acceptance ``improvement``, and the order of the examples may not depend on what they are.
+    ``needs_improvement`` says whether it judges only by the mean of a sample of the scores. Then it works only with the
+    acceptance ``improvement``, and the order of the examples must not depend on what they are.
     """
 
     @property
@@ -199,7 +200,7 @@ class Staleness:
 
     stage: str
     gap: int
-    """Changes it has missed, as the algorithm counts them: by default the commits since its version."""
+    """How many changes the item has missed, as the algorithm counts them: by default the commits since its version."""
     revoked: bool
     """Whether it derives from a candidate that was revoked."""
     repairable: bool
@@ -209,7 +210,7 @@ class Staleness:
 
 
 class StalenessPolicy(Protocol):
-    """Asked once each time an item is taken, before any call is spent on it."""
+    """Decides what happens to an item. It is asked each time an item is taken, before any call is spent on it."""
 
     def decide(self, facts: Staleness) -> Decision: ...
 
@@ -219,7 +220,7 @@ Place = Literal["first", "later", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
-    """What one stage that may be given workers did since the policy was last asked."""
+    """What one of the stages whose workers can be changed did since the policy was last asked."""
 
     name: str
     place: Place
@@ -234,7 +235,7 @@ class StageLoad:
     waiting: float
     """Items in its queue, on average."""
     produced: int
-    """Items it handed on."""
+    """Items it passed on."""
     gap: float
     """Mean version gap of the items it took; 0 if it took none."""
 
@@ -248,7 +249,7 @@ class Workload:
     stages: Sequence[StageLoad]
     """In the order of the stream."""
     open_calls: float
-    """LLM calls made and not answered, on average, whether sent or waiting to be."""
+    """Unanswered LLM calls, on average, whether already sent or still waiting to be sent."""
     call_limit: int
     """How many calls may be in flight at present."""
 
@@ -268,12 +269,12 @@ class Allocation(Protocol):
         """How often it wants to be asked."""
 
     def decide(self, load: Workload) -> Sequence[Resize]:
-        """At most one change per stage. What would leave a stage's bounds is ignored."""
+        """At most one change per stage. Changes beyond a stage's bounds are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, which a stopping policy is told whenever a flow ends or the pool changes."""
+    """How far a run is. A stopping policy gets this whenever a flow ends or the pool changes."""
 
     seconds: float
     spent: Cost
@@ -281,7 +282,7 @@ class Progress:
     proposals_without_gain: int
     best_score: float | None
     changes: int
-    """Flows that ended, apart from those that found nothing to do, and commits."""
+    """The number of commits and of flows that have ended, except flows that found nothing to do."""
 
 
 class StoppingPolicy(Protocol):

@@ -1,8 +1,8 @@
 """The pool: the shared, versioned set of candidates, and the append-only log it is made of.
 
-The version grows by one with every commit and never goes back; a commit applies all its changes or none; a
-candidate's status moves only proposed → {speculative, confirmed, rejected} and speculative → {confirmed, revoked}.
-Beside its status a candidate may be vetoed, at any time.
+The version grows by one with every commit and never goes back. A commit applies all its changes or none. A candidate's
+status moves only proposed → {speculative, confirmed, rejected} and speculative → {confirmed, revoked}. Independently of
+its status, a candidate can be vetoed at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from flowevolve.core.payload_kinds import payload
 Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]
 DEFAULT_POOL = "main"
 REJECTED_KEPT = 256
-"""Of so many proposals that were rejected last the texts are kept, for those who want to see them judged after all."""
+"""The pool keeps the texts of this many of the most recently rejected proposals, so that they can still be evaluated
+later.
+"""
 
 _MOVES: Mapping[Status, frozenset[Status]] = {
     "proposed": frozenset({"speculative", "confirmed", "rejected"}),
@@ -56,7 +58,7 @@ class Candidate:
         return sum(self.scores.values()) / len(self.scores) if self.scores else 0.0
 
     def scored(self, scores: Mapping[str, float]) -> Candidate:
-        """Raises: EngineError if a score is NaN, which nothing could be ranked against."""
+        """Raises: EngineError if a score is NaN, because nothing can be ranked against that."""
         for example, score in scores.items():
             if isnan(score):
                 raise EngineError(
@@ -110,8 +112,10 @@ class Note:
 @payload
 @dataclass(frozen=True, slots=True)
 class Vetoed:
-    """Somebody has taken a candidate out, or with ``stands`` False has taken that back. Its status stays as it is, and
-    so does what was made of it; as long as the veto stands, it is never a parent and never the best.
+    """Somebody has taken a candidate out of the pool or, with ``stands`` False, has taken that veto back.
+
+    The candidate keeps its status, and its descendants stay. While it is vetoed, it is never a parent and never the
+    best.
     """
 
     candidate_id: str
@@ -124,7 +128,7 @@ Change = Add | Move | Annotate | Note | Vetoed
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One commit: the version it made, its changes, the item that caused it, seconds since the run began."""
+    """One commit: the version it created, its changes, the item that caused it, and the seconds since the run began."""
 
     version: int
     changes: tuple[Change, ...]
@@ -153,7 +157,7 @@ class _Record:
 
 
 class Pool:
-    """All named pools of one run over one log. Reading is open to all; only the update stage commits."""
+    """All named pools of one run, over one log. Anybody may read it; only the update stage commits."""
 
     def __init__(self, names: Sequence[str] = (DEFAULT_POOL,)) -> None:
         self._names = frozenset(names)
@@ -181,22 +185,22 @@ class Pool:
         return candidate
 
     def keeps(self, candidate_id: str) -> bool:
-        """Whether the candidate itself is still there, and not its status alone."""
+        """Whether the pool still has the candidate itself, and not only its status."""
         return self._records[candidate_id].candidate is not None
 
     def status(self, candidate_id: str) -> Status:
         return self._records[candidate_id].statuses[-1]
 
     def vetoed(self, candidate_id: str) -> bool:
-        """Whether somebody has taken it out."""
+        """Whether somebody has taken the candidate out of the pool."""
         return candidate_id in self._vetoed
 
     def rejected(self, candidate_id: str) -> Candidate | None:
-        """A proposal that never entered a pool, if it is one of the last few hundred that were rejected."""
+        """A proposal that never entered a pool; None unless it is among the last `REJECTED_KEPT` that were rejected."""
         return self._rejected.get(candidate_id)
 
     def pool_of(self, candidate_id: str) -> str | None:
-        """The name of the pool a candidate is in; None on its way there, or if it never got there."""
+        """The name of the pool that a candidate is in; None if it has not entered one yet, or never did."""
         return self._record(candidate_id).pool
 
     def snapshot(self, version: int | None = None) -> Snapshot:
@@ -208,9 +212,10 @@ class Pool:
         return self._log[after : self.version if upto is None else upto]
 
     def descends_from_revoked(self, candidate_ids: Sequence[str]) -> bool:
-        """Whether one of the candidates was revoked, or was made from one that was, through any number of parents.
+        """Whether one of the candidates, or any of their ancestors, was revoked.
 
-        A confirmed candidate stands on its own full validation, so nothing is asked of what it was made from.
+        The search ends at confirmed candidates: they passed a full validation of their own, so it does not matter what
+        they were made from.
         """
         unseen, seen = list(candidate_ids), set(candidate_ids)
         while unseen:
@@ -223,7 +228,7 @@ class Pool:
         return False
 
     def register(self, candidate: Candidate) -> None:
-        """Enter a new proposal (status ``proposed``). The version stays: nothing that can be selected has changed.
+        """Enter a new proposal (status ``proposed``). The version stays, because nothing selectable has changed.
 
         Raises:
             EngineError: if the id is taken or a parent is unknown.
@@ -236,7 +241,7 @@ class Pool:
         self._records[candidate.id] = _Record(candidate, candidate.parents, None, [self.version], ["proposed"])
 
     def reject(self, candidate_id: str) -> None:
-        """Reject a proposal before it entered any pool. The version stays.
+        """Reject a proposal that has not entered any pool. The version stays.
 
         Raises:
             EngineError: if it is not ``proposed``.
@@ -345,7 +350,9 @@ class Pool:
         return record.statuses[index] if index >= 0 else None
 
     def candidates(self) -> Iterator[tuple[str | None, Candidate]]:
-        """Every candidate in a pool or on its way there, with the pool's name (None on its way), oldest first."""
+        """Every candidate that is in a pool or was proposed for one, oldest first, with the pool's name (None if only
+        proposed).
+        """
         for record in self._records.values():
             if record.candidate is not None:
                 yield record.pool, record.candidate
@@ -359,8 +366,9 @@ class Snapshot:
     version: int
 
     def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL, vetoed: bool = False) -> Iterator[Candidate]:
-        """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed),
-        without those that are vetoed now, or with ``vetoed`` together with them.
+        """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed).
+
+        Candidates that are vetoed now are left out unless ``vetoed`` is set.
         """
         wanted = statuses or ("confirmed",)
         for name, candidate in self.pool.candidates():

@@ -1,6 +1,6 @@
 """Plain data with one JSON form: results of stages, notes to archives, attributes of candidates.
 
-Its class is the only place where the JSON is written and read, so that nobody else needs the keys.
+Only the data's class writes and reads the JSON, so that no other code needs to know the keys.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from flowevolve.core.pool import DEFAULT_POOL, Annotate, Candidate, Note
 
 
 class PlainData(BaseModel):
-    """Frozen fields of plain data. Fields that were never set are left out of the JSON, and it may have other keys."""
+    """Frozen fields of plain data. The JSON leaves out fields that were never set, and it may have further keys."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, populate_by_name=True)
 
     def to_json(self) -> dict[str, JSON]:
-        """The fields in their order, as `from_json` takes them."""
+        """The fields in their order, in the form that `from_json` takes."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Self:
-        """The value that `to_json` made this of.
+        """Make the value again from what `to_json` returned.
 
         Raises:
             pydantic.ValidationError: if the data does not have these fields.
@@ -36,7 +36,7 @@ class PlainData(BaseModel):
 
 
 class Record(PlainData):
-    """Something that was settled or happened, as an event of an algorithm's own or a note in its pool has it."""
+    """Something that was decided or that happened, in the form of an algorithm's own event or a note in its pool."""
 
     kind: ClassVar[str]
     """The kind of the event, or of the note: ``class Judged(Record, kind="candidate.judged")``."""
@@ -47,22 +47,22 @@ class Record(PlainData):
             cls.kind = kind
 
     def note(self, pool: str = DEFAULT_POOL) -> Note:
-        """The change of a pool that tells its archives of this."""
+        """The pool change that reports this to the pool's archives."""
         return Note(self.kind, self.to_json(), pool)
 
 
 class Attributes(PlainData):
-    """What is known of a candidate, kept among its attributes."""
+    """Data about a candidate, kept among its attributes."""
 
     @classmethod
     def of(cls, candidate: Candidate) -> Self:
-        """What is known of this candidate: defaults where nothing was noted."""
+        """The data of this candidate, with defaults where nothing was noted."""
         return cls.from_json(candidate.attributes)
 
     def on(self, candidate: Candidate) -> Candidate:
-        """The candidate with this noted."""
+        """The candidate with this data among its attributes."""
         return replace(candidate, attributes={**candidate.attributes, **self.to_json()})
 
     def annotation(self, candidate_id: str) -> Annotate:
-        """The change that notes this on a candidate that is in the pool."""
+        """The pool change that adds this data to a candidate that is in the pool."""
         return Annotate(candidate_id, self.to_json())

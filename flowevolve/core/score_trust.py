@@ -1,4 +1,4 @@
-"""Whether the scores of a run can be forged by the programs that have them."""
+"""Whether the programs of a run could forge their own scores."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 TrustKind = Literal["isolated", "shared"]
-"""``isolated``: what scores a program is out of its reach; ``shared``: the program could forge its own score."""
+"""``isolated``: a program can't reach what scores it; ``shared``: the program could forge its own score."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTrust:
     kind: TrustKind
     why: str = ""
-    """Why what scores is not out of reach."""
+    """Why a program could reach what scores it."""
 
     @classmethod
     def of(cls, kind: object, why: object) -> ScoreTrust | None:
-        """What was written of it; None if nothing was, as in older files."""
+        """Read what was recorded; None if nothing was, as in older files."""
         if kind not in ("isolated", "shared"):
             return None
         return cls("isolated" if kind == "isolated" else "shared", str(why or ""))

@@ -1,6 +1,6 @@
 """What can happen to LLM calls, to the servers that answer them and to the nodes that run programs.
 
-In the form of `flowevolve.core.event_kinds`.
+The classes have the form of those in `flowevolve.core.event_kinds`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class ServerLooked(EventBody, kind="server.load"):
 
 @dataclass(frozen=True)
 class NodeJoined(EventBody, kind="node.joined"):
-    """A machine of a cluster that programs run on from now on, so many at a time."""
+    """Programs run on this machine of a cluster from now on, ``slots`` at a time."""
 
     node: str
     machine: str
-    """Its class: what it measures can be compared with what others of that class measure."""
+    """The machine's class. Only measurements from machines of the same class are comparable."""
     slots: int
     capacity: int
     """How many programs all nodes together run at a time."""
@@ -77,7 +77,7 @@ class NodeLost(EventBody, kind="node.lost"):
 
 @dataclass(frozen=True)
 class NodeAwaited(EventBody, kind="node.awaited"):
-    """There is no node that programs could run on; one is awaited for so many seconds at most."""
+    """There is no node that programs could run on. The run waits for one for at most ``seconds``."""
 
     reason: Text
     seconds: Number
@@ -85,14 +85,14 @@ class NodeAwaited(EventBody, kind="node.awaited"):
 
 @dataclass(frozen=True)
 class NodeRefused(EventBody, kind="node.refused"):
-    """Programs can't be run on it; ``reason`` names it."""
+    """Programs can't be run on a node, which ``reason`` names."""
 
     reason: Text
 
 
 @dataclass(frozen=True)
 class ServerEvent(EventBody):
-    """What became of a server that the run started itself."""
+    """What happened to a server that the run started itself."""
 
     url: str
     detail: Text
@@ -100,19 +100,19 @@ class ServerEvent(EventBody):
 
 @dataclass(frozen=True)
 class ServerStarting(ServerEvent, kind="server.starting"):
-    """It is being started."""
+    """The server is being started."""
 
 
 @dataclass(frozen=True)
 class ServerHealthy(ServerEvent, kind="server.healthy"):
-    """It answers."""
+    """The server answers."""
 
 
 @dataclass(frozen=True)
 class ServerDied(ServerEvent, kind="server.died"):
-    """Its process ended, or it hung; it is started again."""
+    """The server's process ended, or it hung. It is started again."""
 
 
 @dataclass(frozen=True)
 class ServerGaveUp(ServerEvent, kind="server.gave_up"):
-    """It is not started again."""
+    """The server is not started again."""

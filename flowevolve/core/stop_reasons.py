@@ -8,18 +8,18 @@ from flowevolve.core.budget import DIMENSIONS
 
 
 class StopReason(str):
-    """Why a run stopped: one of the reasons below, the name of a limit that was reached, or what a policy says."""
+    """Why a run stopped: one of the reasons below, the name of a limit that was reached, or a policy's own reason."""
 
     __slots__ = ()
 
     @property
     def leaves_work(self) -> bool:
-        """Whether the run still has something to do, so that it can be gone on with as it is."""
+        """Whether the run still has work to do, so that it can be resumed as it is."""
         return self in (INTERRUPTED, CANCELLED, STOPPED, FAILED, STOP_FILE)
 
     @property
     def is_of_budget(self) -> bool:
-        """Whether a limit of the budget was reached, other than its target score."""
+        """Whether the run reached a limit of its budget, other than the target score."""
         return self == TIME or self in DIMENSIONS
 
     @property
@@ -29,12 +29,12 @@ class StopReason(str):
 
     @property
     def said(self) -> str:
-        """In words, as they stand after "stopped by": a limit in time may have been given in any unit."""
+        """The reason in words that fit after "stopped by". A time limit has no unit here: the user may give any."""
         return _SAID.get(self, str(self))
 
     @property
     def exit_code(self) -> int:
-        """What the command that ran it exits with; a failure's own code comes from its error."""
+        """The exit code of the command that ran it; the code of a failure comes from its error instead."""
         return 130 if self == INTERRUPTED else 0
 
 
@@ -43,16 +43,16 @@ EXHAUSTED = StopReason("exhausted")
 """The algorithm has no more work."""
 FAILED = StopReason("failed")
 INTERRUPTED = StopReason("interrupted")
-"""By a signal."""
+"""A signal ended the run."""
 STALLED = StopReason("stalled")
-"""Nothing is under way and nothing could set anything off."""
+"""Nothing is under way, and nothing could start anything."""
 STOPPED = StopReason("stopped")
 STOP_FILE = StopReason("stop_file")
 TIME = StopReason("seconds")
 """The budget's limit in time."""
 TARGET_SCORE = StopReason("target_score")
 UNPRODUCTIVE = StopReason("unproductive")
-"""Nothing comes of the run's flows any more."""
+"""The run's flows no longer produce anything."""
 _SAID: Mapping[str, str] = {
     **{name: f"the limit on {name}" for name in DIMENSIONS},
     CANCELLED: "a cancellation",

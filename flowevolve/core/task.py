@@ -1,6 +1,6 @@
 """The task protocol: a task has data, runs one example with an artifact, scores the output and gives feedback on it.
 
-A task knows nothing of algorithms or of the engine. It gets an artifact, an example and a way to call an LLM, and
+A task knows nothing about algorithms or the engine. It gets an artifact, an example and a way to call an LLM, and
 returns a rollout.
 """
 
@@ -54,11 +54,11 @@ class Score:
     passed: bool
     """Whether the output leaves nothing to improve (GEPA skips a minibatch in which all passed)."""
     failure: str | None = None
-    """Why there was nothing to score, in one line; None if there was something."""
+    """Why there was nothing to score, in one line; None if there was an output."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers, such as seconds."""
     measured_on: str | None = None
-    """The class of machines that it was measured on, where it can be compared only with scores from the same class."""
+    """The class of machines that it was measured on, if only scores from the same class are comparable with it."""
 
     def __post_init__(self) -> None:
         """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store.
@@ -77,7 +77,7 @@ def _is_truth(value: object) -> bool:
     """Whether a value is True or False, numpy's included, or a number that stands for one."""
     try:
         return value in (True, False)
-    except ValueError:  # an array of several
+    except ValueError:  # an array with several values
         return False
 
 
@@ -164,7 +164,10 @@ class TellsTrust(Protocol):
     """A task that tells whether what it scores could forge its own score."""
 
     async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
-        """As it was found ``before``, in the same run, or found out now. Asked once, within the task's block."""
+        """The trust in scores: that found ``before`` in the same run or, if None, found out now.
+
+        Called once, after the task was entered as a context manager, if it is one.
+        """
 
 
 @runtime_checkable
@@ -180,15 +183,18 @@ class OnMachines(Protocol):
         """The class of the machines that time and memory are measured on, where the task measures them."""
 
     def watch_machines(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell``, in a line each, when a machine is awaited, has come then, or is lost. Comes before the run."""
+        """Have ``tell`` called with a line whenever a machine is awaited, then arrives, or is lost.
+
+        This is called before the run begins.
+        """
 
     def log_machines(self, log: Log) -> None:
-        """Write to ``log`` which machines of a cluster there are, and from then on which come and go."""
+        """Write to ``log`` which machines the cluster has now, and from then on which come and go."""
 
 
 @runtime_checkable
 class Measured(Protocol):
-    """A task whose rollouts don't follow from LLM replies alone, so that they can't be computed again from these.
+    """A task whose rollouts depend on more than LLM replies, so that they can't be recomputed from recorded replies.
 
     If ``measured`` is set, an interrupted run keeps its rollouts. ``worst`` is the score of a failed rollout; it is 0
     for other tasks, whose scores are in [0, 1].

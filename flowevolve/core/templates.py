@@ -1,8 +1,8 @@
 """Prompts, and the templates that they are written from.
 
-A template is a text with fields in braces, such as ``{examples}``. A section of it, which is a line that begins with
-``## `` and what follows up to the next, is left out if all of its fields are empty, and so is a line that consists of
-an empty field.
+A template is a text with fields in braces, such as ``{examples}``. A section is a line that begins with ``## `` and all
+that follows up to the next such line. A section whose fields are all empty is left out, and so is a line that consists
+of nothing but an empty field.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Self
 from flowevolve._util.errors import EngineError, InputError
 
 Shorten = Callable[[str], str]
-"""Makes a text as short as a prompt needs it."""
+"""Makes a text as short as a prompt needs it to be."""
 
 CHARACTERS_PER_TOKEN = 4
-"""By which a limit in tokens is one in characters: English text and code have about as many."""
+"""Converts a limit in tokens to one in characters: English text and code have about this many per token."""
 LEAST_CHARACTERS = 200
 """No text in a prompt is made shorter than this."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -27,7 +27,7 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 class Prompt(str):
-    """A prompt. ``template`` names the template that it was written from, and the version of that."""
+    """A prompt. ``template`` names the template that it was written from and that template's version."""
 
     __slots__ = ("template",)
     template: str
@@ -39,7 +39,7 @@ class Prompt(str):
 
 
 class Template:
-    """One template; ``version`` tells texts of one name apart."""
+    """One template. ``version`` distinguishes different texts of the same name."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Template:
         self.fields = frozenset(_FIELD.findall(self.text))
 
     def fill(self, fields: Mapping[str, str]) -> Prompt:
-        """Raises: EngineError if a field is missing, or unknown."""
+        """Raises: EngineError if a field is missing or unknown."""
         if self.fields != fields.keys():
             raise EngineError(f"template {self.name!r} has fields {sorted(self.fields)}, not {sorted(fields)}")
         sections = [each for each in _SECTION.split(self.text) if self._says_something(each, fields)]
@@ -61,9 +61,9 @@ class Template:
 
 
 class Templates:
-    """The templates of a run, by name, and how long its prompts and the texts that are evolved may get.
+    """The templates of a run, by name, and how long its prompts and the evolved texts may get.
 
-    No prompt gets longer than ``max_tokens`` if shortening the texts in it can do that.
+    No prompt gets longer than ``max_tokens`` if shortening the texts in it can prevent that.
     """
 
     def __init__(self, templates: Mapping[str, Template], max_tokens: int, max_text_tokens: int) -> None:
@@ -78,7 +78,7 @@ class Templates:
         return sorted(self._templates)
 
     def longest(self, *before: str) -> int:
-        """How many characters a text may have that is made from these: as many as they have, or as all texts may."""
+        """The most characters that a text made from these may have: the general limit, or the longest one's length."""
         return max(self._most_text, *map(len, before))
 
     def text(self, name: str, **fields: str) -> str:
@@ -86,15 +86,15 @@ class Templates:
         return self[name].fill(fields)
 
     def write(self, name: str, make: Callable[[Shorten], Mapping[str, str]]) -> Prompt:
-        """The prompt of this name. ``make`` gives its fields; it passes each text that may be shortened through the
-        function that it is given. Where the prompt would be too long, all of these texts are cut to one length, the
-        longest with which it is not, and never to less than `LEAST_CHARACTERS`. The middle of a text is what goes.
+        """Write the prompt of this name. ``make`` returns its fields; it passes each text that may be shortened through
+        the function that it gets. If the prompt would be too long, all of these texts are cut to the same length, the
+        longest with which the prompt fits, but never below `LEAST_CHARACTERS`. The middle of each text is cut out.
         """
         template = self[name]
         return self.fitted(lambda shorten: template.fill(make(shorten)))
 
     def fitted(self, make: Callable[[Shorten], Prompt]) -> Prompt:
-        """As `write`, for a prompt that is not written from a template."""
+        """As `write`, for a prompt that ``make`` writes without a template."""
         prompt = make(str)
         if len(prompt) <= self._most:
             return prompt
@@ -106,10 +106,10 @@ class Templates:
         return make(shortener(low))
 
     def replaced(self, own: Mapping[str, str], source: str, max_tokens: int, max_text_tokens: int) -> Templates:
-        """These templates, some of them with texts of the user's own. ``source`` says where these are from.
+        """These templates, some of them replaced by the user's ``own`` texts. ``source`` says where those come from.
 
         Raises:
-            InputError: if there is no template of a name, or a text has not all fields of its template, or others.
+            InputError: if there is no template of a name, or a text does not have exactly the fields of its template.
         """
         templates = dict(self._templates)
         for name, text in own.items():
@@ -122,7 +122,7 @@ class Templates:
 
 
 def _check_fields(own: Template, shipped: Template, source: str) -> None:
-    """Raises: InputError if a template has not the fields that it has to have."""
+    """Raises: InputError if a template does not have the fields of the one that it replaces."""
     missing, unknown = sorted(shipped.fields - own.fields), sorted(own.fields - shipped.fields)
     has = ", ".join(f"{{{each}}}" for each in sorted(shipped.fields)) or "none"
     if missing:
@@ -132,7 +132,7 @@ def _check_fields(own: Template, shipped: Template, source: str) -> None:
 
 
 def shortener(most: int) -> Shorten:
-    """Cuts texts to so many characters, beside a note of how many are left out; the middle is what goes."""
+    """Make a function that cuts the middle out of texts, leaving ``most`` characters and a note on what is gone."""
 
     def shorten(text: str) -> str:
         if len(text) <= most:
