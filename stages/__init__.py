@@ -1,4 +1,4 @@
-"""Stages that algorithms are put together from, and what helps to write others."""
+"""The stages from which algorithms are built, and helpers for writing others."""
 
 from flowevolve.core.graph import committing as committing
 from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking

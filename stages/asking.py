@@ -1,5 +1,5 @@
-"""Asking an agent: a call, an event that counts its tokens for the agent, the reading of the reply, and one call more
-where that fails.
+"""Asking an agent: a call, an event that counts its tokens for the agent, the reading of the reply, and further calls
+if the reply can't be read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Answered(Record, kind="agent.answered"):
-    """What an agent's answer took, in tokens."""
+    """The tokens that an agent's answer took."""
 
     agent: str
     role: str
@@ -30,14 +30,14 @@ class Answered(Record, kind="agent.answered"):
 
 
 Whole = Callable[[str], bool]
-"""Whether all that is read of a reply is there, although the limit of tokens cut it off."""
+"""Tells whether a reply that the limit of tokens cut off still contains everything that is read from it."""
 Send = Callable[[Sequence[Message]], Awaitable[ChatReply]]
-"""Sends a chat and gives the reply."""
+"""Sends a chat and returns the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, and about what: the fields of the events that say what became of a reply."""
+    """Who asks, and about what: fields of the events about a reply."""
 
     role: str
     agent: str
@@ -54,12 +54,12 @@ async def read_reply(
     *,
     whole: Whole | None = None,
 ) -> T:
-    """What ``read`` makes of the reply to a prompt. One that can't be read is asked for once more with the error in
-    words, as often as the role's ``retries`` say; the event ``reply.unparsable`` says of each why. Where the limit of
-    tokens cut a reply off, what was read counts only if ``whole`` says so, or is None.
+    """Send a prompt, and return what ``read`` makes of the reply. If a reply can't be read, another is requested and
+    the model is told the error, as often as the role's ``retries`` allow; an event ``reply.unparsable`` records each
+    such error. What was read from a reply that the limit of tokens cut off counts only if ``whole`` says so or is None.
 
     Raises:
-        UnparsableReplyError: if the last can't be read either.
+        UnparsableReplyError: if the last reply can't be read either.
         LLMError: if a call failed for good.
     """
     messages: Sequence[Message] = [Message("user", prompt)]
@@ -83,16 +83,16 @@ async def read_reply(
             context.log(unparsable.kind, **unparsable.to_json())
             if not left:
                 raise
-            # All of a reply that filled what the server takes would leave no room for another one.
+            # Quoting all of a reply that filled the context of the server would leave no room for another one.
             messages = asked_again(prompt, example_of(reply.text) if reply.was_cut else reply.text, error)
     raise EngineError("a role is asked at least once")
 
 
 def _read_whole(reply: ChatReply, read: Callable[[str], T], whole: Whole | None) -> T:
-    """What ``read`` makes of a reply, but for one that was cut off before the end of what is read.
+    """What ``read`` makes of a reply, unless the reply was cut off before the end of what is read.
 
     Raises:
-        UnparsableReplyError: also if there is nothing to read as the reply was cut off.
+        UnparsableReplyError: if the reply can't be read, also because it was cut off.
     """
     if not reply.was_cut:
         return read(reply.text)
@@ -121,10 +121,11 @@ async def ask(
     temperature: float | None = None,
     whole: Whole | None = None,
 ) -> T:
-    """What ``read`` makes of the reply of this role, as `read_reply`. ``agent`` says in whose name, for the accounts.
+    """Ask a role, and return what ``read`` makes of the reply, as `read_reply` does. ``agent`` is the name under which
+    the tokens are counted.
 
     Raises:
-        UnparsableReplyError: if it can't be read (the event ``reply.unparsable`` says why).
+        UnparsableReplyError: if the reply can't be read (the event ``reply.unparsable`` says why).
         LLMError: if a call failed for good.
     """
 
@@ -154,8 +155,8 @@ async def try_asking(
     candidate: str | None = None,
     max_tokens: int | None = None,
 ) -> T | None:
-    """As `ask`, for callers that can do without an answer: None where no reply came (the event ``reply.missing``) or it
-    can't be read.
+    """Like `ask`, for callers that can do without an answer: returns None if no reply came (the event
+    ``reply.missing``) or it can't be read.
     """
     try:
         return await ask(context, role, prompt, read, agent=agent, candidate=candidate, max_tokens=max_tokens)
@@ -167,7 +168,7 @@ async def try_asking(
 
 
 def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:
-    """What each agent's answers took, from a run's events; calls that failed are not counted."""
+    """The tokens that each agent's answers took, from a run's events; failed calls are not counted."""
     sums: dict[str, Usage] = {}
     for event in events:
         if event.kind == Answered.kind:

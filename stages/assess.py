@@ -1,4 +1,4 @@
-"""assess: run a candidate on all cases of a problem, level by level, and tell what came of it."""
+"""assess: run a candidate on all cases of a problem, level by level, and report the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.rollouts import Rollouts
 
 _SHOWN = 8
-"""Cases whose feedback a candidate carries at most."""
+"""A candidate carries the feedback of at most this many cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Assess:
-    """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
+    """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run
+    concurrently.
 
-    A case that was not run has the task's worst score, as one that failed has. ``levels`` is a function where they
-    change during a run; ``cases`` is a function that says what to run where that is not every case.
+    A case that was not run gets the task's worst score, like one that failed. ``levels`` may be a function, for levels
+    that change during a run. ``cases`` returns the cases to run; None means every case.
     """
 
     rollouts: Rollouts
@@ -47,11 +48,11 @@ class Assess:
         yield Emit(assessed)
 
     async def assess(self, candidate: Candidate, context: StageContext) -> Assessed:
-        """One evaluation, for stages of which it is a part.
+        """Evaluate a candidate once, for stages of which this is a part.
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
-            InputError: if it is the seed that evolution starts from, and its score does not suit the problem.
+            InputError: if the candidate is the seed, and its score does not suit the problem.
         """
         context.begin(Cost(evaluations=1))
         cases = self._cases()
@@ -78,7 +79,7 @@ class Assess:
     async def _run(
         self, candidate: Candidate, cases: Sequence[str], done: dict[str, Rollout], context: StageContext
     ) -> None:
-        """Run those of the cases that were not run before."""
+        """Run those cases that have not been run before."""
         left = [case for case in cases if case not in done]
         rollouts = await self.rollouts.run(candidate, left, "val", context)
         done.update(zip(left, rollouts, strict=True))
@@ -110,7 +111,7 @@ def _failure(rollouts: Sequence[Rollout]) -> str | None:
 
 
 def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
-    """What was said of each case, one a line. Where there are many cases, those that failed come first."""
+    """The feedback on up to `_SHOWN` cases, one per line, failed cases first; of a single case, its feedback alone."""
     if len(rollouts) == 1:
         return [rollouts[0].score.feedback]
     shown = sorted(rollouts, key=lambda each: each.score.failure is None)[:_SHOWN]

@@ -1,4 +1,4 @@
-"""A command as the writer of programs: it edits the files of one in a folder of its own, in place of an LLM call."""
+"""A command as the writer of programs: instead of an LLM call, it edits a program's files in a folder of its own."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _LOOKS_PER_SECOND = 10
 
 
 class ProposerSettings(Settings):
-    """A command of the user's that writes programs, in place of the LLM roles that do. It has the user's rights."""
+    """A command of the user that writes programs in place of LLM roles. It runs with the user's rights."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments; no shell reads them. Empty: LLM roles write programs."""
+    """The program and its arguments, not passed through a shell. If empty, LLM roles write programs."""
     seconds: float = Field(default=600.0, gt=0)
-    """After so long it is killed, with all that it started; what it has written by then counts."""
+    """After this time the command is killed with everything that it started; what it has written by then counts."""
     concurrency: int = Field(default=2, gt=0)
-    """How many run at a time."""
+    """How many commands run at a time."""
     output_kb: int = Field(default=256, gt=0)
-    """Of what it prints, only so much of the end is looked at."""
+    """Only this much of the end of the command's output is read."""
 
     def make(self, statement: str) -> CommandProposer | None:
-        """What runs the command for a task with this statement; None if there is no command.
+        """Make the proposer that runs the command for a task with this statement; None if there is no command.
 
         Raises:
             InputError: if there is no such program.
@@ -65,8 +65,8 @@ class ProposerSettings(Settings):
 
 
 class Wrote(Record, kind="command.wrote"):
-    """What a command made of a program: the files that it changed, its exit status (-9: it was killed), the end of what
-    it printed, and what it says that it took.
+    """What a command made of a program: the files that it changed, its exit status (-9: it was killed), the end of its
+    output, and the tokens and dollars that it reports to have spent.
     """
 
     parent: str
@@ -80,8 +80,8 @@ class Wrote(Record, kind="command.wrote"):
 
 @dataclass(frozen=True)
 class CommandProposer:
-    """Runs a command for each program that is to be written. What became of it is kept, so that a run which goes on
-    after it was interrupted finds that and runs no command twice that had ended.
+    """Runs a command for each program that is to be written. The results are kept, so that a resumed run does not run a
+    command again that had ended.
     """
 
     command: Sequence[str]
@@ -92,7 +92,7 @@ class CommandProposer:
     async def write(
         self, parent: Candidate, others: Sequence[Candidate], prompt: Prompt, context: StageContext
     ) -> Wrote:
-        """What the command makes of the parent.
+        """Run the command on the parent's program.
 
         Raises:
             InputError: if the command can't be started.
@@ -109,7 +109,7 @@ class CommandProposer:
         return wrote
 
     def _texts(self, parent: Candidate, others: Sequence[Candidate], prompt: Prompt) -> Mapping[str, str]:
-        """The files that the command finds, by their paths in its folder."""
+        """The files that the command finds, by their paths in its working folder."""
         texts = {"PROMPT.md": prompt, "TASK.md": self.statement, "FEEDBACK.md": _feedback(parent)}
         texts |= {f"{PROGRAM_FOLDER}/{name}": text for name, text in parent.artifact.items()}
         for number, other in enumerate(others, 1):
@@ -126,7 +126,7 @@ def _feedback(program: Candidate) -> str:
 
 @dataclass
 class _Run:
-    """One run of a command, which blocks: for a thread. `kill` may be called from any other."""
+    """One run of a command. It blocks, so it belongs in a thread; `kill` may be called from any other thread."""
 
     command: Sequence[str]
     texts: Mapping[str, str]
@@ -137,10 +137,10 @@ class _Run:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def result(self) -> Wrote:
-        """What came of it.
+        """Run the command, and return its result.
 
         Raises:
-            InputError: if it can't be started.
+            InputError: if the command can't be started.
         """
         with work_folder("proposer") as folder:
             for path, text in self.texts.items():
@@ -168,7 +168,7 @@ class _Run:
             )
 
     def kill(self) -> None:
-        """End it with all that it started."""
+        """End the command with everything that it started."""
         with self.lock:
             self.unwanted = True
             if self.process is not None:
@@ -191,7 +191,7 @@ class _Run:
             return self.process
 
     def _output(self, process: subprocess.Popen[bytes]) -> bytes:
-        """The end of what it prints until it ends, or its time is up, or nobody wants it any more."""
+        """The last part of the command's output up to when it ends, its time is up, or nobody wants it any more."""
         kept, most = b"", 1024 * self.settings.output_kb
         deadline = time.monotonic() + self.settings.seconds
         assert process.stdout is not None, "it was started with a pipe"
@@ -210,7 +210,7 @@ class _Run:
         return kept
 
     def _changed(self, folder: Path) -> dict[str, str]:
-        """The program's files that are not as they were; what else there is does not count."""
+        """The files of the program that were changed; other files do not count."""
         changed: dict[str, str] = {}
         for name, old in self.parent.artifact.items():
             path = folder / name

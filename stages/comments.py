@@ -1,4 +1,4 @@
-"""Brings what people have said of examples and candidates (`flowevolve.Comment`) to those who write new candidates."""
+"""Puts people's comments on examples and candidates (`flowevolve.Comment`) into the prompts for new candidates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from flowevolve.prompts.comments import with_comments, with_remarks
 
 
 def commented(rollouts: Sequence[Rollout], context: StageContext, parent: Candidate | None = None) -> Sequence[Rollout]:
-    """The rollouts, for a reflection: with comments on their examples in their feedback, and in that of the first one
-    the comments on the parent that they are of.
+    """The rollouts for a reflection, with the comments on their examples added to their feedback. The comments on the
+    parent are added to the feedback of the first rollout that has calls.
     """
     if not context.comments:
         return rollouts
@@ -29,8 +29,8 @@ def commented(rollouts: Sequence[Rollout], context: StageContext, parent: Candid
 
 
 def commented_prompt(prompt: Prompt, context: StageContext, parents: Collection[str] | None) -> Prompt:
-    """A prompt that has no place for single rollouts, with the comments on all examples and on these candidates, which
-    are given by their ids; with None on any candidate.
+    """A prompt without a place for single rollouts, with the comments on all examples and on the candidates with these
+    ids (None: on all candidates) added to it.
     """
     said = [
         (f"example {each.example}" if each.candidate is None else f"candidate {each.candidate}", each.text)

@@ -1,7 +1,7 @@
-"""evaluate: score a candidate on the whole validation set, or on a part of it if it is not worth finishing.
+"""evaluate: score a candidate on the whole validation set, or on a part of it if the rest is not worth running.
 
 With speculation, a candidate that beats the pool on the first part of the validation order is released while the rest
-is being run (FlashEvolve §3.3); with racing, an evaluation that is not worth finishing is stopped.
+is still being run (FlashEvolve §3.3). With racing, an evaluation that is not worth finishing is stopped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from flowevolve.stages.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``example_ids`` in the order the score vector has them; ``order`` gives those that are run, in that order.
+    """``example_ids`` are in the order of the score vector; ``order`` returns the ids to run, in the order to run them.
 
-    ``standing`` is what candidates are measured against, None while nothing is confirmed: then the evaluation is
-    finished and nothing is released early.
+    ``standing`` returns what candidates are measured against. While nothing is confirmed it returns None: then the
+    evaluation is finished in any case, and nothing is released early.
     """
 
     rollouts: Rollouts
@@ -40,8 +40,9 @@ class Evaluate:
     racing: Racing = field(default_factory=NoRacing)
     acceptance: ValidationAcceptance = field(default_factory=Everything)
     parts: int = 1
-    """How many parts it is run in, one after the other, where what has begun can't be cancelled: then one that is
-    losing ends with a part. The first evaluation, which nothing can stop, is run in one.
+    """In how many parts, one after the other, an evaluation is run. More than one suits rollouts that can't be
+    cancelled: a losing evaluation then ends after a part. The first evaluation, which nothing can stop, is run in one
+    part.
     """
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -71,7 +72,7 @@ class Evaluate:
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
     ) -> AsyncGenerator[Rollout]:
-        """Rollouts as they end, part by part. Room for the later parts is kept in the budget."""
+        """Yield rollouts as they end, part by part. Budget for the later parts is kept reserved."""
         waiting = len(order)
         for part, urgent in self._parts(order, prefix):
             waiting -= len(part)
@@ -81,7 +82,7 @@ class Evaluate:
                         yield rollout
 
     def _parts(self, order: Sequence[str], prefix: int) -> Sequence[tuple[Sequence[str], int]]:
-        """The examples of each part, and how many of these, from the first, are urgent."""
+        """The examples of each part, and how many of them, counted from the first, are urgent."""
         if self.speculation.hold:
             return [(order[:prefix], prefix), (order[prefix:], 0)]
         if self.parts == 1 or self.standing() is None:
@@ -90,7 +91,7 @@ class Evaluate:
         return [(order[start : start + size], size) for start in range(0, len(order), size)]
 
     def _size(self, order: Sequence[str]) -> int:
-        """How many examples a part has, but for the last one."""
+        """How many examples each part has; the last one may have fewer."""
         return -(-len(order) // self.parts)
 
     def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
@@ -104,7 +105,7 @@ class Evaluate:
 
 
 def _scored(candidate: Candidate, found: Mapping[str, Score]) -> Candidate:
-    """The candidate with its scores, and with what else was measured, if anything was."""
+    """The candidate with its scores, and with other metrics if any were measured."""
     scored = candidate.scored({name: score.value for name, score in found.items()})
     measured = {name: score.metrics for name, score in found.items() if score.metrics}
     if not measured:

@@ -1,9 +1,10 @@
 """final selection: at the end of a run, the best few candidates are run on fresh examples, and the winner is chosen.
 
-The best candidate by validation is the one that was lucky there: of many that were compared on the same examples, the
-highest mean is too high. So candidates whose lead may be chance are run on examples that no candidate was compared on
-as a whole: training examples that are not in the validation set. Where there are too few of those, they are run again
-on validation examples, if scores vary between repeats. The test split is left alone.
+The best candidate by validation was also lucky there: of many candidates that are compared on the same examples, the
+highest mean is biased upwards. So if the best candidate's lead may be due to chance, the closest candidates are run on
+examples on which no candidates were compared as a whole: training examples that are not in the validation set. If there
+are too few of those, the candidates are run on validation examples again, if scores vary between repeats. The test
+split is not touched.
 """
 
 from __future__ import annotations
@@ -32,31 +33,33 @@ from flowevolve.core.task import Dataset, Example
 from flowevolve.stages.rollouts import Rollouts
 
 MOST_SHARE = 0.05
-"""The part of a limit, and of the rollouts that the run has made, that final selection takes at most."""
+"""The largest share that final selection takes of a limit, and of the rollouts that the run has made."""
 ROUND = 10
 """The fewest examples of a round; fewer tell too little."""
 LEAST = 2
-"""The fewest finalists that there has to be room for."""
+"""Final selection takes place only if there is room for this many finalists."""
 ROUNDS = 3
-"""In how many rounds the finalists are run at most; after each, those that are behind are left out."""
+"""The most rounds in which the finalists are run; after each, candidates that are clearly behind are left out."""
 NO_TIME = "the run ended before the finalists were run on fresh examples; a higher drain_seconds leaves more time"
 Split = Literal["train", "val"]
 Scores = dict[str, list[float]]
-"""By the candidate's id, on the fresh examples in the order in which they are run."""
+"""Scores by candidate id, on the fresh examples in the order in which they are run."""
 
 
 @dataclass(frozen=True)
 class FinalSettings:
-    """At most so many ``finalists`` are run, on at most so many ``examples`` each; below 2 finalists none is."""
+    """The largest number of ``finalists``, and of ``examples`` on which each is run. With fewer than 2 finalists, none
+    is run.
+    """
 
     finalists: int
     examples: int
 
 
 class FinalSelection:
-    """Chooses the winner; what was chosen, and what rollouts cost, is a function of the log.
+    """Chooses the winner. The choice and the known cost of rollouts are a function of the log.
 
-    ``validating`` names the stage whose rollouts tell what one costs.
+    ``validating`` names the stage from whose rollouts the cost of one is estimated.
     """
 
     def __init__(self, settings: FinalSettings, data: Dataset, validating: str) -> None:
@@ -66,9 +69,9 @@ class FinalSelection:
         self._spent = Cost()
         self._validated = Cost()
         self.chosen: FreshScore | None = None
-        """None while nothing is chosen, and again once there is another candidate."""
+        """The choice; None until there is one, and again after the next commit."""
         self._chosen_by: str | None = None
-        """The item whose work has chosen it."""
+        """The item whose work made the choice."""
 
     def apply_event(self, event: Event) -> None:
         match event.body:
@@ -84,8 +87,9 @@ class FinalSelection:
                 pass
 
     def kept(self, share: Callable[[Cost], float]) -> Cost:
-        """What of the budget is kept for it: nothing where its part of the limits has no room for a round of all
-        finalists. In so small a budget it may cost a validation, and what is left over has to do.
+        """The part of the budget to reserve for final selection. Nothing is reserved if its share of the limits has no
+        room for one round of all finalists: in so small a budget the reserve might cost a validation, so final
+        selection has to make do with what is left over.
         """
         finalists, most = self._settings.finalists, self._settings.examples
         if finalists < LEAST:
@@ -96,7 +100,7 @@ class FinalSelection:
         return price if examples >= ROUND and share(price) <= MOST_SHARE else Cost()
 
     def _price(self, finalists: int, examples: int) -> Cost:
-        """What it takes to run so many finalists, as far as the validations before it tell."""
+        """The estimated cost of running this many finalists, based on earlier validations."""
         rollouts, before = finalists * examples, self._validated
         part = rollouts / before.rollouts if before.rollouts else 0.0
         return Cost(
@@ -107,7 +111,9 @@ class FinalSelection:
         )
 
     async def run(self, rollouts: Rollouts, best: Candidate | None, context: StageContext) -> None:
-        """Choose the winner among the best confirmed candidates, unless there is no time or no room, or it was done."""
+        """Choose the winner among the best confirmed candidates, unless there is no time or budget, or it is chosen
+        already.
+        """
         if best is None or context.asked_to_stop or (self.chosen and self._chosen_by != context.item_id):
             return
         room = int(self._spent.rollouts * MOST_SHARE)
@@ -128,7 +134,9 @@ class FinalSelection:
             raise
 
     def _fresh(self) -> tuple[list[str], Split]:
-        """Examples, by their ids, that no candidates were compared on as a whole; or else those of validation."""
+        """The ids of examples on which no candidates were compared as a whole or, if these are too few, of the
+        validation set.
+        """
         seen = set(map(_text, self._data.val))
         fresh = [example.id for example in self._data.train if _text(example) not in seen]
         return (fresh, "train") if len(fresh) >= ROUND else ([example.id for example in self._data.val], "val")
@@ -141,8 +149,8 @@ class FinalSelection:
         rollouts: Rollouts,
         context: StageContext,
     ) -> None:
-        """Run the finalists, round by round, without those that are behind. Each round chooses anew, so that what ends
-        the run before the last one leaves a choice.
+        """Run the finalists round by round, leaving out those that fall behind. Each round makes a new choice, so that
+        there is one even if the run ends before the last round.
         """
         scores: Scores = {each.id: [] for each in finalists}
         left = list(finalists)
@@ -155,7 +163,7 @@ class FinalSelection:
                     context.spend(evaluations)  # there is room for the whole round, or it is not begun
                 ran = await run_all([partial(rollouts.run, each, part, split, context) for each in left])
             except (OverBudgetError, TaskFailedError):
-                return  # there is no room, or nothing is to be learnt from a task that fails on all of them
+                return  # there is no room, or the task fails on all of them, which tells nothing
             for each, done in zip(left, ran, strict=True):
                 scores[each.id] += [rollout.score.value for rollout in done]
             if split == "val" and all(scores[each.id] == [each.scores.get(name) for name in part] for each in left):
@@ -182,13 +190,13 @@ def _finalists(best: Candidate, confirmed: Iterable[Candidate], most: int) -> li
 
 
 def _evidence(candidate: Candidate, scores: Scores) -> list[float]:
-    """All scores of a candidate: those by which it was let into the pool, and the fresh ones."""
+    """All scores of a candidate: those with which it entered the pool, and the fresh ones."""
     return [*candidate.scores.values(), *scores[candidate.id]]
 
 
 def _leader(candidates: Sequence[Candidate], scores: Scores) -> Candidate:
-    """Of those that were run on the most examples, the one with the highest mean over all its scores; of equals the
-    best by validation.
+    """Among the candidates that were run on the most examples, the one with the highest mean over all its scores; of
+    equal ones the best by validation.
     """
     most = max(len(scores[each.id]) for each in candidates)
     return max(
@@ -197,7 +205,7 @@ def _leader(candidates: Sequence[Candidate], scores: Scores) -> Candidate:
 
 
 def _still_open(candidates: Sequence[Candidate], scores: Scores) -> list[Candidate]:
-    """The candidates that are not behind the leading one for sure, by paired differences on the same examples."""
+    """The candidates that are not clearly behind the leading one, by paired differences on the same examples."""
     leading = _leader(candidates, scores)
     lead = _evidence(leading, scores)
 

@@ -1,5 +1,5 @@
-"""Mixed forms: what is asked for is drawn for each program: edits, a whole program, one that is made of two, or that a
-program which failed is mended.
+"""Mixed forms. For each program, what to ask for is drawn at random: edits, a whole program, a cross of two programs,
+or that a program that failed is mended.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 CROSS: Change = "crossover"
 FIX: Change = "fix"
 REWRITES: tuple[Kind, ...] = ("edits", "whole")
-"""What asks for nothing but another program."""
+"""The kinds that neither cross programs nor mend one."""
 RECENT_COMMITS = 64
-"""Programs to mend, and programs to cross with, are those that entered the pool with the newest commits."""
+"""Programs to mend, and programs to cross with, are taken from this many of the newest commits."""
 _CROSSED = 8
-"""A program is crossed with one of so many of the best of these."""
+"""A program is crossed with one of this many of the best of these."""
 
 
 class FormWeights(Settings):
-    """How often each form is asked for, with ``form = "mixed"``. What can't be asked for at the time counts as 0."""
+    """How often each form is asked for, with ``form = "mixed"``. A form that is not possible then counts as 0."""
 
     edits: float = Field(default=0.5, ge=0)
     whole: float = Field(default=0.2, ge=0)
     cross: float = Field(default=0.15, ge=0)
-    """One program made of the parent and another one."""
+    """One program made from the parent and another one."""
     fix: float = Field(default=0.15, ge=0)
-    """Edits that mend a program which failed, instead of the parent."""
+    """Edits that mend a program that failed, instead of edits of the parent."""
 
     @model_validator(mode="after")
     def _some_weight(self) -> FormWeights:
@@ -54,7 +54,7 @@ class FormWeights(Settings):
 
 
 class Drawn(Record, kind="form.drawn"):
-    """What is asked for, and the program that it is crossed with or that is mended."""
+    """The form that is asked for, and the program to cross with or to mend."""
 
     form: Kind
     program: str | None = None
@@ -76,12 +76,12 @@ class Assignment:
 
     @property
     def change(self) -> Change | None:
-        """How the program is to be changed; None if that is up to the algorithm."""
+        """How the program is to be changed; None leaves it to the algorithm."""
         return {"cross": CROSS, "fix": FIX}.get(self.kind)
 
     @property
     def further(self) -> Mapping[str, str]:
-        """What else the prompt says: how the program failed, where its feedback does not say so."""
+        """Further parts of the prompt: how the program failed, unless its feedback says so."""
         if self.kind != "fix":
             return {}
         told = Assessment.of(self.parent)
@@ -90,11 +90,11 @@ class Assignment:
 
     @property
     def attributes(self) -> Mapping[str, JSON]:
-        """What is noted on the program."""
+        """The attributes to give to the program."""
         return {"form": self.kind} if self.drawn else {}
 
     def parents(self, usual: Sequence[Candidate]) -> Sequence[Candidate]:
-        """What the program descends from, where these are the parents that it has otherwise."""
+        """The parents of the new program. ``usual`` are its parents unless it is a cross or mends a program."""
         match self.kind:
             case "fix":
                 return (self.parent,)
@@ -125,10 +125,10 @@ class Forms:
         kinds: Collection[Kind] = KINDS,
         usable: Callable[[Candidate], bool] = lambda program: True,
     ) -> Assignment:
-        """What is to be done with a parent; ``others`` are shown beside it, and it is crossed with the first of them.
+        """Decide what is to be done with a parent. ``others`` are shown beside it, and a cross uses the first of them.
 
-        Of ``kinds`` one is drawn; a parent that failed is mended. Programs that are not shown are ``usable`` or left
-        alone.
+        One of ``kinds`` is drawn, but a parent that failed is always mended, if ``kinds`` allows it. Programs that are
+        not shown are used only if they are ``usable``.
         """
         if self.form != "mixed":
             return Assignment(self.form, parent, others)
@@ -164,7 +164,7 @@ class Forms:
 
 
 def _added(updates: Sequence[Update], parent: Candidate) -> list[Candidate]:
-    """The programs that entered a pool as ones that work and are not the parent's text."""
+    """The working programs that entered a pool and whose text is not the parent's."""
     added = (each for update in updates for each in update.added())
     unlike = [each for each in added if each.artifact.keys() == parent.artifact.keys()]
     return [each for each in unlike if each.artifact != parent.artifact and works(each)]

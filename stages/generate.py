@@ -18,10 +18,11 @@ from flowevolve.stages.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class Generate:
-    """``skip_perfect``: a minibatch on which everything passed has nothing to teach and ends here.
+    """Runs a parent on its minibatch. With ``skip_perfect``, an item ends here if everything passed, as there is
+    nothing to learn from it.
 
-    With speculation, samples are handed on as soon as enough are in. Those that are still running follow as an item of
-    their own, so one selection makes several proposals, each from a part of the minibatch (FlashEvolve §3.3).
+    With speculation, samples are handed on as soon as enough are in. Those that are still running follow in an item of
+    their own, so one selection leads to several proposals, each from a part of the minibatch (FlashEvolve §3.3).
     """
 
     rollouts: Rollouts
@@ -47,7 +48,7 @@ class Generate:
             raise Discard(PERFECT)
 
     def _part(self, selected: Selected, rollouts: Mapping[int, Rollout]) -> Rolled | None:
-        """These samples of the minibatch, in its order; None if they have nothing to teach."""
+        """These samples of the minibatch, in its order; None if there is nothing to learn from them."""
         if not rollouts or (self.skip_perfect and all(rollout.score.passed for rollout in rollouts.values())):
             return None
         indices = sorted(rollouts)

@@ -1,7 +1,7 @@
-"""group commit: edits that wait for validation are merged into one candidate, and that is validated once.
+"""group commit: edits that wait for validation are merged into one candidate, which is validated once.
 
-It is what a merge queue does for code. Edits that passed their minibatches are rebased onto the newest head and merged.
-The head is read when the work begins, and it is optimistic: the newest group that is being validated, if there is one.
+This is what a merge queue does for code. Edits that passed their minibatches are rebased onto the newest head and
+merged. The head is read when the work begins, and it is optimistic: the newest group under validation, if there is one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from flowevolve.stages.merging import try_merging
 from flowevolve.stages.payloads import Proposed
 
 Way = Literal["model", "lines", "each"]
-"""How edits that leave together become candidates: merged by a model, merged line by line, or each as it is."""
+"""How edits that leave together become candidates: merged by a model, merged line by line, or each unchanged."""
 OPERATORS: Mapping[Way, str] = {"model": "group", "lines": "group_lines"}
 LATEST = 0.25
 """The weight of the latest candidate in a success rate."""
 
 
 class Group(Record, kind="group.departed"):
-    """What leaves for validation: edits, by their candidates' ids, the head that they are rebased onto, and how."""
+    """A group that leaves for validation: its edits, by the ids of their candidates, the head onto which they are
+    rebased, and the way.
+    """
 
     head: str
     edits: tuple[str, ...]
@@ -44,11 +46,11 @@ class Group(Record, kind="group.departed"):
 
 
 class Head:
-    """What edits are rebased onto: the newest group under validation, or else the best candidate. It also knows how
-    well each way to make candidates of edits has done.
+    """The candidate onto which edits are rebased: the newest group under validation, or else the best candidate. It
+    also tracks how well each way to make candidates of edits has done.
 
-    It is a function of the log. ``best`` gives the best confirmed candidate, which is always the head where this is not
-    ``optimistic``.
+    It is a function of the log. ``best`` returns the best confirmed candidate; without ``optimistic``, that is always
+    the head.
     """
 
     def __init__(
@@ -59,19 +61,19 @@ class Head:
         optimistic: bool = True,
         least: float = 0.0,
     ) -> None:
-        """``ways`` are those that may be gone, with how often each is taken to succeed before anything is known. A way
-        to merge edits that succeeds less often than ``least`` gives way to single edits, however these do.
+        """``ways`` maps each permitted way to its initial success rate. A way to merge edits with a success rate below
+        ``least`` loses to single edits, however well these do.
         """
         self._best = best
         self._optimistic = optimistic
         self._least = least
         self._under_validation: dict[str, Way] = {}
         self._of_one_edit: set[str] = set()
-        """Groups under validation whose edits all came to the same text: their success is none of merging."""
+        """Groups under validation whose edits all led to the same text: their success is not that of merging."""
         self._bests: list[tuple[int, str]] = []
-        """Each candidate that was the best one, and the version of the pool since which it was."""
+        """Each candidate that was the best one, with the pool's version at which it became the best."""
         self.success = dict(ways)
-        """How often the candidates of each way became the best, with the more weight the later they were."""
+        """How often the candidates of each way became the best; recent candidates weigh more."""
 
     def apply_event(self, event: Event) -> None:
         match event.body:
@@ -101,7 +103,7 @@ class Head:
             match change:
                 case Add(candidate=Candidate(id=name), status="confirmed" | "rejected") | Move(candidate_id=name):
                     self._decided(name, better=best is not None and best.id == name)
-                case _:  # one that was released early is still under validation
+                case _:  # a candidate released early is still under validation
                     pass
 
     def _decided(self, candidate: str, *, better: bool) -> None:
@@ -112,18 +114,18 @@ class Head:
             self._of_one_edit.discard(candidate)
 
     def way(self) -> Way:
-        """The way that has done best of late, the first of those that did equally well."""
+        """The way that has done best recently; of equally good ones, the first."""
         return max(self.success, key=lambda way: max(self.success[way], self._least if way == "each" else 0.0))
 
     def was_best(self, candidate: str, version: int) -> bool:
-        """Whether a candidate was the best one at this version of the pool."""
+        """Whether a candidate was the best at this version of the pool."""
         return next((name for since, name in reversed(self._bests) if since <= version), None) == candidate
 
     def id(self) -> str:
         """The id of the head.
 
         Raises:
-            LookupError: if no candidate was confirmed yet.
+            LookupError: if no candidate has been confirmed yet.
         """
         groups = [name for name, way in self._under_validation.items() if way != "each"]
         if groups and self._optimistic:
@@ -143,7 +145,7 @@ class _Edit(NamedTuple):
 
 
 class _Merged(NamedTuple):
-    """A text, the edits that could not be worked into it, and those of which it had everything before they came."""
+    """A text, the edits that could not be worked into it, and the edits that it already contained."""
 
     text: str
     left: Sequence[_Edit] = ()
@@ -152,13 +154,13 @@ class _Merged(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupCommit:
-    """Merges the edits that it is handed together into one candidate, on top of the head.
+    """Merges edits that it gets together into one candidate, on top of the head.
 
-    A model of the role ``reflection`` is asked for each component, ``most_characters`` of edits at a time, so that no
-    prompt grows without end; where it is not to be asked (``asks``), edits are made again line by line. A single edit
-    of the head itself needs no merge. If a merge fails, or has nothing of the edits, they are made again line by line,
-    too. Those that can't be, as they are new texts, go on as they are, behind the others, and so do fewer edits than
-    ``least``.
+    For each component a model of the role ``reflection`` merges the edits, at most ``most_characters`` of them at a
+    time, so that no prompt grows without bound. Without ``asks``, edits are applied to the head line by line instead. A
+    single edit of the head itself needs no merge. If a merge fails, or its text has nothing of the edits, they are
+    applied line by line, too. Edits that can't be, because they are new texts, follow unchanged after the group. If
+    there are fewer than ``least`` edits, all go on unchanged.
     """
 
     head: Head
@@ -173,7 +175,7 @@ class GroupCommit:
             for emission in _each(edits, context):
                 yield emission
             return
-        # In a resumed run the head of that time may have failed meanwhile.
+        # In a resumed run, the head chosen earlier may have failed meanwhile.
         head = context.pool[group.head if context.pool.keeps(group.head) else self.head.id()]
         merged = await run_all([partial(self._merged, name, head, edits, group.way, context) for name in head.artifact])
         artifact = head.artifact.replace(**{name: each.text for name, each in zip(head.artifact, merged, strict=True)})
@@ -214,7 +216,7 @@ class GroupCommit:
         )
         if way == "lines" or not self.asks:
             by_lines = _by_lines(text, changes)
-            if len(by_lines.text) <= context.templates.longest(text):  # else a model says it all in fewer words
+            if len(by_lines.text) <= context.templates.longest(text):  # else a model has to say it in fewer words
                 text, changes = by_lines.text, by_lines.left
                 overtaken = [*overtaken, *by_lines.overtaken]
         if not self.asks:
@@ -227,7 +229,7 @@ class GroupCommit:
 
 
 def _each(edits: Sequence[Proposed], context: StageContext) -> Generator[Emit]:
-    """The edits as they are, and of those with the same texts the first."""
+    """Yield the edits unchanged; of several with the same texts, only the first."""
     first = {edit.candidate.artifact.id: edit for edit in reversed(edits)}
     for edit in edits:
         if first[edit.candidate.artifact.id] is edit:
@@ -244,7 +246,7 @@ def _change(number: int, edit: Proposed, component: str, context: StageContext) 
 
 
 def _distinct(changes: Sequence[_Edit]) -> tuple[Sequence[_Edit], Sequence[_Edit]]:
-    """The first edit that came to each text, and the others."""
+    """The first edit that led to each text, and the other edits."""
     first = {change.after: change for change in reversed(changes)}
     return (
         [change for change in changes if first[change.after] is change],
@@ -253,7 +255,7 @@ def _distinct(changes: Sequence[_Edit]) -> tuple[Sequence[_Edit], Sequence[_Edit
 
 
 def _parts(changes: Sequence[_Edit], most_characters: int) -> Sequence[Sequence[_Edit]]:
-    """The edits in their order, in parts of so many characters at most, or of one edit where that is longer."""
+    """The edits in their order, in parts of at most this many characters; a longer edit is a part of its own."""
     parts: list[list[_Edit]] = []
     left = 0
     for change in changes:
@@ -267,7 +269,7 @@ def _parts(changes: Sequence[_Edit], most_characters: int) -> Sequence[Sequence[
 
 
 async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidate, context: StageContext) -> _Merged:
-    """The current text with the edits worked in: by a model, unless there is only one, of this very text."""
+    """The current text with the edits worked in: by a model, unless there is only one edit, of this very text."""
     if len(edits) == 1 and edits[0].before == current:
         return _Merged(edits[0].after)
     component, _, _ = name.rpartition("/")
@@ -289,13 +291,13 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
 
 
 def _has_something_of(edits: Sequence[_Edit], merged: str, current: str) -> bool:
-    """Whether a merged text has a word that an edit added. Edits that only took words out tell nothing."""
+    """Whether a merged text has a word that an edit added; true if the edits only removed words."""
     added = {word for edit in edits for word in edit.after.split()} - set(current.split())
     return not added or not added.isdisjoint(merged.split())
 
 
 def _by_lines(current: str, edits: Sequence[_Edit]) -> _Merged:
-    """The current text with the edits made again on it, without those that are new texts rather than edits."""
+    """The current text with the edits applied to it, except those that are new texts rather than edits."""
     text, rewrites, overtaken = current, [], []
     for edit in edits:
         again = edit_again(edit.before, edit.after, text)

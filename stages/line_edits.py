@@ -1,4 +1,4 @@
-"""An edit of a text, made again on another version of it, line by line or word by word and without a model."""
+"""Applies an edit of a text to another version of the text, line by line or word by word, without a model."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 LEAST_KEPT = 0.5
-"""The share of the lines before an edit, or of the words, that have to be there after it: with fewer it is a new text,
-and no edit.
+"""The share of the lines, or words, that have to survive an edit. If fewer do, the result is a new text rather than an
+edit.
 """
 _WORD = re.compile(r"\s*\S+|\s+$")
 
 
 def edit_again(before: str, after: str, current: str) -> str | None:
-    """``current`` with what changed from ``before`` to ``after``; None where that is a new text rather than an edit.
+    """Apply the change from ``before`` to ``after`` to ``current``; None if ``after`` is a new text rather than an
+    edit.
 
-    New lines go behind the line that they followed, or to the end where that is gone; a line that is there already is
-    not added twice. Lines that were taken out are taken out. The text ends with a newline if ``current`` does. Where
-    too few lines were kept, as in a text of one line, it goes by words: then an edit of words that are other words by
-    now can't be made again. It takes time in proportion to the product of the numbers of lines, or words, at worst.
+    New lines go where the first line is that they replace, or else after the nearest earlier line that is still there;
+    a line that is there already is not added again. Removed lines are removed. The text ends with a newline if
+    ``current`` does. If too few lines were kept, as in a text of one line, the edit is applied word by word: then an
+    edit of words that have changed meanwhile can't be applied (None). At worst, the time grows with the product of the
+    numbers of lines, or words.
     """
     if before == current:
         return after
@@ -50,13 +52,15 @@ def _is_edit(matcher: SequenceMatcher[str], old: Sequence[str]) -> bool:
 
 
 def _reordered(old: Sequence[str], new: Sequence[str], current: Sequence[str]) -> list[str]:
-    """What is gone from the old lines, in whatever order, is gone from the current ones, and what is new is added."""
+    """The current lines without those that were removed from the old ones, and with the new ones added, whatever the
+    order.
+    """
     lines = [line for line in current if line not in old or line in new]
     return lines + [line for line in new if line not in old and line not in lines]
 
 
 class _Change(NamedTuple):
-    """``new`` in place of the words from ``start`` to ``end``."""
+    """Puts ``new`` in place of the words from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -64,13 +68,13 @@ class _Change(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many words are gone."""
+        """How many words are removed."""
         return self.end - self.start
 
 
 def _by_words(before: str, after: str, current: str) -> str | None:
-    """Both changes of ``before`` in one text; None if one of them is a new text, they are about the same words, or one
-    has taken the space away before which the other adds some.
+    """One text with both changes of ``before``; None if one of them is a new text, both change the same words, or words
+    would be glued together because one change removed the space between them.
     """
     old, words = _WORD.findall(before), _WORD.findall(current)
     edits, others = _changes(old, _WORD.findall(after)), _changes(old, words)
@@ -83,13 +87,13 @@ def _by_words(before: str, after: str, current: str) -> str | None:
             return None
         place = edit.start + sum(len(other.new) - other.size for other in others if other.end <= edit.start)
         words[place : place + edit.size] = edit.new
-    if any(not word[0].isspace() for word in words[1:]):  # one that began a text, and would be glued to another
+    if any(not word[0].isspace() for word in words[1:]):  # it began a text, and would be glued to another word
         return None
     return "".join(words)
 
 
 def _includes(other: _Change, edit: _Change) -> bool:
-    """Whether one change of words does at the same place what another does."""
+    """Whether ``other`` does at the same place everything that ``edit`` does."""
     if (edit.start, edit.end) != (other.start, other.end):
         return False
     size = len(edit.new)
@@ -97,7 +101,7 @@ def _includes(other: _Change, edit: _Change) -> bool:
 
 
 def _collide(edit: _Change, other: _Change) -> bool:
-    """Whether two changes are about the same words; one of both may only add some between them."""
+    """Whether two changes concern the same words. One of the two may only insert words between them."""
     inside = edit.start < other.start < edit.end or other.start < edit.start < other.end
     return inside or (edit.start == other.start and edit.size > 0 and other.size > 0)
 
@@ -114,13 +118,14 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Sequence[_Change] | None
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text. Nothing but a newline parts them, so that joined they are the text again."""
+    """The lines of a text, split only at newlines, so that joining them gives the text again."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def _place(lines: list[str], old: list[str], start: int, end: int) -> int:
-    """Where in the current lines a change belongs that was made to these old ones: where the first of them that is
-    still there stands, or else behind the nearest line before them that is, or at the end.
+    """Where in the current lines a change to the old lines from ``start`` to ``end`` belongs: at the first of those
+    lines that is still there, or else after the nearest earlier line that is; else at the beginning if the change was
+    there, or at the end.
     """
     for line in old[start:end]:
         if line in lines:

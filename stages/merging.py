@@ -1,4 +1,4 @@
-"""merging: one text made of several, for stages that go on without it where that fails."""
+"""merging: one text made from several, for stages that can go on without it if that fails."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flowevolve.stages.asking import Asker, read_reply
 async def try_merging(
     prompt: str, *, before: str, key: str, candidate: str, context: StageContext, **about: JSON
 ) -> str | None:
-    """The text that the role ``reflection`` answers a prompt with; None if a call fails or no reply can be read.
+    """The text with which the role ``reflection`` answers a prompt; None if a call fails or no reply can be read.
 
-    ``before`` is the text that it is made from, ``key`` tells this call from the others of the stage's work, and
-    ``candidate`` is the one that it is counted with. A failure is logged as ``merge.failed``, with what it was
-    ``about``.
+    ``before`` is the text from which it is made, ``key`` distinguishes this call from others of the stage's work, and
+    ``candidate`` is the candidate for which the call is counted. A failure is logged as ``merge.failed``, with the
+    fields of ``about``.
     """
     model = context.chat_model(key, candidate, role="reflection")
     read = partial(read_instruction, longest=context.templates.longest(before))

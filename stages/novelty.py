@@ -1,5 +1,5 @@
-"""Turning programs down before they are run, as they are too much like others: by their lines, by embeddings, or as a
-model says.
+"""Rejects programs before they are run because they are too similar to others: by their lines, by embeddings, or by the
+verdict of a model.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from flowevolve.prompts.novelty import SAME, novelty_prompt, read_novelty
 from flowevolve.stages.asking import try_asking
 
 ROLE = "novelty"
-"""The LLM role of the judge, and the agent in the accounts."""
+"""The LLM role of the judge, and the agent under which its tokens are counted."""
 _NEWEST = 1000
-"""Of more programs than these only the newest are looked at."""
+"""If there are more programs than this, only the newest are compared."""
 _EMBEDDED_CHARACTERS = 24_000
 _DIGITS = 5
 
@@ -37,20 +37,20 @@ By = Literal["text", "embedding", "judge"]
 
 
 class NoveltySettings(Settings):
-    """Which programs are not run, as they are too much like others that work."""
+    """Which programs are not run because they are too similar to others that work."""
 
     by: Literal["none"] | By = "none"
-    """What says so. ``text``: the share of equal lines; ``embedding``: the cosine of embeddings; ``judge``: role
-    ``novelty``.
+    """How similarity is judged. ``text``: by the share of equal lines; ``embedding``: by the cosine of embeddings;
+    ``judge``: by the role ``novelty``.
     """
     threshold: float = Field(default=0.99, gt=0, le=1)
-    """From this share, or cosine, on a program is too much like another. A judge is asked whatever the share is."""
+    """A program with at least this share, or cosine, is too similar. A judge is asked whatever the share is."""
     compared: int = Field(default=3, gt=0)
-    """How many programs a new one is compared with: those that share most lines with it."""
+    """With how many programs a new one is compared: those that share the most lines with it."""
     tries: int = Field(default=1, gt=0)
-    """How many programs are asked for, each a proposal, until one is new."""
+    """How many programs are requested at most, each a proposal, until one is new."""
     embedding: EmbeddingSettings = EmbeddingSettings()
-    """With ``embedding``: what turns programs into vectors."""
+    """With ``embedding``: the model that turns programs into vectors."""
 
     @property
     def roles(self) -> Sequence[str]:
@@ -64,7 +64,7 @@ class NoveltySettings(Settings):
                 return ()
 
     def make(self, statement: str) -> Novelty | None:
-        """What looks at programs for a task with this statement; None if nothing does.
+        """Make the check of programs for a task with this statement; None if there is none.
 
         Raises:
             InputError: if the embedder needs a package that is not installed.
@@ -76,14 +76,14 @@ class NoveltySettings(Settings):
 
 
 class Compared(Record, kind="novelty.compared"):
-    """The programs that a new one is compared with, and the share of lines that each has in common with it."""
+    """The programs with which a new one is compared, and the share of lines that each has in common with it."""
 
     programs: tuple[str, ...]
     shares: tuple[float, ...]
 
 
 class Embedded(Attributes):
-    """The vector of a program, and the name of what made it."""
+    """The vector of a program, and the name of the embedder that made it."""
 
     embedding: Vector = ()
     embedder: str = ""
@@ -91,7 +91,7 @@ class Embedded(Attributes):
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """The program that another is too much like."""
+    """The program to which another is too similar."""
 
     program: str
     similarity: float
@@ -100,7 +100,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What came of a look at a program: what it is too much like, if anything, and what is to be noted on it."""
+    """The result of checking a program: to which one it is too similar, if any, and attributes to give to it."""
 
     like: Like | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Novelty:
-    """Looks at programs before they are run. Where a call fails, or a judge's reply can't be read, a program counts as
+    """Checks programs before they are run. If a call fails, or a judge's reply can't be read, the program counts as
     new.
     """
 
@@ -120,7 +120,7 @@ class Novelty:
     async def look(self, artifact: Artifact, parent: Candidate, context: StageContext) -> Looked:
         """Compare a program that is to be proposed with those in the pool that work.
 
-        Which these are is settled for the item, so that a resumed run finds the replies that it paid for.
+        The choice of programs is logged for the item, so that a resumed run finds the replies for which it paid.
         """
         programs = _working(artifact, context)
 
@@ -144,7 +144,7 @@ class Novelty:
         return Like(others[place].id, similar[place], f"{similar[place]:.4g} {words} {others[place].id}")
 
     async def _by_embedding(self, artifact: Artifact, others: Sequence[Candidate], context: StageContext) -> Looked:
-        """The vectors of programs that were looked at before are noted on them, so only others are embedded."""
+        """Compare by embeddings. Programs that were checked before carry their vectors, so only others are embedded."""
         assert self.embedder is not None, "settings that compare by embeddings make an embedder"
         name = self.embedder.name
         known = {each.id: noted.embedding for each in others if (noted := Embedded.of(each)).embedder == name}
@@ -177,7 +177,7 @@ class Novelty:
 
 
 def _working(artifact: Artifact, context: StageContext) -> list[Candidate]:
-    """The programs of any pool that work, each once."""
+    """The programs of all pools that work, newest first, each text once."""
     pool = context.pool
     newest = deque[Candidate](maxlen=_NEWEST)
     newest.extend(
@@ -191,14 +191,16 @@ def _working(artifact: Artifact, context: StageContext) -> list[Candidate]:
 
 
 def _most_alike(artifact: Artifact, programs: Sequence[Candidate], most: int) -> Compared:
-    """The programs that share most lines with one, of equals the newest; ``programs`` are newest first."""
+    """The programs that share the most lines with this one; of equals, the newest. ``programs`` are newest first."""
     shares = [(_share(artifact, each.artifact), each.id) for each in programs]
     chosen = sorted(shares, key=lambda each: -each[0])[:most]
     return Compared(programs=tuple(name for _, name in chosen), shares=tuple(share for share, _ in chosen))
 
 
 def _share(one: Artifact, other: Artifact) -> float:
-    """The share of lines that two programs have in common, from 0 to 1; space around them does not count."""
+    """The share of lines that two programs have in common, from 0 to 1. White space around lines and empty lines are
+    ignored.
+    """
     first, second = _lines("\n".join(one.values())), _lines("\n".join(other.values()))
     count = first.total() + second.total()
     return 2 * (first & second).total() / count if count else 1.0
@@ -211,5 +213,5 @@ def _lines(text: str) -> Counter[str]:
 
 
 def _text(artifact: Artifact) -> str:
-    """What is embedded of a program; models for embeddings take no more than some thousand tokens."""
+    """The part of a program that is embedded: embedding models take no more than a few thousand tokens."""
     return "\n".join(artifact.values())[:_EMBEDDED_CHARACTERS]

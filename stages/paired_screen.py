@@ -1,7 +1,7 @@
 """A screen for scores that vary between repeats: a sequential test of the proposal against its parent.
 
-One run each on a minibatch says little where the same prompt scores now more, now less. So as long as the comparison is
-open, both are run again on the same examples, and a repeat is paid for only where it can decide something.
+A single run of each on a minibatch says little if the same prompt scores differently each time. So while the comparison
+is open, both are run again on the same examples; a repeat is paid for only if it can decide something.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from flowevolve.stages.payloads import Proposed
 from flowevolve.stages.screen import Screen, scores_of
 
 KNOWN = 12
-"""Repeats after which it is known how much scores vary between them."""
+"""From this many repeats on, it is known how much scores vary between them."""
 Runs = tuple[tuple[float, ...], ...]
 """The scores of each run on the same examples, in the same order."""
 
 
 class Compared(Record, kind="screen.compared"):
-    """A look at a proposal and its parent: the scores of all their runs so far, and whether another may decide it."""
+    """A comparison of a proposal and its parent: the scores of all their runs so far, and whether another run may
+    decide it.
+    """
 
     candidate: str
     scores: Runs
@@ -53,7 +55,7 @@ class Noise:
                 pass
 
     def _take(self, runs: Runs) -> None:
-        """Count the last of the runs, by its distance to the mean of those before it, if there are any."""
+        """Count the last of the runs by its distance from the mean of the earlier ones, if there are any."""
         *before, last = runs
         if not before:
             return
@@ -64,13 +66,13 @@ class Noise:
 
     @property
     def variance(self) -> float | None:
-        """That of one score; None while too little is known."""
+        """The variance of one score between repeats; None while too little is known."""
         return self._squares / self._repeats if self._repeats >= KNOWN else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedScreen(Screen):
-    """As `Screen`, with repeats of what ``acceptance`` finds open. A merged candidate is not repeated."""
+    """Like `Screen`, but repeats comparisons that ``acceptance`` finds open. A merged candidate is not repeated."""
 
     acceptance: Paired
     noise: Noise
@@ -94,20 +96,20 @@ class PairedScreen(Screen):
         return self.acceptance.accepts([*map(sum, zip(*mine, strict=True))], [*map(sum, zip(*its, strict=True))])
 
     def _look(self, proposed: Proposed, mine: Runs, its: Runs, context: StageContext) -> Compared:
-        """It is not open where the parent is gone, as a group that failed meanwhile is."""
+        """Compare the runs. The comparison is not open if the parent is gone, such as a group that failed meanwhile."""
         parent = proposed.candidate.parents[0]
         is_open = context.pool.keeps(parent) and self.acceptance.is_open(mine, its, self.noise.variance)
         return Compared(candidate=proposed.candidate.id, scores=mine, baseline=its, open=is_open)
 
     async def _repeat(self, proposed: Proposed, number: int, context: StageContext) -> tuple[float, ...]:
-        """The scores of one more run of the proposal and, behind them, of one of its parent.
+        """The scores of one more run of the proposal, followed by those of one more run of its parent.
 
         Raises:
-            OverBudgetError: if there is no room for both; then none is begun.
+            OverBudgetError: if there is no room for both runs; then none is begun.
         """
         both = (proposed.candidate, context.pool[proposed.candidate.parents[0]])
         with context.reserved(Cost(rollouts=len(both) * len(proposed.batch))):
-            pass  # only to see whether there is room: each rollout reserves its own
+            pass  # only to check that there is room: each rollout reserves its own
         jobs = [
             partial(self.rollouts.again, each, name, "train", context, f"{each.id}~{number}")
             for each in both

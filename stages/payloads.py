@@ -36,8 +36,8 @@ class Rolled:
 class Proposed:
     """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``.
 
-    It is None where the scores are not known, as a repaired proposal has another parent than the one that was run. Then
-    the first parent is run beside the candidate.
+    ``baseline`` is None if these scores are not known, because a repaired proposal has another parent than the one that
+    was run. Then the first parent is run beside the candidate.
     """
 
     candidate: Candidate
@@ -46,17 +46,17 @@ class Proposed:
     split: Literal["train", "val"] = "train"
     """Where the batch comes from; a merged candidate is screened on validation examples."""
     origin: Artifact | None = None
-    """What it was made from, where that may be gone from the pool by the time it is needed."""
+    """The artifact from which it was made, in case that is gone from the pool by the time it is needed."""
     scores: tuple[float, ...] = ()
-    """Its own scores on the batch, as far as it was run there."""
+    """The candidate's own scores on the batch, once it has been run there."""
 
 
 @payload
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A candidate with its scores on the speculative prefix, while the rest is being run.
+    """A candidate with its scores on the speculative prefix, while the rest is still being run.
 
-    It is called ``partial`` and not ``candidate``, as the fate of the candidate does not depend on this item.
+    The field is called ``partial``, not ``candidate``, because the candidate's fate does not depend on this item.
     """
 
     partial: Candidate
@@ -92,7 +92,7 @@ class Written:
 class Assessed:
     """A candidate with its score on every case, and ``feedback``, ``failure`` and ``metrics`` among its attributes.
 
-    ``failure`` says in one line why it is no good (`flowevolve.core.assessment.Assessment`). None: it works.
+    ``failure`` says in one line why it does not work (`flowevolve.core.assessment.Assessment`); None if it does.
     """
 
     candidate: Candidate

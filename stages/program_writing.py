@@ -1,4 +1,4 @@
-"""Having a model write a program: what it is shown of others, one call, and the strict reading of its reply."""
+"""Having a model write a program: what it is shown of other programs, the call, and the strict reading of its reply."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PROPOSAL = Cost(proposals=1)
 
 
 def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
-    """A program as prompts show it, with what its assessment said. One that failed or was not scored has no score;
-    ``failure`` is that of one whose attributes don't say so yet.
+    """A program as prompts show it, with the feedback of its assessment. A program that failed or was not scored has no
+    score; pass ``failure`` if its attributes do not contain the failure yet.
     """
     score = program.mean_score if failure is None and works(program) and program.scores else None
     said = Named.of(program)
@@ -58,13 +58,13 @@ async def write_program(
     writing: Writing = PLAIN,
     others: Sequence[Candidate] = (),
 ) -> Candidate:
-    """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
+    """Have a role write a program from that of ``parent``, and propose it. ``parents`` are the parents of the proposal.
 
-    The budget pays for a proposal for every reply but one that changes nothing, and for every run of a command.
+    Each reply is charged as a proposal unless it changes nothing; each run of a command is charged as one.
 
-    ``mend`` makes of the program that was read the one that is proposed. ``writing`` says what is taken of a reply, and
-    which programs are turned down as they are too much like others (the event ``program.not_new`` says which). If it
-    has a command that writes programs, that is run in place of the call; it finds ``others`` as files.
+    ``mend`` turns the program that was read into the one that is proposed. ``writing`` says which parts of a reply
+    count, and which programs are rejected as too similar to others (see the event ``program.not_new``). If it has a
+    command that writes programs, the command is run in place of the call, and finds ``others`` as files.
 
     Raises:
         Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
@@ -99,7 +99,7 @@ async def write_program(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What the calls for one proposal have in common."""
+    """What the calls for one proposal share."""
 
     parent: Candidate
     form: Form
@@ -111,7 +111,7 @@ class _Call:
     others: Sequence[Candidate]
 
     async def program(self, prompt: Prompt) -> tuple[Artifact, Named]:
-        """The program that one reply makes, and what the reply calls it."""
+        """The program that one reply describes, and the name and idea that the reply gives it."""
         replies: list[str] = []
         parent, context = self.parent, self.context
 
@@ -140,7 +140,7 @@ class _Call:
         return parent.artifact.replace(**child.files), _named(read_description(replies[-1])[0])
 
     async def by_command(self, proposer: CommandProposer, prompt: Prompt) -> tuple[Artifact, Named]:
-        """The program that the command makes of the parent."""
+        """The program that the command makes of the parent's, and the name and idea that it prints."""
         parent, context = self.parent, self.context
         wrote = await proposer.write(parent, self.others, prompt, context)
         try:
@@ -162,7 +162,7 @@ class _Call:
         return parent.artifact.replace(**wrote.files), _named(read_printed(wrote.output))
 
     def turn_down(self, like: Like, *, again: bool) -> None:
-        """Write an event on a program that is not new."""
+        """Log an event about a program that is not new."""
         novelty = self.writing.novelty
         assert novelty is not None, "without novelty nothing is turned down"
         event = ProgramNotNew(
@@ -183,7 +183,7 @@ def _named(said: Description) -> Named:
 
 
 def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:
-    """Write an event on what of a reply was left out."""
+    """Log an event about the parts of a reply that were left out."""
     partly = ReplyPartlyRead(
         context.stage,
         context.item_id,

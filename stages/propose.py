@@ -25,7 +25,7 @@ from flowevolve.stages.payloads import Proposed, Rolled, Selected
 
 @dataclass(frozen=True)
 class Propose:
-    """One reflection call per selected component; the candidate carries the new texts that came of them."""
+    """Makes one reflection call per selected component, and proposes a candidate with the new texts."""
 
     write: WriteReflection = reflect_on
 
@@ -46,7 +46,7 @@ class Propose:
 
 
 def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:
-    """The parent's artifact with the new texts of the selected components, as far as there are any."""
+    """The parent's artifact with the new texts of the selected components; None keeps a component's text."""
     new = zip(selected.components, texts, strict=True)
     return selected.parent.artifact.replace(**{component: text for component, text in new if text is not None})
 
@@ -54,10 +54,11 @@ def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:
 async def reflect_all(
     rolled: Rolled, context: StageContext, write: WriteReflection = reflect_on
 ) -> tuple[str | None, ...]:
-    """A better text of each selected component, in their order, by calls side by side; None where `reflect` raises.
+    """A better text of each selected component, in their order, by concurrent calls; None for one for which `reflect`
+    raises.
 
     Raises:
-        Discard, LLMError: as `reflect`, if it raises for every component.
+        Discard, LLMError: as in `reflect`, if it raises for every component.
     """
     selected = rolled.selected
 
@@ -81,7 +82,7 @@ async def reflect(
     context: StageContext,
     write: WriteReflection = reflect_on,
 ) -> str:
-    """One reflection call: a better text of one component of ``parent``, given rollouts with it.
+    """Make one reflection call: a better text of one component of ``parent``, given rollouts with it.
 
     Raises:
         Discard: if every rollout failed, if none used the component, or the reply can't be read.

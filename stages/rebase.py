@@ -1,6 +1,6 @@
-"""rebase: an edit of what is no longer the best candidate is made again on the one that is, before it is validated.
+"""rebase: an edit of a candidate that is no longer the best is applied to the one that is, before it is validated.
 
-It is for edits that are validated one at a time, while others are made.
+This is for edits that are validated one at a time while others are being made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPERATOR = "rebase"
 
 
 class Rebased(Record, kind="candidate.rebased"):
-    """Onto which candidate an edit was rebased, None where it was validated as it is, and whether it was a new one."""
+    """The candidate onto which an edit was rebased (None: it was validated unchanged), and whether the edit was new."""
 
     head: str | None
     is_new: bool = True
@@ -33,14 +33,15 @@ class Rebased(Record, kind="candidate.rebased"):
 
 @dataclass(frozen=True)
 class Rebase:
-    """Rebases an edit whose parent was the best candidate, and is so no longer, and hands it to ``evaluate``.
+    """Rebases an edit whose parent was the best candidate but is no longer, and hands it to ``evaluate``.
 
-    ``best`` gives the candidate that is the best one now, and ``was_best`` says whether one was at a version of the
-    pool. A component that the edit left alone is the best candidate's, and one that it changed is made again line by
-    line. Where that can't be done, as it was written anew, the best candidate is run on the edit's minibatch, and
-    unless the edit does better there, it is discarded; where the budget has no room for this and for the ``price`` of a
-    validation in rollouts, it is validated untested. What the best candidate has already, or what another edit came
-    to meanwhile, is discarded, too. All else stays as it is: an edit of another parent, and a merge of several.
+    ``best`` returns the current best candidate, and ``was_best`` says whether a candidate was the best at a version of
+    the pool. A component that the edit left unchanged gets the best candidate's text, and the change of any other is
+    applied to that text line by line. If that is impossible, because the text was written anew, the best candidate is
+    run on the edit's minibatch, and the edit is discarded unless it does better there; if the budget has no room for
+    this besides the ``price`` of a validation in rollouts, the edit is validated untested. An edit is also discarded if
+    the best candidate already contains it, or if another edit led to the same texts meanwhile. All other proposals stay
+    unchanged: edits of other parents, and merges of several.
     """
 
     best: Callable[[], Candidate | None]
@@ -89,7 +90,7 @@ class Rebase:
         return candidate
 
     async def _beats(self, head: Candidate, edit: Proposed, context: StageContext) -> bool:
-        """Whether an edit does better than the head on the edit's minibatch, as far as there is room to tell."""
+        """Whether an edit does better than the head on the edit's minibatch; true if there is no room to find out."""
         if not edit.scores:
             return True
         try:
@@ -101,7 +102,7 @@ class Rebase:
 
 
 def entered_since(artifact: Artifact, version: int, pool: PoolReader) -> bool:
-    """Whether a candidate with just these texts has entered the pool since this version."""
+    """Whether a candidate with exactly these texts has entered the pool since this version."""
     return any(each.artifact == artifact for update in pool.updates_between(version) for each in update.added())
 
 

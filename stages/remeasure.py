@@ -1,8 +1,8 @@
-"""remeasure: a second look at the best candidate, where scores vary between repeats.
+"""remeasure: measures the best candidate again, if scores vary between repeats.
 
-The best of many candidates is also the one that was lucky. Those that come after it have to beat its luck, and what is
-better is turned away. So when edits no longer help, the best candidate is run on the validation set again, and what it
-scores is the mean of all its runs.
+The best of many candidates was also a lucky one. Later candidates have to beat its luck, so better ones are rejected.
+So when edits no longer help, the best candidate is run on the validation set again, and its scores become the means of
+all its runs.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from flowevolve.stages.payloads import Proposed, Remeasured
 from flowevolve.stages.rollouts import Rollouts, UnansweredRollout
 
 MOST = 5
-"""How often a candidate is run on the validation set at most, the first time included."""
+"""The most times that a candidate is run on the validation set, including the first."""
 FIRST = 10
-"""So many examples are run first: where all score what they scored before, scores don't vary."""
+"""This many examples are run first: if all of them score the same as before, scores don't vary."""
 MEASUREMENTS = "measurements"
-"""The attribute that says how often a candidate was run on the validation set; without it, once."""
+"""The attribute that says how often a candidate was run on the validation set; if it is missing, once."""
 
 
 def measurements(candidate: Candidate) -> int:
-    """How many runs a candidate's scores are the means of."""
+    """Over how many runs a candidate's scores are means."""
     known = candidate.attributes.get(MEASUREMENTS)
     return known if isinstance(known, int) else 1
 
 
 class Remeasuring:
-    """When the best candidate is measured again. It is a function of the log.
+    """Decides when the best candidate is measured again. It is a function of the log.
 
-    That is due when ``every`` flows have begun since it became the best, and since it was last measured.
-    Once a repeat has come to nothing, as scores don't vary or there was no room for it, nothing is ever due again.
+    That is due when ``every`` flows have begun since it became the best and since it was last measured. After a repeat
+    without result, because scores don't vary or there was no room for it, nothing is ever due again.
     """
 
     def __init__(self, best: Callable[[], Candidate | None], every: int) -> None:
         self._best = best
         self._every = every
         self._idle = 0
-        """Flows since another candidate became the best, and since one was last measured."""
+        """Flows since another candidate became the best or one was measured, whichever was later."""
         self._last: str | None = None
         self._open: set[int] = set()
         self._vary = True
 
     def begin(self, flow: int, *, again: bool) -> None:
-        """A flow begins; it measures the best candidate again, or does something else."""
+        """Note that a flow begins. ``again`` says whether it measures the best candidate again."""
         self._idle += 1
         if again:
             self._open.add(flow)
@@ -75,7 +75,7 @@ class Remeasuring:
                 pass
 
     def due(self) -> Candidate | None:
-        """The candidate to measure now."""
+        """The candidate to measure again now, if any."""
         best = self._best()
         if best is None or self._open or not self._vary:
             return None
@@ -84,10 +84,10 @@ class Remeasuring:
 
 @dataclass(frozen=True)
 class Remeasure:
-    """Runs a confirmed candidate on the validation set again; the first few examples first.
+    """Runs a confirmed candidate on the validation set again, beginning with the first `FIRST` examples.
 
-    Where the budget has no room for that beside the validation of what is under way, it is left. An example of which
-    the server gives no answer, or rejects the request, keeps its score.
+    If the budget has no room for this besides another validation, it is skipped. An example for which the server gives
+    no answer or rejects the request keeps its score.
     """
 
     rollouts: Rollouts
@@ -116,7 +116,7 @@ class Remeasure:
 
 
 def averaged(candidate: Candidate, found: Mapping[str, float]) -> Annotate:
-    """The change that has a candidate's scores be the means of all its runs."""
+    """The change that sets a candidate's scores to the means of all its runs."""
     runs = measurements(candidate)
     means = {
         name: score if name not in found else score + (found[name] - score) / (runs + 1)

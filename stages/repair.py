@@ -1,4 +1,5 @@
-"""repair: judge a stale proposal against what happened since, and patch what is still useful onto the current version.
+"""repair: judge a stale proposal in the light of later updates, and patch what is still useful onto the current
+version.
 
 FlashEvolve §3.2, *Reflective Async*: the judge sees the stale artifact, the parent it was made from, every update since
 its version and the current version. Its verdict, reason and patch are logged for every item.
@@ -25,7 +26,7 @@ from flowevolve.stages.payloads import Proposed
 
 
 class Began(Record, kind="repair.began"):
-    """What a proposal is compared with: candidates by their ids, so that an interrupted repair asks the same again."""
+    """What a proposal is compared with, as ids of candidates, so that an interrupted repair asks the same again."""
 
     head: str
     version: int
@@ -36,8 +37,8 @@ class Began(Record, kind="repair.began"):
 class Repair:
     """Has a model judge a stale proposal, and patches what is still useful onto the current version.
 
-    ``head`` gives that version, which is usually the archive's best candidate. A proposal whose parent has failed, so
-    that nobody knows any more what was changed, goes on as it is.
+    ``head`` returns that version, usually the archive's best candidate. A proposal whose parent has failed goes on
+    unchanged, because it is no longer known what it changed.
     """
 
     head: Callable[[], Candidate | None]
@@ -57,7 +58,7 @@ class Repair:
             yield Emit(proposed, to=stale.back_to, version=version)
             return
         context.reject(proposed.candidate, "replaced by its repair")
-        # A patch onto the head owes nothing any more to a parent that was revoked, or has failed meanwhile.
+        # A patch onto the head no longer descends from a parent that was revoked or has failed meanwhile.
         gone = not context.pool.keeps(origin) or context.pool.descends_from_revoked([origin])
         parents = [head] if origin == head.id or gone else [head, context.pool[origin]]
         patched = context.propose(artifact, parents=parents, operator="repair", born=version)
@@ -84,7 +85,7 @@ class Repair:
 async def _judge(
     candidate: Candidate, head: Candidate, updates: Sequence[Artifact], gap: int, context: StageContext
 ) -> Artifact | None:
-    """The patched artifact, or None where the judge's reply can't be read and the item goes on as it is.
+    """The patched artifact, or None if the judge's reply can't be read and the item goes on unchanged.
 
     Raises:
         Discard: if nothing of the edit is left to add.

@@ -1,4 +1,4 @@
-"""Running a task's examples with an artifact, side by side: what generate, screen and evaluate share."""
+"""Runs a task's examples with an artifact, concurrently. generate, screen and evaluate share this."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from flowevolve.core.task import ChatModel, Example, Measured, Rollout, Score, T
 from flowevolve.tasks.rollout_checks import check_rollout
 
 FAILURES_BEFORE_GIVING_UP = 10
-"""A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""
+"""If the task's own code fails this often without ever having worked, the task is broken, and the run ends with an
+error.
+"""
 
 
 @payload
 @dataclass(frozen=True, slots=True)
 class UnansweredRollout(Rollout):
-    """A rollout that failed, as the server of the model gave no answer or rejected the request.
+    """A rollout that failed because the model's server gave no answer or rejected the request.
 
-    Of a candidate that the model has answered on this example before, it says nothing.
+    It says nothing about a candidate for which the model has answered on this example before.
     """
 
 
 class Rollouts:
-    """Runs examples of one task. Shared by the stages of a run, so that it sees whether the task ever works.
+    """Runs examples of one task. The stages of a run share one object, so that it notices whether the task ever works.
 
     Raises:
-        InputError: if two examples of a split have one id.
+        InputError: if two examples of a split have the same id.
     """
 
     def __init__(self, task: Task) -> None:
@@ -50,9 +52,10 @@ class Rollouts:
     async def run(
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext
     ) -> tuple[Rollout, ...]:
-        """One rollout per example, in order. A failed one has the task's worst score and says why.
+        """Run examples, and return one rollout per example, in order. A failed one has the task's worst score and says
+        why.
 
-        A rollout that does not keep to the protocol has failed, too, and so has one whose score is infinite or no
+        A rollout that violates the protocol counts as failed, too, and so does one whose score is infinite or not a
         number.
 
         Raises:
@@ -66,7 +69,7 @@ class Rollouts:
     async def again(
         self, candidate: Candidate, example_id: str, split: str, context: StageContext, attempt: str
     ) -> Rollout:
-        """One more rollout of an example in the same work. ``attempt`` tells its calls from those of other rollouts.
+        """Run an example once more in the same work. ``attempt`` distinguishes its calls from those of other rollouts.
 
         Raises:
             TaskFailedError: as `run`.
@@ -83,7 +86,8 @@ class Rollouts:
         context: StageContext,
         urgent: int | None = None,
     ) -> AsyncGenerator[tuple[int, Rollout]]:
-        """Rollouts as they end, each with its example's index. All but the first ``urgent`` are less urgent.
+        """Yield rollouts as they end, each with its example's index. All but the first ``urgent`` examples are less
+        urgent.
 
         Use under ``contextlib.aclosing``: leaving early cancels the rest.
 
@@ -134,16 +138,18 @@ class Rollouts:
         return 0.0 if self._measured is None else self._measured.worst
 
     def _ranked(self, rollout: Rollout, context: StageContext) -> Rollout:
-        """The rollout; as a failed one if its score is infinite or no number, which nothing could be ranked against."""
+        """The rollout, turned into a failed one if its score is infinite or not a number, because such scores can't be
+        ranked.
+        """
         score = rollout.score
         if isfinite(score.value):
             self._worked = True
-            if score.failure is not None and self._measured is None:  # otherwise it is what was measured that failed
+            if score.failure is not None and self._measured is None:  # otherwise the measured program failed
                 context.log("rollout.failed", example=rollout.example_id, reason=score.failure)
             return rollout
         reason = f"its score is {score.value}"
         context.log("rollout.failed", example=rollout.example_id, reason=reason)
-        if self._measured is None:  # otherwise what was measured may be at fault, and not the task
+        if self._measured is None:  # otherwise the measured program may be at fault, not the task
             self._count_failure(ValueError(reason))
         ranked = replace(score, value=self._worst, passed=False, failure=score.failure or reason)
         return replace(rollout, score=ranked)

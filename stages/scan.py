@@ -1,4 +1,4 @@
-"""Merging many things into one by calls of which none gets too many: the reduce of Combee (arXiv 2604.04247)."""
+"""Merges many things into one by calls that each get only a few: the reduce of Combee (arXiv 2604.04247)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from flowevolve._util.tasks import run_all
 
 T = TypeVar("T")
 Group = tuple[int, ...]
-"""Positions in a sequence, whatever that holds."""
+"""Positions in a sequence."""
 Merge = Callable[[Sequence[T], str], Awaitable[T | None]]
-"""Merges two or more parts; None: the merge failed. The text names the merge in its scan (``0.3``: level and place)."""
+"""Merges two or more parts; returns None if that fails. The text names the merge within its scan, as level and place
+(``0.3``).
+"""
 
 
 async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, rng: Random) -> Sequence[T]:
-    """Merge all parts in a balanced tree of groups of at most ``most``. The groups of a level are merged side by side.
+    """Merge all parts in a balanced tree of groups of at most ``most``. The groups of a level are merged concurrently.
 
-    On the first level every part is in ``copies`` groups drawn at random, so that nothing is lost if one merge
-    overlooks it or fails. On later levels the parts of a merge that fails go on to the next level with the others.
-    Returns one merged part. If all merges of the last level fail it returns several, which together hold everything; if
-    all of the first level fail, or there are no parts, it returns none.
+    On the first level every part is in ``copies`` random groups, so that nothing is lost if one merge overlooks it or
+    fails. On later levels, the parts of a failed merge go on to the next level with the others. Returns one merged
+    part. If all merges of a later level fail, it returns several parts, which together hold everything; if all of the
+    first level fail, or there are no parts, it returns none.
     """
     merged = await _level(parts, shuffled_groups(len(parts), copies, most, rng), merge, 0) if parts else []
     left = [each for each, _ in merged if each is not None]
@@ -40,7 +42,7 @@ async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, r
 async def _level(
     parts: Sequence[T], groups: Sequence[Group], merge: Merge[T], level: int
 ) -> list[tuple[T | None, Sequence[T]]]:
-    """For each group what its merge made, None where it failed, and the group's parts."""
+    """For each group, the result of its merge (None if it failed) and the group's parts."""
     grouped = [[parts[position] for position in group] for group in groups]
     jobs = [partial(_merged, group, merge, f"{level}.{place}") for place, group in enumerate(grouped)]
     return list(zip(await run_all(jobs), grouped, strict=True))
@@ -53,8 +55,8 @@ async def _merged(parts: Sequence[T], merge: Merge[T], name: str) -> T | None:
 def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence[Group]:
     """Random groups of at most ``most`` positions, in which every one of ``count`` positions occurs ``copies`` times.
 
-    The sizes of groups differ by one at most, and no group has a position twice. If all positions fit into one group,
-    there is only that one.
+    The sizes of the groups differ by at most one, and no group has a position twice. If all positions fit into one
+    group, there is only that group.
     """
     if count <= most:
         return [tuple(range(count))]
@@ -63,7 +65,8 @@ def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence
     for size in _sizes(copies * count, most):
         group, left = left[:size], left[size:]
         if len(group) < size:
-            # The next copy, with those ahead that the group does not have yet: it is smaller than a copy.
+            # Take the next copy, beginning with positions that the group does not have yet: a group is smaller than a
+            # copy.
             copy = rng.sample(range(count), count)
             ahead = [position for position in copy if position not in group][: size - len(group)]
             group, left = group + ahead, [position for position in copy if position not in ahead]
@@ -72,7 +75,7 @@ def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence
 
 
 def neighbour_groups(count: int, most: int) -> Sequence[Group]:
-    """``count`` positions in order, in groups of at most ``most``. The sizes of groups differ by one at most."""
+    """``count`` positions in order, in groups of at most ``most``. The sizes of the groups differ by at most one."""
     groups: list[Group] = []
     start = 0
     for size in _sizes(count, most):

@@ -1,4 +1,4 @@
-"""screen: run a proposal on the minibatch it was made from and let it pass only if it beats what was there before."""
+"""screen: run a proposal on the minibatch from which it was made, and let it pass only if it beats its parent there."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from flowevolve.stages.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class Screen:
-    """``acceptance`` judges proposals on training examples; a merged candidate, screened on validation examples, need
-    only be as good as the better of its parents.
+    """``acceptance`` judges proposals on training examples. A merged candidate is screened on validation examples, and
+    only has to be as good as the better of its parents.
     """
 
     rollouts: Rollouts
@@ -43,18 +43,18 @@ class Screen:
     async def decide(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
     ) -> bool:
-        """Whether it passes; a screen that needs more than these scores to know gets it here."""
+        """Whether the proposal passes. A screen that needs more than these scores to decide overrides this."""
         return self.accepts(proposed, rollouts, baseline, context)
 
     def accepts(
         self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
     ) -> bool:
-        """Whether it passes, by its rollouts and the scores it has to beat on the same examples."""
+        """Whether the proposal passes, given its rollouts and the scores that it has to beat on the same examples."""
         acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
         return acceptance.accepts(scores_of(rollouts), baseline)
 
     async def _run(self, proposed: Proposed, context: StageContext) -> tuple[Sequence[Rollout], tuple[float, ...]]:
-        """The candidate's rollouts, and the scores of what it has to beat, on the same examples."""
+        """The candidate's rollouts, and the scores that it has to beat on the same examples."""
         wanted = [proposed.candidate]
         if proposed.baseline is None:
             wanted.append(context.pool[proposed.candidate.parents[0]])

@@ -1,4 +1,4 @@
-"""update: the one stage that changes the pool, and confirms or revokes what was released early."""
+"""update: the only stage that changes the pool, and that confirms or revokes candidates that were released early."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from flowevolve.stages.remeasure import averaged
 
 @dataclass(frozen=True)
 class Update:
-    """Enters released candidates as speculative, and settles evaluated ones by the acceptance policy.
+    """Adds released candidates as speculative, and settles evaluated ones by the acceptance policy.
 
-    It is made a stage by `flowevolve.stages.committing`. ``standing`` is None while nothing is confirmed: the first
-    candidate always enters.
+    `flowevolve.stages.committing` makes a stage of it. ``standing`` returns None while nothing is confirmed: the first
+    candidate is always accepted.
     """
 
     standing: Callable[[], Standing | None]
@@ -53,7 +53,7 @@ class Update:
 
 
 def _release(partial: Candidate, context: UpdateContext) -> None:
-    """Unless its evaluation was stopped while the release was on its way."""
+    """Add a candidate as speculative, unless its evaluation was stopped while the release was on its way."""
     if context.pool.status(partial.id) != "proposed":
         raise Discard("no longer open")
     context.commit([Add(partial, "speculative")])

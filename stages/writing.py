@@ -1,4 +1,4 @@
-"""How programs are written: the settings that all algorithms over programs have, and what is made of them."""
+"""How programs are written: the settings that all algorithms over programs share, and what is built from them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from flowevolve.stages.novelty import Novelty, NoveltySettings
 
 @dataclass(frozen=True)
 class Writing:
-    """What `flowevolve.stages.write_program` goes by for a whole run."""
+    """How `flowevolve.stages.write_program` works, for a whole run."""
 
     all_edits: bool = False
-    """Whether edits are taken only if all of a reply can be made."""
+    """Whether edits are applied only if all edits of a reply can be."""
     novelty: Novelty | None = None
-    """What turns down programs that are too much like others; None: nothing."""
+    """Rejects programs that are too similar to others; None rejects nothing."""
     forms: Forms = field(default_factory=Forms)
-    """What is asked for."""
+    """What the model is asked for."""
     proposer: CommandProposer | None = None
-    """The command that writes programs; None: LLM roles do."""
+    """The command that writes programs; if None, LLM roles do."""
 
     @property
     def tries(self) -> int:
-        """How many programs are asked for until one is new."""
+        """How many programs are requested at most until one is new."""
         return 1 if self.novelty is None else self.novelty.settings.tries
 
 
@@ -37,17 +37,17 @@ class WritingSettings(Settings):
     """A base for the settings of an algorithm over programs."""
 
     form: FormSetting = "edits"
-    """What is asked for: SEARCH/REPLACE ``edits`` of the parent, the ``whole`` program, or ``mixed``, now this and now
-    that.
+    """What the model is asked for: SEARCH/REPLACE ``edits`` of the parent, the ``whole`` program, or ``mixed`` for a
+    form that is drawn each time.
     """
     forms: FormWeights = FormWeights()
     """With ``mixed``: how often each is asked for."""
     all_edits: bool = False
-    """Take edits only if all of a reply can be made; else those that can."""
+    """Apply edits only if all edits of a reply can be applied; if false, those that can."""
     novelty: NoveltySettings = NoveltySettings()
-    """Which programs are not run, as they are too much like others."""
+    """Which programs are not run because they are too similar to others."""
     proposer: ProposerSettings = ProposerSettings()
-    """A command that writes programs, in place of the LLM roles that do."""
+    """A command that writes programs in place of LLM roles."""
 
     @property
     def named_roles(self) -> Sequence[str]:
@@ -58,7 +58,7 @@ class WritingSettings(Settings):
         """How programs are written for a task with this statement.
 
         Raises:
-            InputError: if something that is asked for is not installed.
+            InputError: if something that the settings require is not installed.
         """
         forms = Forms(self.form, self.forms)
         return Writing(self.all_edits, self.novelty.make(statement), forms, self.proposer.make(statement))
