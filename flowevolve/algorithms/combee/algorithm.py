@@ -68,7 +68,7 @@ class Combee(GEPA):
     def _proposing(self) -> tuple[Stage, ...]:
         batch = self._combee.batch
         aggregate = Aggregate(self._combee.copies, self._combee.fan_in)
-        # A round that lost some of its flows leaves reflections behind; no more than two batches of them wait.
+        # A round that lost some of its flows leaves reflections behind; at most two batches of them may wait.
         waiting = self._workers.stage("aggregate", aggregate, "screen", capacity=2 * batch)
         gathering = replace(
             waiting, gather=batch, gather_by=None if self._sizes is None else self._sizes.gathers, gather_key=same_texts

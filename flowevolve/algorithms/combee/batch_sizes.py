@@ -11,18 +11,19 @@ from flowevolve.core.events import Event
 from flowevolve.core.policies import PAST, Batch, BatchSize
 
 LEAST = 2
-"""A batch of one merges nothing: next to it every merge would look slow."""
+"""The smallest batch tried. A batch of one merges nothing, so every merge would look slow next to it."""
 
 
 @dataclass(frozen=True)
 class DelayProfile:
-    """Combee's controller (arXiv 2604.04247): profiles the delay, and settles where larger batches hardly save any.
+    """Combee's controller (arXiv 2604.04247): measures the delay of growing batches, and settles on a size beyond which
+    larger ones hardly save time.
 
     Beyond that point a larger batch only makes each merge harder. The sizes tried are 2, 4, 8, … and at last ``most``,
-    ``repeats`` batches of each, whose median counts; one that could not be filled counts for the next size tried. Then
-    the smallest is compared with the next, the better of them with the one after, and so on: a larger size is better
-    if, for each member of a batch, it saves at least ``gain`` of what would be saved if a batch took as long as at the
-    smaller one. What is left at the end stays.
+    ``repeats`` batches of each, of which the median counts. A batch that could not be filled counts for the smallest of
+    these sizes that holds it. Then the smallest size is compared with the next, the better of them with the one after,
+    and so on. A larger size is better if, per member of a batch, it saves at least ``gain`` of what would be saved if a
+    batch took no longer than at the smaller size. The best size is kept from then on.
     """
 
     most: int
@@ -30,7 +31,7 @@ class DelayProfile:
     gain: float = 0.5
 
     def next(self, past: Sequence[Batch]) -> int:
-        if len(past) >= PAST:  # the profile is being forgotten; it was settled long ago
+        if len(past) >= PAST:  # the first batches are forgotten by now; the size was settled long ago
             return max(batch.size for batch in list(past)[PAST // 2 :])
         best, least = 0, 0.0
         smaller = LEAST - 1
@@ -52,14 +53,14 @@ class DelayProfile:
         yield self.most
 
     def _pays(self, ideal: float, before: float, now: float) -> bool:
-        return before <= 0 or before - now >= self.gain * ideal * before  # no time: no call was made, as of a cache
+        return before <= 0 or before - now >= self.gain * ideal * before  # 0: no call was made, as with a cache
 
 
 class Sizes:
-    """One policy for both forms: in lockstep it is told the delays of steps, in the stream those of merges.
+    """One policy for both forms of a run: in lockstep it is given the delays of steps, in the stream those of merges.
 
-    The engine asks it again when a run goes on. The aggregation of an interrupted step has to know that the run goes by
-    steps before the next step is asked for, which `apply_event` learns from the log.
+    The engine asks it again when a run is resumed. By then the aggregation of an interrupted step has to know that the
+    run is in lockstep, before the engine asks for the next step; `apply_event` learns this from the log.
     """
 
     def __init__(self, policy: BatchSize, most: int) -> None:
@@ -76,7 +77,7 @@ class Sizes:
 
 
 class _Steps:
-    """Asked by lockstep alone."""
+    """The size of the next step; only lockstep asks for it."""
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
@@ -88,7 +89,7 @@ class _Steps:
 
 
 class _Gathers:
-    """Asked by both forms. In lockstep all reflections of a step are gathered, however many there are."""
+    """How many reflections to gather; both forms ask for it. In lockstep all reflections of a step are gathered."""
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes

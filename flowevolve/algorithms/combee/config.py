@@ -13,10 +13,12 @@ class CombeeConfig(GEPAConfig):
     """``batch`` reflections on minibatches of their own make one proposal."""
 
     batch: int = Field(default=10, ge=2)
-    """Reflections per proposal; with ``dynamic`` the most."""
+    """Reflections per proposal; with ``dynamic``, at most this many."""
     batch_size: Literal["fixed", "dynamic"] = "fixed"
-    """``dynamic``: profile the delay at growing sizes, and settle where larger batches hardly save any."""
+    """``dynamic``: measure the delay of growing batches, and settle on a size beyond which larger ones hardly save
+    time.
+    """
     copies: int = Field(default=2, gt=0)
-    """In how many groups every reflection is on the first level of the merge."""
+    """The number of groups that each reflection is put into on the first level of the merge."""
     fan_in: int = Field(default=8, ge=2)
-    """What one merge call gets at most."""
+    """One merge call gets at most this many texts."""

@@ -16,13 +16,15 @@ from flowevolve.stages import Head, Remeasuring
 
 
 class RoundPlan(Plan):
-    """A plan, and how many rewrites are left of its round after it."""
+    """A plan, and how many rewrites its round has left after it."""
 
     left: int = 0
 
 
 class LaterPlan(RoundPlan):
-    """The plan of a rewrite that is not the first of its round. Its event names what it shares with that one first."""
+    """The plan of a rewrite that is not the first of its round. In its event, the fields that it shares with the first
+    one come first.
+    """
 
     def to_json(self) -> dict[str, JSON]:
         data = super().to_json()
@@ -31,7 +33,7 @@ class LaterPlan(RoundPlan):
 
 class SelectRounds(Select):
     """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite. A
-    round ends when its parent was a group under validation and that fails, or when somebody vetoes its parent.
+    round ends early if its parent was a group under validation that has failed, or if somebody vetoes the parent.
 
     Every ``gepa.selected`` event says how many rewrites of the round are ``left``, so that a resumed run continues it.
     """
@@ -55,7 +57,7 @@ class SelectRounds(Select):
         super().__init__(archive, schedule, config, selection, components, train_ids, head, pruning, remeasuring)
         self._size = size
         self._last: RoundPlan | None = None
-        """The rewrite that was chosen last."""
+        """The plan of the latest rewrite."""
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         last = self._last

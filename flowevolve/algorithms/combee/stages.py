@@ -22,8 +22,8 @@ from flowevolve.stages.propose import reflect_all, rewritten
 @payload("combee.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What one agent made of its minibatch: a text for each selected component, or None where it could not be had, and
-    the parent's scores on the minibatch.
+    """What one agent learnt from its minibatch: a new text for each selected component, None where it got none, and the
+    parent's scores on the minibatch.
     """
 
     selected: Selected
@@ -79,7 +79,7 @@ class Aggregate:
             attributes={"reflections": len(reflected)},
             born=item.version,
         )
-        # If minibatches of several epochs are among them, an example may come twice; it is run once.
+        # If the minibatches are from several epochs, an example may occur twice; it is run once.
         baseline = {
             name: score
             for each in reversed(reflected)
@@ -91,7 +91,8 @@ class Aggregate:
     async def _merged(
         self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext
     ) -> str | None:
-        """One text made of all, if there are any. Where the last merge could not be read, the first of what is left.
+        """Merge all texts into one; None if there are none. If the last merge could not be read, take the first of the
+        texts left.
 
         Raises:
             Discard: if no merge could be read.
