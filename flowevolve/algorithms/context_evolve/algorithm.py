@@ -4,7 +4,7 @@
                  ▲           │          │
                  └─ renew ◀──┴──────────┘   (staleness policy reflective)
 
-A program is committed with its abstract, so none is ever selected without.
+A program is committed together with its abstract, so that no program without one is ever selected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "evaluate": Workers(16),
     "summarize": Workers(16),
 }
-"""Workers of the streaming mode; one each for select, update and renew."""
+"""Workers in streaming mode; select, update and renew have one each."""
 
 
 class ContextEvolve(Algorithm[ContextEvolveConfig]):
@@ -80,14 +80,14 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
         return Cost(proposals=1, evaluations=1, rollouts=cases)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many programs better than its parent have come since: its guidance and examples know none of them."""
+        """How many programs better than the item's parent were added since, unknown to its guidance and examples."""
         match item.payload:
             case Step(parent=parent):
                 return self.buffer.better_since(item.version, parent.mean_score)
@@ -104,7 +104,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         after = "summarize" if self._describes else "update"
         steps = Steps(self.buffer, task.problem.statement, config, self._writing)
         sample = steps.sample if agents and config.sampler else steps.pick
-        # What is settled goes stale while it waits: queues before a program is written are short.
+        # What a step has chosen goes stale while it waits, so the queues before a program is written are short.
         stages: list[AnyStage] = [Stage("select", steps.select, (first,))]
         if navigates:
             stages.append(self._workers.stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))

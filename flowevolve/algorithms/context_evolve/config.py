@@ -12,17 +12,17 @@ from flowevolve.stages import WritingSettings
 
 
 class TrajectoriesSettings(Settings):
-    """What the Navigator is shown. The paper leaves all of it open."""
+    """What the Navigator is shown. The paper specifies none of it."""
 
     count: int = Field(default=6, gt=0)
     steps: int = Field(default=3, gt=0)
-    """Steps that a trajectory has at most."""
+    """A trajectory has at most this many steps."""
     ends: int = Field(default=100, gt=0)
-    """Trajectories end with one of the newest programs: so many of these."""
+    """Every trajectory ends with one of this many newest programs."""
     improvement: float = Field(default=0.4, ge=0)
     mixed: float = Field(default=0.2, ge=0)
     decline: float = Field(default=0.4, ge=0)
-    """Weights of the kinds. Consistent trajectories say most plainly what a kind of change is worth."""
+    """The weights of the three kinds. Consistent trajectories show most clearly what a kind of change is worth."""
 
     @property
     def weights(self) -> Mapping[TrajectoryKind, float]:
@@ -45,15 +45,15 @@ class ContextEvolveConfig(WritingSettings):
     sampler: bool = True
     """Without it, the best programs are the examples."""
     raw_history: int = Field(default=0, ge=0)
-    """Above 0: no agents; so many programs are shown as they are, half of them the best and half the newest."""
+    """Above 0: no agents; this many programs are shown as they are, half of them the best and half the newest."""
     examples: int = Field(default=3, ge=0)
-    """Programs shown beside the parent, at most."""
+    """At most this many programs are shown beside the parent."""
     shown: int = Field(default=12, gt=0)
-    """Programs that the Sampler chooses from, at most."""
+    """The Sampler chooses from at most this many programs."""
     guidance_age: int | None = Field(default=None, ge=0)
-    """How many commits old guidance may be. None: one fewer than there are steps in flight, which is 0 if there is one
-    step at a time, as published.
+    """Guidance may be at most this many commits old. None: one fewer than there are steps in flight, which is 0 if
+    there is one step at a time, as published.
     """
     trajectories: TrajectoriesSettings = TrajectoriesSettings()
     failed_parents: bool = False
-    """Whether programs that failed may be parents, behind all that work."""
+    """Whether programs that failed may be parents, ranked behind all that work."""

@@ -20,13 +20,13 @@ from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import Summary, Trajectory, TrajectoryKind
 
 _FAILURES_SHOWN = 3
-"""Of so many programs that failed it is shown how."""
+"""Prompts show how this many of the latest failed programs failed."""
 
 
 class EvolveBuffer:
-    """A function of the log. With ``described`` a program without an abstract is no parent and no example.
+    """A function of the log. With ``described``, a program without an abstract is neither a parent nor an example.
 
-    With ``failed_parents`` programs that failed are parents, too, behind all that work.
+    With ``failed_parents``, programs that failed may be parents too, ranked behind all that work.
     """
 
     def __init__(self, *, described: bool = True, failed_parents: bool = False) -> None:
@@ -35,18 +35,18 @@ class EvolveBuffer:
         self._order: list[Candidate] = []
         """All that can be shown, oldest first."""
         self._versions: list[int] = []
-        """The version at which each of them came."""
+        """The version at which each of them was added."""
         self._programs: dict[str, Candidate] = {}
         self._texts: list[Candidate] = []
         """The oldest program with each text."""
         self._known: set[str] = set()
-        """Their texts (artifact ids)."""
+        """The artifact ids of ``_texts``."""
         self._ranked: list[Candidate] = []
         self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
-        """Those that failed last, oldest first."""
+        """The programs that failed last, oldest first."""
         self.seed: Candidate | None = None
         self._entered: list[tuple[Candidate, int]] = []
-        """All programs that came, with the versions at which they did."""
+        """All programs ever added, each with the version at which it was."""
         self._vetoed: set[str] = set()
 
     def __len__(self) -> int:
@@ -54,7 +54,9 @@ class EvolveBuffer:
 
     @property
     def parents(self) -> Sequence[Candidate]:
-        """What may be a parent, best first, of equals the oldest; no text is there twice."""
+        """The programs that may be parents, no two with the same text: best first, and the oldest first if scores are
+        equal.
+        """
         return self._ranked
 
     def best(self) -> Candidate | None:
@@ -129,14 +131,16 @@ class EvolveBuffer:
         return list(islice(others, count))
 
     def history(self, parent: Candidate, count: int) -> list[Candidate]:
-        """Half of them the best, and then the newest that work: what is shown where nobody chooses."""
+        """The programs shown if no agent chooses: half of them the best, the rest the newest that work."""
         best = self.top(parent, (count + 1) // 2)
         known = {parent.artifact.id, *(each.artifact.id for each in best)}
         newest = (each for each in reversed(self._texts) if works(each) and each.artifact.id not in known)
         return [*best, *islice(newest, count - len(best))]
 
     def trajectories(self, ends: int, steps: int) -> list[tuple[Trajectory, float]]:
-        """Those that end with one of the newest programs, so many of them, with the change over each."""
+        """The trajectories that end with one of the ``ends`` newest programs, each with the change of the score over
+        it.
+        """
         return [found for program in self._order[-ends:] for found in trajectories_to(program, self._parent_of, steps)]
 
     def _parent_of(self, program: Candidate) -> Candidate | None:
@@ -156,7 +160,7 @@ def trajectories_to(
 
 
 def kind_of(changes: Sequence[float | None]) -> TrajectoryKind:
-    """Improvement, if every step brought the score up; decline, if each brought it down or failed; else mixed."""
+    """Improvement if every step raised the score; decline if every step lowered it or failed; else mixed."""
     if all(change is not None and change > 0 for change in changes):
         return "improvement"
     return "decline" if all(change is None or change < 0 for change in changes) else "mixed"
@@ -165,9 +169,9 @@ def kind_of(changes: Sequence[float | None]) -> TrajectoryKind:
 def draw_trajectories(
     found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[TrajectoryKind, float], random: Random
 ) -> list[Trajectory]:
-    """Up to ``count``, drawn one after another: first a kind by its weight, then one of that kind by rank, where the
-    first is the one over which the score changed most. Ranks are the weights, and not changes, because scores have no
-    common scale. No two end with the same program, as the second one would say little more.
+    """Draw up to ``count`` trajectories one after another: first a kind by its weight, then one of that kind by rank.
+    The trajectory over which the score changed most ranks first. Draws go by rank, not by the change itself, because
+    scores have no common scale. No two trajectories end with the same program, as the second one would say little more.
     """
     left = sorted(found, key=lambda each: -abs(each[1]))
     drawn: list[Trajectory] = []

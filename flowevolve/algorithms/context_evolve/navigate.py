@@ -1,6 +1,6 @@
-"""navigate: what the trajectories of the search say about where to go (ContextEvolve, §4.2, Navigator).
+"""navigate: has guidance for the next programs written from the search's trajectories (ContextEvolve, §4.2, Navigator).
 
-Guidance is made once for a version of the pool, by one step, and shared by all steps that come meanwhile.
+One step has the guidance for a version of the pool written, and all steps that arrive meanwhile share it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AGENT = "navigator"
 
 
 class Navigated(Record, kind="context_evolve.navigated"):
-    """The version whose guidance a step goes by, None if there is nothing to go by, and whether the step makes it."""
+    """The version whose guidance a step uses, None if there is none, and whether the step has it written."""
 
     version: int | None
     makes: bool
@@ -39,18 +39,19 @@ class Navigated(Record, kind="context_evolve.navigated"):
 
 
 class Guided(Record, kind="context_evolve.guided"):
-    """Guidance that was made at a version of the pool; empty where the reply could not be read."""
+    """The guidance written at a version of the pool; empty if the reply could not be read."""
 
     version: int
     guidance: str
 
 
 class Navigate:
-    """A step goes by guidance that is at most ``guidance_age`` commits old. From half that age on, the next step that
-    comes makes new guidance. Others go by the old one meanwhile, and wait only if that is too old.
+    """Gives each step guidance that is at most ``guidance_age`` commits old. Once the newest guidance is older than
+    half of that, the next step to arrive has new guidance written. Meanwhile, other steps use the old guidance, and
+    wait only if it is too old.
 
-    Without a trajectory there is nothing to go by. If the reply can't be read, the steps that waited for it go without
-    guidance, and the next one asks again. What is kept here follows from events.
+    Without a trajectory there is no guidance. If the reply can't be read, the steps that waited for it go on without
+    guidance, and the next step asks again. All state follows from events.
     """
 
     def __init__(self, buffer: EvolveBuffer, statement: str, config: ContextEvolveConfig, role: str) -> None:
@@ -59,13 +60,13 @@ class Navigate:
         self._config = config
         self._role = role
         self._guidance: dict[int, str] = {}
-        """Guidance by the version it was made at; empty where the reply could not be read."""
+        """Guidance by the version at which it was written; empty if the reply could not be read."""
         self._newest: int | None = None
         """The version of the newest guidance that could be read."""
         self._makers: dict[int, int] = {}
         """The flows that are making guidance, by version."""
         self._in_flight: set[int] = set()
-        """Flows that came to this stage and have not ended."""
+        """Flows that have reached this stage and not ended yet."""
         self._settled = Pulse()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -75,7 +76,7 @@ class Navigate:
         yield Emit(replace(step, guidance=guidance, guided=version if guidance else None))
 
     async def _guided(self, flow: int, context: StageContext) -> int | None:
-        """The version whose guidance this step goes by."""
+        """The version whose guidance this step uses; None if there is none."""
         while True:
             turn = context.decide(Navigated, lambda: self._turn(flow, context))
             version = turn.version
@@ -83,7 +84,7 @@ class Navigate:
                 return None
             if turn.makes:
                 await self._make(version, turn, context)
-            while self._makers.get(version, flow) != flow:  # done again, a step may have taken over what it waited for
+            while self._makers.get(version, flow) != flow:  # a repeated step may now make what it waited for
                 await self._settled.wait()
             if version in self._guidance:
                 return version
@@ -110,7 +111,9 @@ class Navigate:
         return draw_trajectories(found, settings.count, settings.weights, context.random)
 
     async def _make(self, version: int, turn: Navigated, context: StageContext) -> None:
-        """Ask the Navigator. If that fails for good, the step ends, and with its flow the claim to this version."""
+        """Ask the Navigator. If the call fails for good, the step ends, and its flow no longer counts as the maker of
+        this version's guidance.
+        """
         names = dict.fromkeys(name for each in turn.trajectories for name in each.programs)
         programs = {name: for_agents(context.pool[name]) for name in names}
         prompt = navigate_prompt(context.templates, self._statement, programs, turn.trajectories)
@@ -121,7 +124,7 @@ class Navigate:
         context.log(Guided.kind, version=version, guidance=guidance)
 
     def apply_event(self, event: Event) -> None:
-        """Note who makes guidance, what was made, and which flows are over."""
+        """Note which flows make guidance, what they made, and which flows have ended."""
         match event.body:
             case OwnEvent(kind=Navigated.kind, data=data, item=item):
                 turn, flow = Navigated.from_json(data), flow_of(item)
@@ -144,6 +147,6 @@ class Navigate:
 
 
 def for_agents(program: Candidate) -> ShownProgram:
-    """A program as agents are shown it: its abstract, or its code where it has none; its score, or how it failed."""
+    """A program as agents see it: its abstract, or its code if it has none, and its score, or how it failed."""
     words, failure = in_words(program), Assessment.of(program).failure or ""
     return ShownProgram({ABSTRACT: words} if words else program.artifact, as_shown(program).score, failure)

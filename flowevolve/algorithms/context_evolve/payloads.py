@@ -20,12 +20,12 @@ class Chosen:
 @payload("context_evolve.Step")
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the next program is to be made with, as far as it is settled."""
+    """What the next program will be written with, as far as that is decided."""
 
     parent: Candidate
     guidance: str = ""
     guided: int | None = None
-    """The version that the guidance was made at; None where there is none."""
+    """The version of the pool at which the guidance was written; None without guidance."""
     examples: tuple[Chosen, ...] = ()
     failed: tuple[str, ...] = ()
     """The programs that failed last when the parent was selected, by their ids."""

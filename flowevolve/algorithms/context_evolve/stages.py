@@ -29,9 +29,9 @@ from flowevolve.prompts.programs import program_prompt
 from flowevolve.stages import Assessed, Writing, Written, as_shown, ask, write_program
 
 CODE, AGENT = "code", "agent"
-"""The LLM roles: one writes programs, the other all that is said about them."""
+"""The LLM roles: one writes programs, the other all texts about them."""
 SAMPLER, SUMMARIZER = "sampler", "summarizer"
-"""The names of agents in the accounts."""
+"""The names of the agents, by which their calls are accounted for."""
 UNDESCRIBED = "Nobody has described this program."
 SAMPLED = "context_evolve.sampled"
 
@@ -46,7 +46,7 @@ class Selected(Record, kind="context_evolve.selected"):
 
 
 class Offered(Record, kind="context_evolve.offered"):
-    """Programs that examples are chosen from, or that are the examples, by their ids."""
+    """The ids of the programs that examples are chosen from, or that are the examples."""
 
     programs: tuple[str, ...]
 
@@ -67,7 +67,7 @@ class Steps:
     writing: Writing
 
     async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
+        """Draw a parent with a probability proportional to 1/rank (the paper only says by set criteria)."""
         selected = context.decide(Selected, lambda: self._select(context))
         step = Step(context.pool[selected.parent], failed=selected.failed)
         yield Emit(step, version=selected.version, derives=(selected.parent,))
@@ -81,7 +81,7 @@ class Steps:
         return Selected(parent=parent.id, version=context.pool.version, failed=failed)
 
     async def sample(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """Examples that the Sampler chooses from a part of the buffer (§4.2); the best if its reply can't be read."""
+        """Have the Sampler choose examples from a part of the buffer (§4.2); the best if its reply can't be read."""
         step = item.expect(Step)
         offered = _settled(context, self.buffer.examples(step.parent, self.config.shown, context.random))
         chosen = await self._choose(step, offered, context) if offered and self.config.examples else ()
@@ -109,13 +109,13 @@ class Steps:
             return [Example(each.id, "") for each in ranked[:most]]
 
     async def pick(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """Examples without an agent: the best programs, or with ``raw_history`` half the best, half the newest."""
+        """Choose examples without an agent: the best programs, or with ``raw_history`` half best, half newest ones."""
         step, raw = item.expect(Step), self.config.raw_history
         found = self.buffer.history(step.parent, raw) if raw else self.buffer.top(step.parent, self.config.examples)
         yield Emit(replace(step, examples=tuple(Chosen(each) for each in _settled(context, found))))
 
     async def generate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
+        """Have a program written from its parent's code by the guidance; the prompt shows the examples' code."""
         step = item.expect(Step)
         asked = self.writing.forms.assign(step.parent, [each.program for each in step.examples], context)
         prompt = program_prompt(
@@ -150,7 +150,7 @@ class Steps:
 
 
 def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
-    """The programs; if this work was begun before, those that it had then."""
+    """These programs or, if the work is repeated after an interruption, those that it had the first time."""
     offered = context.decide(Offered, lambda: Offered(programs=tuple(each.id for each in programs)))
     return [context.pool[name] for name in offered.programs]
 
@@ -161,16 +161,17 @@ def _worth(program: Candidate) -> float:
 
 
 def _advice(step: Step) -> str:
-    """The guidance, and what each example was chosen for."""
+    """The guidance, and why each example was chosen."""
     reasons = [f"Program {number}: {each.why}" for number, each in enumerate(step.examples, 1) if each.why]
     return "\n\n".join(part for part in (step.guidance, "\n".join(reasons)) if part)
 
 
 async def summarize(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    """Puts a program that was assessed into words, so that others can go by these: a `Summary` is noted on it.
+    """Have an assessed program described for the other agents, and attach the `Summary` to it.
 
-    An evaluation is worth more than its description. If the reply can't be read, or the call fails for good, the
-    abstract repeats that of the first parent and says so (`stand_in`), and there is an event ``candidate.undescribed``.
+    The evaluation must not be lost with the description. So if the reply can't be read, or the call fails for good, the
+    abstract repeats that of the first parent and says so (`stand_in`), and an event ``candidate.undescribed`` is
+    logged.
     """
     assessed = item.expect(Assessed)
     candidate = assessed.candidate
@@ -191,7 +192,7 @@ def stand_in(parent: str) -> Summary:
 
 
 async def update(item: Item[object], context: UpdateContext) -> None:
-    """A program enters with all that is known of it; one that failed as ``rejected``."""
+    """Commit a program with all that is known of it; one that failed enters as ``rejected``."""
     assessed = item.expect(Assessed)
     context.commit([Add(assessed.candidate, "confirmed" if assessed.failure is None else "rejected")])
 
