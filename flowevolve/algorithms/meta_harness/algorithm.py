@@ -32,7 +32,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Worker
 
 
 class MetaHarness(Algorithm[MetaHarnessConfig]):
-    """``proposer`` and ``evaluator`` stand in for the shipped ones.
+    """``proposer`` and ``evaluator`` replace the built-in ones.
 
     Raises:
         InputError: if the task is not one of harnesses, or the tuning does not suit it.
@@ -79,7 +79,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         return Emit(Written(candidate), to="check")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         rows = len(self._task.data.val)
@@ -87,7 +87,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         return Cost(proposals=count, rollouts=count * rows, evaluations=count)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """Room is kept for the frontier on the test splits, and for those that a flow may add to it."""
+        """Scoring on the test splits: the frontier, and the candidates that one more flow may add to it."""
         rows = sum(len(each.data.test) for each in self._task.sets.values()) if self.config.test else 0
         if not rows:
             return Cost()
@@ -107,7 +107,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The baselines."""
+        """Send the baselines to be checked and scored."""
         for name, source in BASELINES.items():
             yield self.inject(context.propose(harness(source), parents=[], operator=f"baseline_{name}"))
 
@@ -118,7 +118,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
             )
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """The hidden test splits, for the frontier alone."""
+        """Score the frontier, and nothing else, on the hidden test splits."""
         if self.config.test and any(each.data.test for each in self._task.sets.values()):
             for candidate in self.frontier():
                 yield Emit(Checked(candidate, "test"), to="benchmark")

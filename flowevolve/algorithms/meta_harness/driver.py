@@ -1,8 +1,9 @@
-"""Runs one harness inside the sandbox. The standard library alone; the source of this file is the program that is run.
+"""Runs one harness inside the sandbox. The source of this file is the program that is run, so it imports only the
+standard library.
 
 A harness has no model: its ``llm`` knows the replies that were given so far and stops the harness at a prompt without
-one. What it asked goes back with the answers; the engine asks the model and runs the harness again with the replies.
-A prompt has one reply for the whole evaluation, so a harness that is asked the same asks the same.
+one. What it asked goes back with the answers; the engine asks the model and runs the harness again with the replies. A
+prompt has one reply for the whole evaluation, so a harness gets the same replies in every run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 METHODS = ("predict", "learn_from_batch", "get_state", "set_state")
 _TRACE = 1500
-"""Characters of a traceback that are kept."""
+"""At most this many characters of a traceback are kept."""
 
 
 class UnansweredError(BaseException):
@@ -41,7 +42,7 @@ class Asking:
 
 
 def load(harness: str) -> Any:  # noqa: ANN401 - whatever the harness defines
-    """Its class ``Memory``."""
+    """The class ``Memory`` of a harness."""
     names: dict[str, Any] = {"__name__": "harness"}
     seed()
     exec(compile(harness, "harness.py", "exec"), names)  # noqa: S102 - that is what this process is for
@@ -68,10 +69,10 @@ def check(harness: str, labels: list[str]) -> dict[str, Any]:
 def run(
     harness: str, labels: list[str], batches: list[list[dict[str, str]]], texts: list[str], replies: dict[str, str]
 ) -> dict[str, Any]:
-    """Learn from the batches, then predict each text from what was learnt, in an object of its own.
+    """Learn from the batches, then predict each text with an object of its own that holds what was learnt.
 
-    ``problem``: what ended the learning; ``learning``: the prompt it waits for; else one entry of ``predictions`` a
-    text, with its ``answer``, or what it ``asked``, or its ``problem``.
+    In the result, ``problem`` says what ended the learning and ``learning`` holds the prompt that it waits for.
+    Otherwise ``predictions`` has one entry per text, with its ``answer``, what it ``asked``, or its ``problem``.
     """
     asking = Asking(replies)
     try:
@@ -107,7 +108,7 @@ def predict(
 
 
 def seed() -> None:
-    """A harness that draws numbers draws the same ones whenever it is run, for every text."""
+    """Seed random numbers, so that a harness draws the same ones in every run and for every text."""
     random.seed(0)
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -123,5 +124,5 @@ def trace() -> str:
 
 
 def sendable(text: str) -> str:
-    """Without halves of surrogate pairs, with which the whole report could not be sent."""
+    """The text without halves of surrogate pairs, with which the whole report could not be sent."""
     return text.encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
 """Scoring a harness on one data set: its code runs in the sandbox, its LLM calls are made here.
 
-The labels of what is predicted never enter the sandbox, and a report can't ask more than a run of the driver would. So
-all that a harness can forge is an answer, and when it asks: its process has the texts while it learns.
+The labels to predict never enter the sandbox, and a report can't ask for more than a run of the driver would. So a
+harness can forge only its answers and the time at which it asks, since its process has the texts while it learns.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ from flowevolve.tasks.scoring import stated_label
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
 _Phase = Literal["learning", "predicting"]
 _ERRORS = 1500
-"""Characters of a program's last words that are kept."""
+"""At most this many characters from the end of a program's error output are kept."""
 
 
 class Runner(Protocol):
-    """Runs a function of a program that nobody trusts, and kills the program with all it started when time is up."""
+    """Runs a function of an untrusted program, and kills the program and all that it started when time is up."""
 
     async def __call__(self, source: str, call: str, arguments: Mapping[str, JSON], seconds: float) -> Outcome: ...
 
 
 class Evaluator(Protocol):
-    """Gives runners: whoever has another place for programs than the sandbox plugs it in here."""
+    """Provides runners. To run programs elsewhere than in the sandbox, plug in another evaluator."""
 
     def open(self) -> AbstractAsyncContextManager[Runner]: ...
 
 
 class SandboxEvaluator:
-    """Programs in `flowevolve.sandbox`: an interpreter per evaluation, as many programs at a time as settings say.
+    """Runs programs in `flowevolve.sandbox`: one interpreter per evaluation, and as many at a time as the settings
+    allow.
 
     Raises:
         InputError: if the settings ask for another place than this machine.
@@ -78,7 +79,7 @@ class SandboxEvaluator:
 
 
 class HarnessError(Exception):
-    """What is wrong with a harness, in words for who wrote it."""
+    """A harness can't be used. The message says why, for whoever wrote it."""
 
 
 @payload("meta_harness.Prediction")
@@ -92,7 +93,7 @@ class Prediction:
 @payload("meta_harness.Ran")
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run of the driver says. A harness could have said it in its place: it is data, and is checked."""
+    """The report of one run of the driver. A harness could forge it, so it is plain data and is checked."""
 
     problem: str | None = None
     learning: tuple[str, ...] = ()
@@ -104,16 +105,18 @@ _RAN = TypeAdapter(Ran)
 
 @dataclass(frozen=True, slots=True)
 class SetScores:
-    """A harness on one data set: scores by example id (``set/row``), what went wrong, and how long its prompts were."""
+    """How a harness did on one data set: scores by example id (``set/row``), its mistakes, and how long its prompts
+    were.
+    """
 
     scores: Mapping[str, float]
     mistakes: tuple[Mapping[str, JSON], ...]
     context_chars: float
-    """Mean length of all prompts that were answered for one prediction."""
+    """The characters of all prompts answered while predicting, divided by the number of predictions."""
 
 
 async def check(evaluator: Evaluator, harness: str, labels: Sequence[str], seconds: float) -> str | None:
-    """What keeps a harness from being run; None if nothing does."""
+    """Why a harness can't be run; None if it can."""
     async with evaluator.open() as run:
         outcome = await run(_DRIVER, "check", {"harness": harness, "labels": list(labels)}, seconds)
     if outcome.status != "ok":
@@ -125,7 +128,7 @@ async def check(evaluator: Evaluator, harness: str, labels: Sequence[str], secon
 
 
 class Benchmark:
-    """One candidate on one data set."""
+    """Scores one candidate on one data set."""
 
     def __init__(
         self, candidate: Candidate, each: LabelledSet, config: MetaHarnessConfig, rows: Sequence[Example], key: str
@@ -141,7 +144,7 @@ class Benchmark:
         self._rounds_left: dict[_Phase, int] = {"learning": calls * len(each.data.train), "predicting": calls}
 
     async def score(self, evaluator: Evaluator, context: StageContext) -> SetScores:
-        """Run, answer what was asked, run again, until nothing is asked.
+        """Run the harness, answer its prompts and run it again, until it asks nothing more.
 
         Raises:
             HarnessError: if the harness fails as a whole.
@@ -191,7 +194,7 @@ class Benchmark:
         return ran
 
     def _asked(self, ran: Ran) -> list[str]:
-        """New prompts, each once, in order."""
+        """The prompts to answer, each once, in order."""
         prompts = [*ran.learning, *(prompt for prediction in ran.predictions for prompt in prediction.asked[:1])]
         asked = list(dict.fromkeys(prompts))
         if any(prompt in self._replies for prompt in asked):

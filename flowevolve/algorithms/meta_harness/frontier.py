@@ -13,7 +13,7 @@ from flowevolve.core.record import Attributes
 
 
 class Result(Attributes):
-    """What a benchmark says of a harness."""
+    """What a benchmark found out about a harness."""
 
     accuracy: Mapping[str, float] = {}
     """By data set."""
@@ -66,7 +66,7 @@ class Frontier:
 
 
 def frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The best per data set and those that no other beats in both respects, oldest first."""
+    """The best harness of each data set, and those on the Pareto front of accuracy and context length, oldest first."""
     results = {each.id: Result.of(each) for each in candidates}
     ranks = {name: each.rank for name, each in results.items()}
     sets = sorted({name for each in results.values() for name in each.accuracy})

@@ -23,7 +23,7 @@ class Checked:
 @payload("meta_harness.Invalid")
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A harness that is no good, and why, for the next proposers."""
+    """A harness that can't be used, and a report of why, for the next proposers."""
 
     candidate: Candidate
     report: str
@@ -32,7 +32,7 @@ class Invalid:
 @payload("meta_harness.Benchmarked")
 @dataclass(frozen=True, slots=True)
 class Benchmarked:
-    """A harness with its scores by example id, and what is to be known of it."""
+    """A harness with its scores by example id, and its other results as attributes."""
 
     candidate: Candidate
     scores: Mapping[str, float]

@@ -21,7 +21,7 @@ from flowevolve.tasks.labelling import BASELINES, HarnessTask
 
 ROLE = "proposer"
 _CALLS = 8
-"""File tools that are answered per reply."""
+"""At most this many tools are used per reply."""
 
 
 class Proposer(Protocol):
@@ -33,7 +33,9 @@ class Proposer(Protocol):
 
 
 class FileReader:
-    """A chat with four tools: list, read, search and try. A reply with Python blocks and none to try ends it."""
+    """A chat with four tools: list, read, search and try. A reply that has Python blocks and tries none of them ends
+    it.
+    """
 
     def __init__(self, task: HarnessTask, config: MetaHarnessConfig, evaluator: Evaluator) -> None:
         self._task = task

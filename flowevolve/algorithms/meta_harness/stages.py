@@ -26,7 +26,7 @@ from flowevolve.stages import Written
 from flowevolve.tasks.labelling import COMPONENT, HarnessTask, LabelledSet, harness
 
 _MISTAKES = 8
-"""Mistakes that are kept per data set."""
+"""At most this many mistakes are kept per data set."""
 
 
 class Seen(Record, kind="harness.view"):
@@ -44,7 +44,7 @@ class Wrote(Record, kind="harness.wrote"):
 
 
 class ImportCheck(Record, kind="harness.checked"):
-    """What keeps a harness from being run; None if nothing does."""
+    """Why a harness can't be run; None if it can."""
 
     problem: str | None
 
@@ -52,8 +52,8 @@ class ImportCheck(Record, kind="harness.checked"):
 class Propose:
     """Shows a proposer the pool as it is when its turn comes, and emits what it writes.
 
-    Proposers that write nothing cost no proposal, and on the virtual clock perhaps no time, so many of them in a row
-    are a fault. They are counted by events.
+    A proposer that writes nothing is charged no proposal and, on the virtual clock, may take no time. So too many of
+    them in a row fail the run. They are counted from events.
     """
 
     def __init__(self, proposer: Proposer, frontier: Frontier, config: MetaHarnessConfig) -> None:
@@ -102,7 +102,7 @@ class Evaluation:
     config: MetaHarnessConfig
 
     async def check(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """The import check. A harness that fails it goes straight to update."""
+        """Check that a harness can be imported. One that can't goes straight to update."""
         candidate = item.expect(Written).candidate
         source = candidate.artifact[COMPONENT]
         labels = next(iter(self.task.sets.values())).labels
@@ -117,7 +117,7 @@ class Evaluation:
             yield Emit(Invalid(candidate, problem), to="update")
 
     async def benchmark(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """Scores a harness on all data sets, side by side."""
+        """Score a harness on all data sets concurrently."""
         checked = item.expect(Checked)
         context.begin(Cost(evaluations=1))
         sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]
@@ -153,7 +153,9 @@ def _result(names: Sequence[str], scored: Sequence[SetScores]) -> Result:
 
 
 async def update(item: Item[object], context: UpdateContext) -> None:
-    """Every scored harness enters the pool; invalid ones do as ``rejected``, with their report."""
+    """Add a scored harness to the pool, or an invalid one as ``rejected`` with its report. Results on the test splits
+    are noted on the harness.
+    """
     payload = item.payload
     if isinstance(payload, Invalid):
         context.commit([Add(Result(report=payload.report).on(payload.candidate), "rejected")])

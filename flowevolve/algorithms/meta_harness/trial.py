@@ -19,7 +19,7 @@ from flowevolve.tasks.labelling import HarnessTask, LabelledSet, harness
 
 _MISTAKES = 5
 _CHARACTERS = 400
-"""How many mistakes are told of a trial, and how much of a text."""
+"""A trial's report has at most this many mistakes, and at most this many characters of each text in them."""
 _NO_ROOM = "The budget has no room for a trial."
 
 
@@ -30,9 +30,9 @@ class Room(Record, kind="harness.room"):
 
 
 class Trials:
-    """Runs harnesses by the evaluator that scores them, ``config.tries`` times for one proposer at most.
+    """Tries out harnesses with the evaluator that scores them, at most ``config.tries`` for one proposer.
 
-    A trial's rollouts and calls are in the budget. It is run again in the same way after an interruption.
+    A trial's rollouts and calls count towards the budget. After an interruption it is repeated in the same way.
     """
 
     def __init__(self, task: HarnessTask, config: MetaHarnessConfig, evaluator: Evaluator) -> None:
@@ -41,9 +41,10 @@ class Trials:
         self._evaluator = evaluator
 
     async def run(self, source: str, name: str, number: int, context: StageContext) -> str:
-        """What came of a trial on the data set of this name, or on the first, in words for who wrote the harness.
+        """Try a harness on the data set of this name, or else on the first one; returns the outcome in words for its
+        author.
 
-        ``number`` tells it from the proposer's other trials.
+        ``number`` counts the proposer's trials from 0.
 
         Raises:
             LLMError: if a call fails for good.
@@ -72,8 +73,8 @@ class Trials:
         return "\n".join([f"{told}, with {scored.context_chars:.0f} characters of prompts a text.", *mistakes])
 
     def _held_out(self, each: LabelledSet, context: StageContext) -> LabelledSet | None:
-        """The set with some training examples to predict in place of the validation examples, and the rest to learn
-        from: the same ones for all trials of a proposer.
+        """The data set with some training examples to predict in place of the validation examples, and the rest to
+        learn from. They are the same for all trials of a proposer. None if there are too few.
         """
         rows = each.data.train
         count = min(self._config.try_rows, len(rows) // 2)

@@ -12,12 +12,12 @@ from flowevolve.tasks.labelling import COMPONENT
 
 SUMMARY, FRONTIER = "summary.txt", "frontier.txt"
 _HITS = 40
-"""Lines that one search shows."""
+"""One search shows at most this many lines."""
 
 
 def files(snapshot: Snapshot, comments: Sequence[Comment] = ()) -> dict[str, str]:
-    """Texts by path. The candidates' scores on the test splits are in none of them. The summary ends with ``comments``,
-    which are what people have said.
+    """The files' texts by path. None of them has the candidates' scores on the test splits. The summary ends with
+    people's ``comments``.
     """
     scored = list(snapshot.candidates("confirmed"))
     invalid = list(snapshot.candidates("rejected"))
@@ -33,7 +33,7 @@ def files(snapshot: Snapshot, comments: Sequence[Comment] = ()) -> dict[str, str
 
 
 class View:
-    """Files that can be listed, read and searched, up to so many characters in all."""
+    """Files that can be listed, read and searched, until ``chars`` characters have been shown in all."""
 
     def __init__(self, texts: Mapping[str, str], chars: int) -> None:
         self.texts = texts
@@ -49,7 +49,7 @@ class View:
         return f"there is no file {path!r}; list shows those there are" if text is None else self._within(text)
 
     def search(self, text: str) -> str:
-        """Lines that contain the text, in any case, with path and number."""
+        """The lines that contain the text, ignoring case, each with its path and number."""
         hits = [
             f"{path}:{number}: {line}"
             for path, content in self.texts.items()
