@@ -29,8 +29,8 @@ from flowevolve.sim.service_model import BLOCK_TOKENS, Served, Service, count_to
 from flowevolve.sim.worlds.base import World
 
 OnWriting = Callable[[str, float], None]
-"""Called when the writing of an answer begins, with its text and the seconds that this will take at the present load.
-It must not block.
+"""Called when the writing of an answer begins, with the text and with the seconds that writing it will take at the
+present load. It must not block.
 """
 
 
@@ -39,9 +39,9 @@ class SimBackend:
     `flowevolve.llm.scheduling.admission.Probe`.
 
     The text and the length of an answer depend on the messages, temperature and seed alone; its latency depends on the
-    load. All served models behave alike, except where the world looks at a model's name. ``faults`` says which chats go
-    wrong. Answers are as long as ``lengths`` says, or else as the profile does. While ``down`` is set, every call fails
-    as if the server were gone.
+    load. All served models behave alike, except where the world looks at a model's name. ``faults`` decides which chats
+    go wrong. ``lengths`` decides how long answers are; without it, the profile does. While ``down`` is set, every call
+    fails as if the server were gone.
     """
 
     base_url = "simulated"

@@ -92,7 +92,7 @@ def status_error(fault: Fault) -> LLMError | None:
 async def apply_fault(
     fault: Fault, answer: Callable[[], Awaitable[ChatReply]], request: ChatRequest, timeout: float
 ) -> ChatReply:
-    """Do to a call what this fault does. ``answer`` gives the good reply, and takes as long as that does.
+    """Apply a fault to a call. ``answer`` returns the good reply, after the time that this takes.
 
     Raises:
         LLMError: of the class that a transport would raise, for every fault but ``no_usage``.

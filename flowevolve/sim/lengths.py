@@ -1,6 +1,6 @@
-"""How long the answers of a recorded run were, for a simulated server that is to give answers of these lengths.
+"""How long the answers of a recorded run were, for a simulated server whose answers are to have the same lengths.
 
-The server is told by a request's ``extra`` which role and stage it comes from.
+The ``extra`` of a request tells the server which role and stage the request comes from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ ROLE, STAGE = "role", "stage"
 
 
 def tags(role: str, stage: str) -> dict[str, JSON]:
-    """What a request has in its ``extra``, so that its answer is as long as those to others like it."""
+    """The entries of a request's ``extra`` for its role and stage, so that its answer is as long as those to similar
+    requests.
+    """
     return {ROLE: role, STAGE: stage}
 
 
@@ -25,20 +27,24 @@ class MeasuredLengths:
     """Lengths in tokens, each of one answer."""
 
     by_work: Mapping[tuple[str, str], Sequence[int]]
-    """Of whole answers, by role and stage."""
+    """The lengths of whole answers, by role and stage."""
     hidden: Mapping[str, Sequence[int]]
-    """By role, what answers had beyond their text, such as thoughts."""
+    """By role, how many tokens answers had beyond their text, for example for thoughts."""
     tokens_per_estimate: float = 1.0
-    """The tokens of prompts that the server counted, over those that `flowevolve.sim.service_model` estimates."""
+    """The number of prompt tokens that the server counted, divided by the number that `flowevolve.sim.service_model`
+    estimates.
+    """
     factor: float = 1.0
-    """By which all of this is taken to be longer."""
+    """All lengths that are drawn are multiplied by this."""
 
     def scaled(self, factor: float) -> MeasuredLengths:
         return replace(self, factor=self.factor * factor)
 
     def draw_output(self, request: ChatRequest, rng: random.Random, visible: int) -> int:
-        """Draw the tokens of an answer, whose text has ``visible`` tokens: from those measured in the same work, else
-        as many hidden ones as an answer of the role had, else of any role.
+        """Draw the number of tokens of an answer whose text has ``visible`` tokens.
+
+        This is the length of an answer that was measured for the same role and stage. If there was none, it is
+        ``visible`` plus the hidden tokens of an answer of the same role, or else of any role.
         """
         role, stage = str(request.extra.get(ROLE, "")), str(request.extra.get(STAGE, ""))
         whole = self.by_work.get((role, stage))
@@ -48,6 +54,6 @@ class MeasuredLengths:
         return max(1, round(self.factor * (visible + rng.choice(hidden))))
 
     def counted(self, usage: Usage) -> Usage:
-        """The usage as the measured server would count it, of a call with these estimated tokens in its prompt."""
+        """The usage of a call as the measured server would count it, given the usage with estimated prompt tokens."""
         prompt, cached = (round(self.tokens_per_estimate * n) for n in (usage.prompt_tokens, usage.cached_tokens))
         return Usage(prompt, usage.completion_tokens, cached)

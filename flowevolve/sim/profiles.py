@@ -48,7 +48,7 @@ class OutputLength:
 
 
 def _checked_steps(value: object) -> float | tuple[tuple[int, float], ...]:
-    """Seconds of a step as a file has them."""
+    """Check the seconds of a step as a file gives them."""
     if not isinstance(value, list | tuple):
         return _NUMBER.validate_python(value)
     points = _POINTS.validate_python(value)
@@ -60,7 +60,7 @@ def _checked_steps(value: object) -> float | tuple[tuple[int, float], ...]:
 _NUMBER = TypeAdapter[float](Seconds)
 _POINTS = TypeAdapter[tuple[tuple[int, float], ...]](tuple[tuple[int, Seconds], ...])
 Steps = Annotated[float | tuple[tuple[int, float], ...], PlainValidator(_checked_steps)]
-"""Seconds of a step: one number, or points of requests that run and seconds."""
+"""The seconds of a step: one number, or points, each of a number of running requests and the seconds with these."""
 
 
 @with_config(_CLOSED)
@@ -68,13 +68,13 @@ Steps = Annotated[float | tuple[tuple[int, float], ...], PlainValidator(_checked
 class BatchingProfile:
     """A server that batches continuously: all running requests advance one token per step.
 
-    A step takes ``step_seconds + per_sequence_seconds * running`` seconds, and ``context_seconds_per_token`` for each
-    token that the running requests have in their contexts, prompts and answers so far. Each uncached prompt token adds
-    ``prefill_seconds_per_token`` to the next step of all requests.
+    A step takes ``step_seconds + per_sequence_seconds * running`` seconds, plus ``context_seconds_per_token`` for each
+    token in the contexts of the running requests, which are their prompts and their answers so far. Each uncached
+    prompt token adds ``prefill_seconds_per_token`` to the next step of all requests.
 
-    Of a server that was measured, ``step_seconds`` may be a list: the seconds of a step with so many requests running,
-    by increasing numbers of requests. In between they lie on straight lines; beyond the last, each request adds
-    ``per_sequence_seconds``.
+    For a server that was measured, ``step_seconds`` may be a list of points: a number of running requests and the
+    seconds of a step with these, by increasing numbers of requests. Between the points the seconds are interpolated
+    linearly; beyond the last, each request adds ``per_sequence_seconds``.
     """
 
     output: OutputLength
@@ -87,7 +87,7 @@ class BatchingProfile:
     context_seconds_per_token: Seconds = 0.0
 
     def seconds_of_step(self, running: int) -> float:
-        """The seconds of a step with so many requests running, without what their contexts add."""
+        """The seconds of a step with this many requests running, without what their contexts add."""
         if not isinstance(self.step_seconds, tuple):
             return self.step_seconds + self.per_sequence_seconds * running
         after = bisect_right(self.step_seconds, (running, math.inf))
@@ -101,7 +101,7 @@ class BatchingProfile:
         return seconds + slope * (running - load)
 
     def faster(self, times: float) -> BatchingProfile:
-        """The same server, so many times as fast in all that it does; texts and their lengths stay the same."""
+        """The same server, ``times`` as fast in everything that it does; texts and their lengths stay the same."""
         steps: Steps = self.step_seconds
         steps = tuple((load, each / times) for load, each in steps) if isinstance(steps, tuple) else steps / times
         return replace(

@@ -1,9 +1,9 @@
-"""Scores that are simulated, over the prompts, the calls and the rows of a real task.
+"""Simulated scores for the prompts, the calls and the rows of a real task.
 
-What a task's own code says of the answers of a simulated model means nothing. So a prompt is scored by how many rules
-of a hidden house style it states, whatever it is for: each row needs a few of them, and feedback names those that were
-not met, which the simulated model of the world `rules` takes up. A program's score is drawn from its text, after as
-long as the program that evolution starts from took to run.
+What a task's own code says about the answers of a simulated model means nothing. So a prompt is scored by how many
+rules of a hidden house style it states, whatever it is for: each row needs a few of them, and feedback names those that
+were not met, which the simulated model of the world `rules` takes up. A program's score is random, with its text as the
+seed, and its evaluation takes about as long as the program that evolution starts from took to run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MET_UNSTATED = 0.2
 FAILING = 0.2
 """The share of programs that fail."""
 SPREAD = 0.05
-"""The standard deviation of the scores of programs, as a share of the first one's."""
+"""The standard deviation of the scores of programs, as a share of the first program's score."""
 SECONDS_DIFFER = 0.3
-"""The standard deviation of the logarithm of the seconds that programs run."""
+"""The standard deviation of the logarithm of the seconds for which programs run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class SeedRun:
 
 
 class Evaluating:
-    """How much of the time programs are being run: the sum of their seconds."""
+    """Stands in for running programs: at most ``slots`` of them at a time. ``seconds`` is the sum of the seconds that
+    they took.
+    """
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -58,7 +60,7 @@ class Evaluating:
 
 
 def with_simulated_scores(task: Task, world: RulesWorld) -> Task:
-    """The same task of prompts, which asks the model as it does, with scores by rules that are known to the world."""
+    """The same task of prompts, with the same calls of the model, but scored by rules that the world knows."""
 
     async def rollout(self: Task, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         made = await _calls(task, artifact, example, llm)
@@ -68,7 +70,7 @@ def with_simulated_scores(task: Task, world: RulesWorld) -> Task:
 
 
 def with_simulated_runs(task: ProgramTask, seed: SeedRun, evaluating: Evaluating) -> Task:
-    """The same task of programs, of which none is run; evaluations take as long as the seed's."""
+    """The same task of programs, but no program is run. Evaluations take about as long as that of the seed."""
 
     async def rollout(self: Task, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         rng = random.Random(f"{artifact.id}/{example.id}")
@@ -91,7 +93,7 @@ def with_simulated_runs(task: ProgramTask, seed: SeedRun, evaluating: Evaluating
 
 
 async def _calls(task: Task, artifact: Artifact, example: Example, llm: ChatModel) -> Sequence[Call]:
-    """The calls that a task makes for an example; at least one, where it made none that it tells of."""
+    """The calls of a task for an example: those that it reports, else all that it made, else a single empty one."""
     made: list[Call] = []
 
     async def ask(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
@@ -109,7 +111,9 @@ async def _calls(task: Task, artifact: Artifact, example: Example, llm: ChatMode
 
 
 def _score(artifact: Artifact, example: Example, calls: Sequence[Call], world: RulesWorld) -> Score:
-    """How many of the rules that the example needs an answer meets to a prompt that states some of them."""
+    """The score of an answer: the share of the rules needed by the example that the answer meets. Its prompt states
+    some of them.
+    """
     needed = random.Random(example.id).sample(HOUSE_STYLE[: world.params.rules], RULES_A_ROW)
     rng = random.Random(f"{example.id}\x1f{artifact.id}\x1f{calls[-1].output}")
     kept = [

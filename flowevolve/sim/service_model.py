@@ -2,7 +2,7 @@
 
 Time is the event loop's. The batching model keeps one count of decode steps for the whole batch: all running requests
 advance together, so a request that enters at step s ends at step s + its length. Work is done only when a request
-arrives, ends or is cancelled, never for the steps between, also where contexts make each step a little longer than the
+arrives, ends or is cancelled, never for the steps between, even where contexts make each step a little longer than the
 one before. The prefill of a prompt stalls the whole batch by its cost, since its tokens share the next steps.
 """
 
@@ -153,18 +153,20 @@ class BatchingService:
         return Served(request.started - arrived, clock.now() - arrived, request.cached)
 
     def _step_seconds(self) -> float:
-        """The seconds of the next step."""
+        """The seconds that the next step takes."""
         return self._profile.seconds_of_step(self.stats.running) + (
             self._profile.context_seconds_per_token * self._context
         )
 
     def _seconds_for(self, steps: float) -> float:
-        """The seconds of so many steps at this load, each longer than the one before by what that added to contexts."""
+        """The seconds that this many steps take at this load. Each takes longer than the one before by what that one
+        added to contexts.
+        """
         growth = self._profile.context_seconds_per_token * self.stats.running
         return steps * (self._step_seconds() + growth * steps / 2)
 
     def _steps_in(self, seconds: float) -> float:
-        """The steps that are taken in so many seconds at this load: what `_seconds_for` says, the other way round."""
+        """How many steps are taken in this many seconds at this load: the inverse of `_seconds_for`."""
         first = self._step_seconds()
         growth = self._profile.context_seconds_per_token * self.stats.running
         if growth == 0.0:
@@ -238,7 +240,7 @@ class BatchingService:
         self.stats.running -= 1
         self._context -= request.prompt_tokens + self._steps - request.first_step
         if not self.stats.running:
-            self._context = 0.0  # without what was rounded
+            self._context = 0.0  # rid of rounding errors
 
 
 class _TokenBucket:

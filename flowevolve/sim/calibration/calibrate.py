@@ -1,4 +1,4 @@
-"""The whole of it: ask a server, fit a profile, and compare both."""
+"""The whole calibration: measure a server, fit a profile, and compare both."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from flowevolve.sim.calibration.rounds import AskedServer, Texts
 from flowevolve.sim.profiles import Profile
 
 CHECKED_AT = 16
-"""Requests at a time in the comparison, or fewer where the server refused as many."""
+"""How many requests are sent at a time in the comparison; fewer if the server was not measured with this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A server's profile, how well it holds, and what finding it has cost."""
+    """A server's profile, how well it predicts the server, and what the calibration cost."""
 
     profile: Profile
     measured: Measured
     assumed: Sequence[str]
-    """What the profile takes for granted because it was not seen, each in a sentence."""
+    """What the profile assumes because it was not observed, each in a sentence."""
     check: Check | None
     """None if the server refused some of the requests of the comparison."""
     requests: int
@@ -42,10 +42,10 @@ async def calibrate(
     tell: Callable[[str], None] = lambda _: None,
     seed: int | None = None,
 ) -> Calibration:
-    """Measure a server for about so many seconds, with at most so many requests at a time.
+    """Measure a server for about ``seconds``, with at most ``most`` requests at a time, and fit a profile to it.
 
-    ``tell`` hears what is done. The prompts are drawn from ``seed``, and without one are new ones each time: a server
-    that was measured before may have those of then in its cache.
+    ``tell`` is called with words on what is being done. The prompts are drawn from ``seed``. Without one they are new
+    each time, because a server that was measured before may still have the earlier prompts in its cache.
 
     Raises:
         BackendRefusedError: if the server refuses the model or the key.
@@ -64,7 +64,7 @@ async def calibrate(
 
 
 async def _cache_tokens(transport: Transport) -> int | None:
-    """The tokens that the server's prefix cache holds; None where it does not say."""
+    """How many tokens the server's prefix cache holds; None if the server does not say."""
     if isinstance(transport, ServerTransport):
         async with MetricsProbe(lambda: transport.base_url) as probe:
             load = await probe.load()

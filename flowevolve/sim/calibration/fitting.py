@@ -1,4 +1,4 @@
-"""From what was measured of a server to a profile of the simulator."""
+"""Fits a profile of the simulator to what was measured of a server."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ from flowevolve.sim.service_model import BLOCK_TOKENS, count_tokens
 
 FEW = 4
 BATCHES = 1.25
-"""A server batches if answers take so many times as long at the largest load as with `FEW` requests or fewer."""
+"""A server is taken to batch if answers take at least this many times as long at the largest load as with `FEW`
+requests or fewer.
+"""
 CACHED = 0.6
-"""A server keeps prompts if one that comes again takes at most this part of the time."""
+"""A server is taken to cache prompts if a prompt that comes again takes at most this share of the time of a new one."""
 USUAL_SEQUENCES = 256
 """The requests that a vLLM works on at a time, if it is not told another number and has no more memory than most."""
 USUAL_CACHE_BLOCKS = 20_000
 THINKS = 1.5
-"""A model thinks if its answers have so many times the tokens of their texts; tokenizers differ by less."""
+"""A model is taken to think if its answers have more than this many times the tokens of their texts; tokenizers differ
+by less.
+"""
 MOST_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A profile, and what it takes for granted because it was not seen."""
+    """A profile, and what it assumes because it was not observed, each in a sentence."""
 
     profile: Profile
     assumed: Sequence[str]
@@ -37,7 +41,8 @@ class Fitted:
 def fit(measured: Measured, cache_tokens: int | None = None) -> Fitted:
     """The profile that follows from the measurements.
 
-    ``cache_tokens`` is what the server says that its prefix cache holds. One that says so is a vLLM, and batches.
+    ``cache_tokens`` is how many tokens the server says that its prefix cache holds, if it says so. A server that does
+    is a vLLM, and batches.
     """
     few = [load.seconds_of_answer for load in measured.loads if load.requests <= FEW]
     many = [load.seconds_of_answer for load in measured.of(measured.requests()[-1])]
@@ -115,7 +120,7 @@ def _context_seconds(measured: Measured) -> float:
 
 
 def _growing(steps: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """Steps that take no less time with more requests: what falls is noise."""
+    """The steps, raised where a step with more requests took less time than one with fewer: such a fall is noise."""
     least, grown = 0.0, []
     for requests, seconds in steps:
         least = max(least, seconds, 1e-6)
@@ -124,7 +129,7 @@ def _growing(steps: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...
 
 
 def _prefill_seconds(measured: Measured) -> float:
-    """The slope of seconds over characters, for each `CHARS_PER_TOKEN` of them: the simulator counts tokens so."""
+    """The slope of seconds over prompt tokens. A token has `CHARS_PER_TOKEN` characters, as in the simulator."""
     points = [
         (characters / CHARS_PER_TOKEN, median(answer.seconds for answer in answers))
         for characters, answers in measured.prefills.items()
@@ -141,7 +146,9 @@ def _keeps_prompts(measured: Measured) -> bool:
 
 
 def _thinking(measured: Measured) -> OutputLength:
-    """The tokens that answers have beside their text, where most have more than could be told from the text alone."""
+    """How many tokens answers have beyond their text; none unless most answers have clearly more tokens than their text
+    accounts for.
+    """
     pairs = [(count_tokens(answer.text), answer.usage.completion_tokens) for answer in measured.free]
     hidden = [billed - visible for visible, billed in pairs if billed > THINKS * visible + SHORT]
     if len(hidden) * 2 <= len(pairs):

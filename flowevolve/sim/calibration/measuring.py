@@ -1,8 +1,8 @@
-"""What is asked of a server to learn how fast it is, and the figures that are read off.
+"""Measures how fast a server is: which requests it is sent, and which figures follow from its answers.
 
-How long a step takes is the difference between two rounds of the same number of requests, one with short and one with
-long answers, over the difference in tokens: prefill, queues at the start and the network are in both. How long a token
-of a prompt takes is the slope over single requests whose answer is one token.
+How long a step takes is the difference in time between two rounds of the same number of requests, one with short and
+one with long answers, divided by the difference in tokens: prefill, queues at the start and the network are in both
+rounds and cancel out. How long a token of a prompt takes is the slope over single requests whose answer is one token.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ QUESTIONS = (
 MOST_ANSWER = 1024
 """Tokens that an answer to one of them may have."""
 AGAIN_WITHIN = 15.0
-"""A load that took more seconds is measured once."""
+"""A load is measured again only if less time than this, in seconds, has passed since its first measurement began."""
 WAITED = 1.6
-"""A request whose answer takes so many times as long as the fastest of its round may have waited for a place."""
+"""A request may have waited for a place if its answer takes this many times as long as the fastest of its round."""
 LATER = 1.3
-"""It has if answers take so many times as long, in the mean, as with half as many requests."""
+"""It has waited if answers take at least this many times as long on average as with half as many requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Two rounds of as many requests, with short and with long answers."""
+    """Two rounds with the same number of requests, one with short and one with long answers."""
 
     short: Round
     long: Round
@@ -71,7 +71,7 @@ class Load:
 
     @property
     def seconds_of_answer(self) -> float:
-        """The mean time until a long answer."""
+        """The mean time that a long answer took."""
         return fmean(answer.seconds for answer in self.long.answers)
 
 
@@ -80,17 +80,19 @@ class Measured:
     """What was measured of a server."""
 
     loads: Sequence[Load]
-    """By increasing numbers of requests, each as often as it was measured."""
+    """The measured loads by increasing numbers of requests, each as often as it was measured."""
     contexts: Sequence[Load]
-    """The same of one number of requests, with prompts of `CONTEXT` characters; none if the server refuses so much."""
+    """Measurements of one number of requests with prompts of `CONTEXT` characters; none if the server refused some of
+    the requests before.
+    """
     prefills: Mapping[int, Sequence[Answer]]
-    """By the prompt's characters, the answers of one token to prompts that are new."""
+    """The answers of one token to new prompts, by the number of characters in the prompt."""
     again: Sequence[Answer]
-    """Those to the longest of these prompts when it came again."""
+    """The answers to the longest of these prompts when it was sent again."""
     free: Sequence[Answer]
     """Answers to `QUESTIONS`, which end where the model ends them."""
     refused_at: int | None
-    """The number of requests at a time of which the server refused some, if it did."""
+    """At how many requests at a time the server refused some; None if it refused none."""
 
     @property
     def places(self) -> int | None:
@@ -109,9 +111,9 @@ class Measured:
 
 
 def places(loads: Sequence[Load]) -> int | None:
-    """How many requests a server works on at a time, told by the largest load; None if none of them waited.
+    """How many requests a server works on at a time, judged by the largest load; None if none of its requests waited.
 
-    Some answers of an API come late by chance. What waits for a place makes answers later on the whole, too.
+    Some answers of an API come late by chance. If requests wait for a place, answers are also later on average.
     """
     largest = loads[-1].requests
     fewer = [load.seconds_of_answer for load in loads if load.requests < largest]
@@ -124,10 +126,11 @@ def places(loads: Sequence[Load]) -> int | None:
 async def measure(
     server: AskedServer, texts: Texts, *, most: int, seconds: float, tell: Callable[[str], None] = lambda _: None
 ) -> Measured:
-    """Ask a server, with at most so many requests at a time, for about so many seconds. ``tell`` hears what is done.
+    """Measure a server for about ``seconds``, with at most ``most`` requests at a time. ``tell`` is called with words
+    on what is being done.
 
     Raises:
-        BackendRefusedError, BackendUnreachableError, OverloadedError: as `AskedServer`.
+        BackendRefusedError, BackendUnreachableError, OverloadedError: as `AskedServer` does.
     """
     begun = clock.now()
     tell("warming up")
@@ -155,7 +158,9 @@ async def measure(
 async def _grow(
     server: AskedServer, texts: Texts, most: int, until: float, tell: Callable[[str], None]
 ) -> tuple[list[Load], int | None]:
-    """Rounds of 1, 2, 4 … requests, up to ``most``, to a queue, to a refusal or to the end of the time."""
+    """Measure loads of 1, 2, 4 … requests, until ``most`` is reached, a queue forms, the server refuses some or the
+    time is up. Returns the loads, and the number of requests at which the server refused some.
+    """
     loads: list[Load] = []
     requests = 1
     while requests <= most and clock.now() < until:

@@ -1,6 +1,7 @@
-"""A profile beside its server, on requests that nothing was fitted to: long and short ones, some with a known prompt.
+"""Compares a profile with its server, on requests that nothing was fitted to: long and short ones, some of which begin
+like earlier ones.
 
-Every slot asks its next request as soon as it has an answer, as the workers of a run do.
+Each slot sends its next request as soon as it has an answer, as the workers of a run do.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from flowevolve.sim.profiles import Profile
 from flowevolve.sim.service_model import make_service
 
 EACH = 6
-"""Requests for each slot."""
+"""How many requests there are for each slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How long the same requests took, and how long they take by the profile."""
+    """How long the requests took on the server, and how long they take according to the profile."""
 
     at_once: int
     requests: int
@@ -31,15 +32,16 @@ class Check:
 
     @property
     def error(self) -> float:
-        """How far the prediction is off, as a part of what was measured."""
+        """How far the prediction is off, as a share of what was measured."""
         return self.predicted / self.seconds - 1 if self.seconds > 0 else 0.0
 
 
 async def compare(server: AskedServer, profile: Profile, texts: Texts, at_once: int) -> Check | None:
-    """Ask the server, and then the profile, with so many requests at a time; None if the server refuses some of them.
+    """Send requests to the server, ``at_once`` at a time, and predict by the profile how long they take; None if the
+    server refuses some of them.
 
     Raises:
-        BackendRefusedError, BackendUnreachableError: as `AskedServer`.
+        BackendRefusedError, BackendUnreachableError: as `AskedServer` does.
     """
     asks = _mixed(texts, at_once * EACH)
     began, left, served = clock.now(), iter(asks), list[Ask]()

@@ -1,4 +1,4 @@
-"""A calibration as a file that profiles are read from, and as lines for a person."""
+"""Writes a calibration as a file from which the profile can be read, and as lines for a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowevolve.sim.profiles import BatchingProfile, Profile
 
 
 def as_toml(calibration: Calibration, heading: str) -> str:
-    """The profile as TOML, with what stands behind it in comments."""
+    """The profile as TOML, with comments on how it was checked and what it assumes."""
     comments = [heading, f"{_checked(calibration)}.", *(f"Taken for granted: {each}." for each in calibration.assumed)]
     return "".join(f"# {comment}\n" for comment in comments) + _toml(calibration.profile)
 

@@ -1,4 +1,4 @@
-"""Asking a server many requests at once, with prompts that it has not seen and answers of a set length."""
+"""Sends a server many requests at once, with prompts that it has not seen and answers of a set length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from flowevolve.core.model import (
 )
 
 TO_THE_END: Mapping[str, JSON] = {"ignore_eos": True}
-"""Has vLLM and its like write until the limit; other servers refuse it, or take no notice."""
+"""Makes vLLM and similar servers write up to the token limit. Other servers refuse this or ignore it."""
 
 _NAMES = (
     "harbour",
@@ -52,7 +52,7 @@ _DEEDS = (
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: its prompt, and the tokens that its answer may have."""
+    """One request: its prompt, and how many tokens its answer may have."""
 
     prompt: str
     tokens: int
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Requests that were sent at the same time. ``seconds`` lie between the first request and the last answer."""
+    """Requests that were sent at the same time. ``seconds`` is the time until the last answer."""
 
     answers: Sequence[Answer]
     seconds: float
@@ -82,7 +82,7 @@ class Round:
 
 
 class Texts:
-    """Prompts of English prose. No two begin alike, so that no server has any in its cache that was not asked from the
+    """Prompts of English prose. No two begin alike, so a server can have one in its cache only if it was asked with the
     same seed before.
     """
 
@@ -90,7 +90,7 @@ class Texts:
         self._rng = random.Random(seed)
 
     def prompt(self, characters: int) -> str:
-        """A prompt of about so many characters that asks for a long answer."""
+        """A prompt of about this many characters that asks for a long answer."""
         begun = f"Chronicle {self._rng.randrange(10**9)}. "
         prose = "".join(self._sentences(characters - len(begun) - len(_TASK)))
         return begun + prose + _TASK
@@ -108,7 +108,7 @@ _TASK = "Go on with this chronicle in a thousand words."
 
 
 class AskedServer:
-    """A server, and what it has been asked so far.
+    """A server, with the number of requests that it has answered so far and the tokens that these took.
 
     Raises:
         BackendRefusedError: (every method) if the server refuses the model or the key.
@@ -131,7 +131,7 @@ class AskedServer:
         return Round(answers, clock.now() - began)
 
     async def ask(self, ask: Ask) -> Answer:
-        """Send one request. Its answer goes on to the limit where the server can be told so."""
+        """Send one request. Its answer goes on to the token limit, if the server accepts `TO_THE_END`."""
         return await self._answered(ask, self._extra)
 
     async def ask_freely(self, ask: Ask) -> Answer:

@@ -83,7 +83,7 @@ def _where(parent: ShownProgram, child: ShownProgram) -> str:
 
 
 def compress(prompt: str, rng: random.Random) -> str:
-    """Put similar notes together: directions with the same first kind and outcome, and lessons with the same hints."""
+    """Merge similar notes: directions with the same first kind and outcome, and lessons with the same hints."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
     notes = Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
     tried: Counter[Direction] = Counter()

@@ -16,7 +16,7 @@ from flowevolve.sim.worlds.code.source import parse
 from flowevolve.sim.worlds.code.traits import definitions, loops_in, traits
 
 _DOUBTED = 0.25
-"""How often a part is to be improved although nothing speaks against it."""
+"""How often a part is to be improved although there is no reason for it."""
 _QUICK = frozenset({"cache", "lru_cache", "array", "zeros", "heappush", "heappop", "bisect", "deque"})
 
 

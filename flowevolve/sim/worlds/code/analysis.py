@@ -35,7 +35,7 @@ _NO_NUMBERS = (
     ast.Lambda,
 )
 _ROUNDS = 4
-"""Over how many assignments what is known of one name is carried on to others."""
+"""Over how many assignments what is known about one name is passed on to others."""
 _CHANGES_LISTS = frozenset(
     {"append", "extend", "insert", "remove", "pop", "popleft", "appendleft", "heappush", "heappop", "setdefault"}
 )
@@ -57,7 +57,7 @@ class Analysis:
     stops: frozenset[int]
     """Nodes inside of the condition of a ``while`` loop."""
     read: frozenset[str]
-    """Names that are read other than to change the list that they hold."""
+    """Names that are read for another purpose than to change the list that they hold."""
     awaited: frozenset[str]
     """Names in the conditions of ``while`` loops."""
 
@@ -133,7 +133,9 @@ def _numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozense
 
 
 def _not_numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> set[str]:
-    """Names that don't hold numbers: they are indexed, iterated over, measured, hold attributes, a list or a text."""
+    """Names that don't hold numbers because they are indexed, iterated over, unpacked or measured, have attributes, or
+    hold a list or a text.
+    """
     found = {name for name, value in values if _is_no_number(value)}
     for node in nodes:
         match node:
@@ -247,7 +249,7 @@ def _integer_parts(node: ast.AST) -> list[ast.expr]:
 
 
 def _computed(node: ast.expr) -> Iterator[ast.expr]:
-    """An expression and those that it is computed from. Calls are followed only if they are of ``min`` or ``max``."""
+    """An expression and those that it is computed from. Of calls, only those of ``min`` and ``max`` are followed."""
     yield node
     parts: Iterable[ast.expr | None] = ()
     match node:

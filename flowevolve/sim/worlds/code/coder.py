@@ -73,7 +73,7 @@ CODERS: Mapping[str, Coder] = {
         0.97,
     ),
 }
-"""The coders by the word in the model's name that selects them. A name with none of these words is a medium coder's."""
+"""The coders by the word in the model's name that selects them. A name with none of them selects the medium coder."""
 
 
 def coder_of(model: str) -> Coder:

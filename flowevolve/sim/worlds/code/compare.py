@@ -1,4 +1,4 @@
-"""How two programs differ, told as the kinds of changes that the world `code` makes."""
+"""How two programs differ, expressed in the kinds of changes that the world `code` makes."""
 
 from __future__ import annotations
 

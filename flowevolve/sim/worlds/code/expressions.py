@@ -36,7 +36,7 @@ _TERMS = (
 
 
 def change_operators(source: Source, step: float, rng: random.Random) -> str | None:
-    """Replace one operator between numbers, or swap its operands; never in an index or in what ends a loop."""
+    """Replace one operator between numbers, or swap its operands; never in an index or in the condition of a loop."""
     analysis = source.analysis
     found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if analysis.is_number(node)] + [
         (node, node.left, node.comparators[0])
@@ -60,7 +60,7 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
 
 
 def change_calls(source: Source, step: float, rng: random.Random) -> str | None:
-    """Call a similar function instead of one, or reverse the order of something sorted."""
+    """Replace a call by that of a similar function, or reverse the order of something sorted."""
     swaps: list[tuple[tuple[int, int], str]] = []
     for call in source.nodes(ast.Call):
         name = called(call)
@@ -82,7 +82,7 @@ def _reversed(source: Source, call: ast.Call) -> tuple[tuple[int, int], str]:
 
 
 def grow(source: Source, step: float, rng: random.Random) -> str | None:
-    """Add a term with a local variable to an expression, or inside of a loop a number that depends on its iteration."""
+    """Add to an expression a term with a local variable, or, inside a loop, a number that depends on the iteration."""
     if rng.random() < _TABLES and (changed := _with_table(source, step, rng)) is not None:
         return changed
     places: list[tuple[ast.expr, list[str]]] = []

@@ -127,7 +127,7 @@ class Source:
         return "\n".join([*self.lines[: first - 1], *lines, *self.lines[last:]])
 
     def blocks(self) -> Iterator[Sequence[ast.stmt]]:
-        """Runs of consecutive statements that may change and stand each on lines of their own."""
+        """Runs of consecutive statements that may change and that each have lines of their own."""
         for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)

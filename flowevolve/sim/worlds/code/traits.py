@@ -119,7 +119,7 @@ def _settings(source: Source) -> str:
 
 
 def kind_of_change(name: str, said: str, before: str) -> str:
-    """The kind of change that a part has seen: ``said`` describes the part now, ``before`` the whole former program."""
+    """The kind of change that was made to a part: ``said`` describes it now, ``before`` the whole former program."""
     if name.rpartition(":")[2] == SETTINGS:
         return "constants"
     old = re.search(rf"`{re.escape(name)}`: {_TRAIT.pattern}", before)

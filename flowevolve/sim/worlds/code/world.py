@@ -44,7 +44,7 @@ IN_JSON: Mapping[str, Responder] = {
     NAVIGATE_TITLE: navigate,
     EXEMPLARS_TITLE: exemplars,
 }
-"""What answers a prompt, by its first line. All other prompts ask for programs."""
+"""The functions that answer prompts, by the first line of the prompt. All other prompts ask for programs."""
 KNOWN_TITLES = frozenset((*IN_WORDS, *IN_JSON, *CHANGE_TITLES.values(), SEED_TITLE, SHIFT_TITLE, IMPLEMENT_TITLE))
 """The first lines of all prompts that this world answers."""
 _MOST_BROKEN = 0.5

@@ -22,11 +22,11 @@ from flowevolve.tasks.families.catalog import PARTS, SEED, WAYS
 
 _COST = re.compile(r"the numbers in `(\w+)` cost (\d+(?:\.\d+)?)")
 _SLOTS: Mapping[str, SlotName] = {"copies": "core_logic", "place": "perf_patch"}
-"""The slot of each part; what else a program has goes to ``misc``."""
+"""The slot of each part; everything else in a program goes to ``misc``."""
 
 
 def plan(prompt: str, rng: random.Random) -> str:
-    """Write plans, each of another way: all ways that the program shown does not go, then those that it does."""
+    """Write plans, each for another way: first the ways that the shown program does not go, then those that it does."""
     parts = sections(prompt)
     program = parent_of(parts)
     shown = (None if program is None else member_of(program)) or SEED
@@ -43,7 +43,7 @@ def _plan(name: str) -> str:
 
 
 def advise(prompt: str, rng: random.Random, chances: Chances) -> str:
-    """Advise the ways of the best program, and one that none of the programs goes."""
+    """Advise the ways of the best program, and one way that none of the programs goes."""
     found = [
         (shown.score, member)
         for shown in all_programs(prompt)
@@ -71,8 +71,8 @@ def instruct(prompt: str, rng: random.Random) -> str:
 
 
 def diagnose(prompt: str, rng: random.Random, chances: Chances) -> str:
-    """Say which part is to be improved: the one whose numbers cost more by the feedback (an agent that overlooks this
-    guesses), and each in which a better program goes another way.
+    """Say which parts are to be improved: the one whose numbers cost more according to the feedback (an agent that
+    overlooks this guesses), and each part in which a better program goes another way.
     """
     parts = sections(prompt)
     names = listed(parts.get(PARTS_HEADING, ""))

@@ -24,7 +24,7 @@ class Chances:
     their families with other numbers.
     """
     carries: float = 0.8
-    """A plan's way is the way of the program written to it."""
+    """A program that is written to a plan goes the plan's way."""
     usual: float = 0.8
     """Without a plan, or where a plan is not carried out, a program is of the seed's family."""
     follows: float = 0.3
@@ -34,7 +34,7 @@ class Chances:
     combines: float = 0.3
     """A part is taken over from another program that the prompt shows."""
     overlooks: float = 0.25
-    """An agent does not see what a program does that it is shown as code and not in words (per program)."""
+    """An agent does not recognize what a program does that is shown as code and not in words (per program)."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):

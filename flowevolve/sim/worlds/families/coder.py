@@ -1,7 +1,7 @@
 """The coder of the world `families`: small changes that keep a program's family, and the moves that can leave it.
 
-A move takes one step: the program that it makes has another way of one part at most than a program that the prompt
-shows, or than the plain one. So some families are only reached by way of others.
+A move takes one step: the new program differs in the way of at most one part from a program that the prompt shows, or
+from the plain one. So some families can be reached only by way of others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def member_of(shown: ShownProgram) -> Member | None:
 
 @dataclass(frozen=True, slots=True)
 class FamilyCoder:
-    """Writes programs as a request asks, as good as a coder of the world `code`, with chances of its own."""
+    """Writes programs as a request asks, as well as ``coder``, which is one of the world `code`, with chances of its
+    own.
+    """
 
     coder: Coder
     chances: Chances
@@ -57,7 +59,7 @@ class FamilyCoder:
         return _edited(request.parent.program, *moved)
 
     def _unlike(self, shown: Sequence[Member]) -> Member:
-        """A program of a family that is not shown, and one step from one that is; or of one that is shown."""
+        """A program of a family that is not shown but is one step from one that is; or else of a family that is."""
         known = {each.family for each in shown}
         new = [family for family in reachable(known) if family not in known]
         if new and self.rng.random() < self.chances.differs:
@@ -124,6 +126,6 @@ def _with_parts(parent: Member, others: Sequence[Member], take: Collection[str])
 
 
 def _edited(old: Mapping[str, str], new: Member, kind: str) -> Edited:
-    """The file with the program is replaced; files beside it stay."""
+    """Replace the file with the program; files beside it stay."""
     name = next(iter(old))
     return Edited(old, {**old, name: str(new)}, [kind])

@@ -18,7 +18,7 @@ _NUMBERS = frozenset(name for way in WAYS.values() for name in way.best)
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the hints of a text come to, once those that contradict each other are taken from each other."""
+    """What the hints of a text amount to, once those that contradict each other have cancelled out."""
 
     ways: Sequence[str]
     """The ways that more lines say to try than to shun, in the order in which they were named."""

@@ -33,7 +33,7 @@ _GUIDED = 2
 
 
 def summarize(prompt: str, rng: random.Random) -> str:
-    """Describe a program part by part: its ways and its numbers, and which of them its parent had not."""
+    """Describe a program part by part: its ways and its numbers, and which of them its parent did not have."""
     parts = sections(prompt)
     program = parent_of(parts)
     member = None if program is None else member_of(program)
@@ -68,7 +68,7 @@ def reflect(prompt: str, rng: random.Random, chances: Chances) -> str:
 
 
 def compress(prompt: str, rng: random.Random) -> str:
-    """Put equal notes together: directions are counted, and of lessons the latest stay."""
+    """Merge equal notes: directions are counted, and of the lessons the latest are kept."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
     notes = Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
     tried: Counter[Direction] = Counter()

@@ -22,7 +22,7 @@ def in_words(piece: Piece) -> str:
 
 
 def from_words(text: str) -> Member | None:
-    """The program that a text describes part by part; None if it does not. What is said first counts."""
+    """The program that a text describes part by part; None if it does not. The first description of a part counts."""
     found: dict[str, Piece] = {}
     for name, numbers in _PIECE.findall(text):
         way = WAYS.get(name)
@@ -33,7 +33,7 @@ def from_words(text: str) -> Member | None:
 
 
 def seen(shown: ShownProgram, chances: Chances, rng: random.Random) -> Member | None:
-    """What an agent makes of a program. One in words is always understood, one in code now and then is not."""
+    """A program as an agent understands it; None if it does not. It always understands words, but not always code."""
     if ABSTRACT in shown.program:
         return from_words(shown.program[ABSTRACT])
     return None if rng.random() < chances.overlooks else member_of(shown)

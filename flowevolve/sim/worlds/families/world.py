@@ -1,9 +1,10 @@
 """The world `families`: a landscape of known basins, built to tell algorithms apart.
 
-Programs are those of `flowevolve.tasks.families.catalog`, and the problem is `families`. A prompt with one program and
-nothing else gets that program with other numbers, which is of the same family and so never passes its ceiling. What
-can leave a family is read from the prompt: it asks for a program unlike others, has a plan, advice or instructions that
-name another way, or shows a program that goes another way. `Chances` says how often that succeeds.
+Programs are those of `flowevolve.tasks.families.catalog`, and the problem is `families`. A prompt that shows one
+program and nothing else gets that program with other numbers, which is of the same family and so never passes its
+ceiling. A reply can leave a family only if the prompt gives a reason: it asks for a program unlike others, has a plan,
+advice or instructions that name another way, or shows a program that goes another way. `Chances` says how often that
+succeeds.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
 
 
 class FamiliesWorld(CodeWorld):
-    """How many replies are broken goes by the model's name and ``params``, as in the world `code`. So do prompts that
-    have no answer of their own here.
+    """The share of broken replies depends on the model's name and ``params``, as in the world `code`. Prompts that have
+    no answer of their own here are answered as in that world.
     """
 
     def __init__(self, params: RulesParams = PRESETS["normal"], chances: Chances | None = None) -> None:

@@ -110,7 +110,7 @@ def write_harness(rng: random.Random) -> str:
 
 
 def _label(prompt: str, care: float, rng: random.Random) -> str:
-    """The label of the example most similar to the text; a guess if none is similar, and now and then all the same."""
+    """The label of the example most similar to the text; a guess if none is similar, and sometimes even if one is."""
     named = _LABELS.search(prompt)
     labels = named[1].split(", ") if named else ["unknown"]
     query = _QUERY.search(prompt)

@@ -73,7 +73,7 @@ def _remembered(lines: Sequence[str], params: RulesParams, rng: random.Random) -
 
 
 def _notice(examples: str, lines: Sequence[str], params: RulesParams, rng: random.Random) -> list[str]:
-    """The unmet rules that are taken up, in random order. Rules stated already and without contradiction are not."""
+    """The unmet rules that are taken up, in random order, but none that is already stated and not contradicted."""
     unmet = list(dict.fromkeys(_UNMET.findall(examples)))
     stated = read_instruction("\n".join(lines)).by_subject
     missing = [
@@ -98,7 +98,7 @@ def _take_up(sentence: str, lines: list[str], params: RulesParams, rng: random.R
 
 
 def _worded_anew(line: str, rng: random.Random) -> str:
-    """A line that states a rule, in other words or in the same; any other line as it is."""
+    """A line that states a rule, in other words or in the same; any other line unchanged."""
     stated = read_statement(line)
     if stated is None or stated.denied:
         return line
@@ -156,7 +156,7 @@ class _Edit:
         return "\n".join((*(line for line in self.head if line not in self.outdated), *self.useful))
 
     def unsifted(self) -> _Edit:
-        """The same edit, with all of its lines taken to be useful."""
+        """The same edit, with all lines that it adds taken to be useful."""
         return _Edit(self.head, self.added, self.added, self.outdated, self.clash)
 
 

@@ -43,7 +43,7 @@ def _answer(before: Sequence[str], versions: Sequence[Sequence[str]], params: Ru
 
 
 def merge_edits(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Answer a `merge_edits_prompt`: each edit is done to the current version, and what comes of it is merged."""
+    """Answer a `merge_edits_prompt`: apply each edit to the current version, and merge the results."""
     before, _, after = prompt.partition(f"\n{EDITS_HEADING}\n")
     head = labelled_blocks(before.partition(f"\n{HEAD_HEADING}\n")[2])[0][1].splitlines()
     versions: list[Sequence[str]] = []

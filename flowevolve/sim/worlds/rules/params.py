@@ -10,7 +10,8 @@ from flowevolve.tasks.house_style import HOUSE_STYLE
 
 @dataclass(frozen=True, slots=True)
 class RulesParams:
-    """Each probability says how often its sentence is true, per occasion named. The defaults are the preset ``normal``.
+    """Each probability says how often its sentence is true, per occasion that it names. The defaults are the preset
+    ``normal``.
 
     Raises:
         InputError: if a probability is not in [0, 1] or another number is out of range.
@@ -124,7 +125,9 @@ these at once (``harsh``).
 
 
 class ParamsWorld:
-    """The base class of worlds whose models are as good as parameters say. The response cache tells them by `repr`."""
+    """The base class of worlds whose models are as good as parameters say. The response cache tells them apart by
+    `repr`.
+    """
 
     def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
         self.params = params

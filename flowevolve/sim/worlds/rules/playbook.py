@@ -151,7 +151,7 @@ ANSWERS: Mapping[str, Responder] = {
     MERGE_TITLE: lambda prompt, params, rng: fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- ")),
     COMPARE_TITLE: _compare,
 }
-"""What answers a prompt about playbooks, by its first line."""
+"""The functions that answer prompts about playbooks, by the first line of the prompt."""
 
 
 def _block(prompt: str, heading: str) -> str:

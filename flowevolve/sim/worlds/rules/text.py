@@ -1,8 +1,8 @@
 """How the world `rules` reads and words the rules of an instruction.
 
-A line of an instruction states one rule, denies one ("Use commas freely."), or states none. Lines are read by the words
-that a rule is usually given in, so that the verifiers' own sentences and ordinary paraphrases are understood alike.
-All functions are pure, and their caches are bounded.
+A line of an instruction states one rule, denies one ("Use commas freely."), or states none. Lines are recognized by the
+words in which a rule is usually given, so that the verifiers' own sentences and ordinary paraphrases are understood
+alike. All functions are pure, and their caches are bounded.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def read_statement(line: str) -> Statement | None:
             if rule is None:
                 return None
             refused = _REFUSAL.search(line) is not None
-            # The rule against commas is a ban itself, so it is a line without a refusal that denies it.
+            # The rule against commas is itself a ban, so a line without a refusal denies it.
             denied = rule.id in _DENIABLE and refused != (rule.id == "punctuation:no_comma")
             return Statement(rule, denied)
     return None
@@ -158,7 +158,7 @@ class Reading:
 
 @lru_cache(maxsize=4096)
 def read_instruction(text: str) -> Reading:
-    """Read all statements of an instruction. One that is repeated counts once, where it is said last."""
+    """Read all statements of an instruction. A statement that is repeated counts once, at its last place."""
     lines = [line for line in text.splitlines() if line.strip()]
     by_subject: dict[str, list[Statement]] = {}
     for line in lines:
@@ -227,7 +227,7 @@ def misstate(rule: Constraint, rng: random.Random) -> str:
 
 
 def happens(probability: float, rng: random.Random) -> bool:
-    """Whether something happens that has this probability. Nothing is drawn for what never happens, so that a world
-    without it draws the same numbers as before there was such a thing.
+    """Whether something with this probability happens. With probability 0, no random number is drawn, so that a world
+    in which it never happens draws the same numbers as if it did not exist.
     """
     return probability > 0 and rng.random() < probability

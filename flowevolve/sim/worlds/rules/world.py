@@ -1,4 +1,4 @@
-"""The world `rules`: a system prompt is the better, the more rules of a hidden house style it states.
+"""The world `rules`: a system prompt is better, the more rules of a hidden house style it states.
 
 `RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
 model, a judge, an editor who merges versions, or a playbook's curator, as the request's text asks. Like a real model,
@@ -35,13 +35,15 @@ _ANSWERS: Mapping[str, playbook.Responder] = {
     MERGE_TITLE: merge,
     MERGE_EDITS_TITLE: merge_edits,
 }
-"""What answers a prompt about instructions, by its first line. Those about playbooks are in `playbook.ANSWERS`."""
+"""The functions that answer prompts about instructions, by the first line of the prompt. Those for playbooks are in
+`playbook.ANSWERS`.
+"""
 _LOWEST_OBEDIENCE = 0.5
 _SUBJECTS = [Statement(rule).subject for rule in HOUSE_STYLE]
 _RIVALS = {
     one: other for pair in zip(_SUBJECTS[::2], _SUBJECTS[1::2], strict=True) for one, other in (pair, pair[::-1])
 }
-"""For each subject the one whose rule gets in the way of its own."""
+"""For each subject, the subject whose rule gets in the way of its own rule."""
 
 
 class RulesWorld(ParamsWorld):
@@ -62,13 +64,13 @@ class RulesWorld(ParamsWorld):
         return write_answer(topic_of(asked), kept, rng) + playbook.citation(instruction, kept)
 
     def said(self, instruction: str) -> Sequence[tuple[Sequence[Statement], float]]:
-        """What an instruction says on each subject, and how probable it is that an answer keeps one of these."""
+        """What an instruction says on each subject, and the probability that an answer keeps one of these."""
         reading = read_instruction(playbook.without_preamble(instruction))
         subjects = {said[0].subject for said in reading.by_subject}
         return [(said, self._obedience(said, subjects, reading)) for said in reading.by_subject]
 
     def _obedience(self, said: Sequence[Statement], subjects: AbstractSet[str], reading: Reading) -> float:
-        """How probable it is that what an instruction says on a subject is kept."""
+        """The probability that an answer keeps what an instruction says on a subject."""
         params = self.params
         excess = max(0, reading.lines - params.comfortable_lines)
         loss = params.fatigue * excess + params.noise_harm * reading.noise

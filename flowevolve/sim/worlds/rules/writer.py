@@ -124,7 +124,7 @@ def _habits(rng: random.Random) -> _Plan:
 
 
 def write_answer(topic: str, statements: Iterable[Statement], rng: random.Random) -> str:
-    """Write a text of roughly 60 to 150 words on ``topic`` that does as all ``statements`` say."""
+    """Write a text of roughly 60 to 150 words on ``topic`` that obeys all ``statements``."""
     plan = _habits(rng)
     for statement in statements:
         _obey(plan, statement, statement.rule.kwargs)
