@@ -44,9 +44,7 @@ class SeedRun:
 
 
 class Evaluating:
-    """Stands in for running programs: at most ``slots`` of them at a time. ``seconds`` is the sum of the seconds that
-    they took.
-    """
+    """Runs programs for simulated seconds, at most ``slots`` at a time. ``seconds`` is the sum of these."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -111,9 +109,7 @@ async def _calls(task: Task, artifact: Artifact, example: Example, llm: ChatMode
 
 
 def _score(artifact: Artifact, example: Example, calls: Sequence[Call], world: RulesWorld) -> Score:
-    """The score of an answer: the share of the rules needed by the example that the answer meets. Its prompt states
-    some of them.
-    """
+    """The score of an answer: the share of the rules needed by the example that it meets, given those in its prompt."""
     needed = random.Random(example.id).sample(HOUSE_STYLE[: world.params.rules], RULES_A_ROW)
     rng = random.Random(f"{example.id}\x1f{artifact.id}\x1f{calls[-1].output}")
     kept = [

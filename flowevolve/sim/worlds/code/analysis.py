@@ -1,7 +1,7 @@
 """What a coder of the world `code` infers about a program: which names hold numbers, and which must be integers.
 
-A name is taken to mean the same in all functions, and whatever is not plainly a number is taken to be none. In doubt a
-change is therefore not made.
+A name is taken to mean the same in all functions, and whatever is not plainly a number is taken to be none. So if there
+is doubt, a change is not made.
 """
 
 from __future__ import annotations

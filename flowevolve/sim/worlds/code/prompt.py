@@ -49,7 +49,7 @@ class ProgramRequest:
     anew: bool = False
     """Whether a new program is asked for, and the parent only shows what form it must have."""
     hints: str = ""
-    """What is said on how to go about it, and what is advised."""
+    """What the prompt says about how to proceed, and the advice that it gives."""
 
 
 def read_prompt(prompt: str) -> ProgramRequest:

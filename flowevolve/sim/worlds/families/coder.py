@@ -39,7 +39,7 @@ class FamilyCoder:
     rng: random.Random
 
     def edit(self, request: ProgramRequest) -> Edited | None:
-        """The program written, and what it was made of; None if the prompt shows no program of a family."""
+        """The files before and after, and the kind of the change; None if the prompt shows no program of a family."""
         hints = read_hints(request.hints)
         others = [each for shown in request.others if (each := member_of(shown)) is not None]
         if request.parent is None:
