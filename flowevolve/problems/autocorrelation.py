@@ -138,7 +138,7 @@ def read_numbers(result: JSON) -> list[float]:
     """Read a list of 1 to `MOST_STEPS` numbers.
 
     Raises:
-        WrongResultError: if the result is none.
+        WrongResultError: if the result is not such a list.
     """
     entries = list_of(result, "heights")
     if not 1 <= len(entries) <= MOST_STEPS:
@@ -147,7 +147,7 @@ def read_numbers(result: JSON) -> list[float]:
 
 
 def scaled(steps: list[float]) -> list[float]:
-    """Heights of which the one farthest from 0 is 1 or -1.
+    """The heights, scaled so that the one farthest from 0 is 1 or -1.
 
     Raises:
         WrongResultError: if all are 0.

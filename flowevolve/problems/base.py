@@ -20,14 +20,14 @@ from flowevolve.sandbox import Outcome, Sandbox
 
 
 class ShippedProblem(FunctionProblem):
-    """A problem that ships with the package. Each has the setting ``limits``, which its statement tells."""
+    """A problem that ships with the package. It has the setting ``limits``, and its statement says what they are."""
 
     reference: float | None = None
-    """The best value in published papers, in the scale of `Verdict.value`; None if theirs can't be compared."""
+    """The best value in published papers, in the scale of `Verdict.value`; None if no published value is comparable."""
     reference_source: str = ""
-    """Where that value is from, and what it is in the scale of the paper if that is another."""
+    """Where that value is from and, if the paper uses another scale, what it is there."""
     seed_name: str | None = None
-    """The name of the seed, if that is not the problem's."""
+    """The name of the seed, if it is not the problem's name."""
 
     def __init__(self, limits: LimitsSetting) -> None:
         self.limits = limits_for(self.name, limits)
@@ -82,11 +82,11 @@ class OnlineProblem(DrivenProblem):
     """A problem whose programs must choose without knowing what comes next.
 
     What comes next lies in the memory of the process that a program runs in, so a program could look ahead. Choices
-    must therefore be functions of their arguments. A random sample of n choices is put to the program again, in a new
-    process that knows nothing but the sample, and the program fails if any answer differs. A program that looks ahead
-    in a share s of its choices passes with probability (1 - s) ** n in each case. The sample is drawn anew each time,
-    so that no program can know it; the verdict on a program that keeps the rules does not depend on it. A program that
-    has learnt the instances by heart is not detected by this, but by its value on other instances (setting ``seed``).
+    must therefore be functions of their arguments. The program is asked again for a random sample of n choices, in a
+    new process that knows nothing but the sample, and it fails if any answer differs. A program that looks ahead in a
+    share s of its choices passes with probability (1 - s) ** n in each case. The sample is drawn anew each time, so
+    that no program can know it; the verdict on a program that follows the rules does not depend on the sample. This
+    does not detect a program that has memorized the instances; its value on other instances (setting ``seed``) does.
     """
 
     ask_again: str

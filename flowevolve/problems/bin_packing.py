@@ -37,7 +37,7 @@ class BinPackingRow(Row):
 
 
 class OnlineBinPacking(OnlineProblem):
-    """Items whose sizes follow a Weibull distribution. Value of a case: a lower bound on the bins over those used.
+    """Items whose sizes follow a Weibull distribution. Value of a case: a lower bound on the bins over the bins used.
 
     The set-up is EoH's; no packing uses fewer than ceil(sum of sizes / capacity) bins. The papers give the gap, which
     is the number of bins over that bound minus 1, so value = 1 / (1 + gap). With EoH's test rows, the reference is 1 /
@@ -45,8 +45,7 @@ class OnlineBinPacking(OnlineProblem):
     here, from the same distribution, have no reference.
 
     A program gets the item and the different amounts of room that open bins have left. In EoH's form it gets each bin,
-    but two bins with equal room are as good as each other. It is checked that choices know nothing of later items
-    (`OnlineProblem`).
+    but bins with equal room are interchangeable. Choices are checked not to depend on later items (`OnlineProblem`).
     """
 
     name = "online_bin_packing"

@@ -56,7 +56,7 @@ SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem] | str] = {
     "effibench": "flowevolve.problems.effibench:effibench",
     **EFFICIENCY_PROBLEMS,
 }
-"""What makes each problem; those named by a text are imported when they are asked for."""
+"""The factory of each problem. Those given as a text are imported when they are needed."""
 SIMULATED: Mapping[str, Callable[..., Problem] | str] = {"families": "flowevolve.problems.families:Families"}
 """Problems whose programs only a simulated model can write."""
 EVALUATED: Mapping[str, Callable[..., Problem] | str] = {
@@ -64,7 +64,7 @@ EVALUATED: Mapping[str, Callable[..., Problem] | str] = {
     "evaluator": "flowevolve.programs.callable:callable_problem",
     "folder": "flowevolve.problems.folders.catalog:folder_problem",
 }
-"""Problems that users bring, by the setting that tells them; a command may have a folder, too."""
+"""Problems that users bring, by the setting that specifies them. A command may have a folder, too."""
 PROBLEMS: Registry[Problem] = Registry(
     "problem",
     "flowevolve.problems",

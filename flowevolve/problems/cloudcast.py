@@ -20,7 +20,7 @@ from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MACHINES = 2
-"""Machines in each region that takes part. Links and limits are as many times as fast as those of one machine."""
+"""Machines in each region that takes part. The speeds and limits of links are those of one machine times this."""
 MACHINE_COST = 0.54 / 3600
 """Dollars a second for each machine."""
 
@@ -177,7 +177,7 @@ class Cloudcast(ShippedProblem):
         return edges
 
     def _flows(self, broadcast: Broadcast, edges: Sequence[Edge]) -> dict[Edge, float]:
-        """The speed of each link in gigabits a second, when links share what their regions let in and out."""
+        """The speed of each link in gigabits a second, when links share the ingress and egress limits of regions."""
         flows = {edge: self._links[edge].speed for edge in edges}
         for end, limits in ((0, broadcast.egress_limit), (1, broadcast.ingress_limit)):
             for region in {edge[end] for edge in edges}:
@@ -226,7 +226,7 @@ def drawn_network(
     """Draw regions of three providers in four parts of the world, with their links, and broadcasts between them.
 
     Links within a provider are cheap within a part of the world, and slower between parts. Some parts are expensive to
-    leave, so that a detour can pay, and copying late nearly always does.
+    leave, so that a detour can pay off; copying data as late as possible nearly always does.
     """
     if regions < 2 or instances < 1 or not 1 <= destinations < 3 * regions:
         raise InputError(

@@ -26,7 +26,7 @@ class Solution(Row):
 
 
 class EffiBenchRow(Row):
-    """A problem, with the fields of the data set. Its own limits are ignored, as CSE sets the same for all problems."""
+    """A problem, with the fields of the data set. Its own limits are ignored; CSE sets the same for all problems."""
 
     id: str = Field(coerce_numbers_to_str=True)
     title: str
@@ -34,10 +34,10 @@ class EffiBenchRow(Row):
     type: str
     tests: tuple[TrialRow, ...] = Field(min_length=1, validation_alias=AliasChoices("tests", "generated_tests"))
     test_runners: Mapping[str, str] = Field(default_factory=dict)
-    """By language, for programs of type ``functional``: a program around the one that is evolved."""
+    """By language, for problems of type ``functional``: a program that calls the one that is evolved."""
     starter_code: Mapping[str, str] = Field(default_factory=dict)
     solutions: Mapping[str, Solution | str] = Field(default_factory=dict)
-    """By language: what people have written, to which figures are compared."""
+    """By language: a program written by people, with which evolved programs are compared."""
 
     @field_validator("tests", "test_runners", "starter_code", "solutions", mode="before")
     @classmethod
@@ -63,11 +63,11 @@ def effibench(
     runs: int = 5,
     together: int | None = None,
 ) -> EfficiencyProblem:
-    """Make a problem of one row of ``data``: the one with this ``id``, or the one with number ``row``, by default 1.
+    """Make a problem from one row of ``data``: the one with this ``id``, or the one with number ``row``, by default 1.
 
-    ``program`` is the file that evolution starts from. ``reference`` is the file whose figures others are divided by;
-    else that is the row's solution in the language, and without one the program. Only the first ``tests`` of the row
-    are used, if that is given. The other settings are those of `Procedure`.
+    ``program`` is the file that evolution starts from. ``reference`` is the file of the program that others are
+    compared with; by default, this is the row's solution in the language or, without one, ``program``. If ``tests`` is
+    given, only this many of the row's tests are used, from the first on. The other settings are those of `Procedure`.
 
     Raises:
         InputError: if there is no such row or file, or the row can't be run in the language.
@@ -95,10 +95,10 @@ def effibench(
 
 
 def _runner(row: EffiBenchRow, language: Language, data: Path) -> str | None:
-    """The program around the evolved one; None if that is a whole.
+    """The program that calls the evolved one; None if the evolved one is complete.
 
     Raises:
-        InputError: if the row has none that is needed.
+        InputError: if the row needs one and has none, or is of a type that can't be run.
     """
     if row.type == "io":
         return None
@@ -116,7 +116,7 @@ def _runner(row: EffiBenchRow, language: Language, data: Path) -> str | None:
 
 
 def _called(runner: str | None, starter: str) -> str:
-    """What a statement says of programs that others call."""
+    """What a statement says about programs that a runner calls; empty without a runner."""
     if runner is None:
         return ""
     shape = f" It must have the form of\n\n{starter.strip()}\n" if starter else ""

@@ -33,11 +33,11 @@ LEAST_RUNS = 3
 PACKAGES = ("numpy",)
 """What programs may import besides the standard library."""
 SUBMISSION = "==Code Submission=="
-"""Where in a runner the program stands, as in EffiBench-X."""
+"""The placeholder for the program in a runner, as in EffiBench-X."""
 BUILD_SECONDS, BUILD_MB = 60.0, 2048
 """The limits of building a program."""
 _BUILD_WORDS = 1500
-"""The most characters of a compiler's words that feedback quotes."""
+"""The most characters of a compiler's messages that feedback quotes."""
 _QUOTED, _LINE = 600, 200
 """The most characters of an input, and of a line of an answer, that feedback quotes."""
 
@@ -88,7 +88,7 @@ class Figures:
         return f"{self.seconds:.4g} s, {self.peak_mb:.4g} MB at its peak, {self.integral:.4g} MB·s"
 
     def over(self, other: Figures) -> dict[str, float]:
-        """ET, MP and MI of a program with the figures ``other``, if these figures are those of the reference.
+        """Return ET, MP and MI of a program with the figures ``other``, if these figures are the reference's.
 
         Higher is better. Each is the reference's figure over the program's, clipped to 5 (CSE, appendix B, equations 8,
         10 and 13). For a program's figure of 0 it is 5, or 1 if the reference's is 0 as well.
@@ -136,7 +136,8 @@ class _FailedError(Exception):
 
 @dataclass(eq=False)
 class EfficiencyProblem:
-    """Programs that print the answers to all ``tests``. Of a program of several files, the language's own is run.
+    """Programs that print the answers to all ``tests``. If a program has several files, `Language.file` is the one that
+    is run.
 
     Value: 1 / (A + 0.001), where A is the memory-time integral in MB·s over all tests; 0 for a program that fails any
     test in any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
@@ -150,11 +151,11 @@ class EfficiencyProblem:
     """The seed."""
     tests: Sequence[Trial]
     reference: str | None = None
-    """The program whose figures others are divided by. It is measured like all others, once in each sandbox."""
+    """The program that others are compared with. It is measured in the same way, once in each sandbox."""
     procedure: Procedure = field(default_factory=Procedure)
     language: Language = PYTHON
     runner: str | None = None
-    """The program that calls the evolved one, which takes the place of `SUBMISSION` in it; None: that is a whole."""
+    """The program that calls the evolved one, which replaces `SUBMISSION`; None if the evolved one is complete."""
     cases: Sequence[Case] = (Case("tests"),)
     worst: float = 0.0
 
@@ -165,10 +166,10 @@ class EfficiencyProblem:
         return self._program(self.source)
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        """Measure a program on all tests, if it is right.
+        """Check a program on all tests and, if it is right, measure it.
 
         Raises:
-            InputError: if it is the reference that fails.
+            InputError: if the reference fails.
         """
         reference = None if self.reference is None else await self._measured_reference(self.reference, sandbox)
         try:
@@ -240,7 +241,7 @@ class EfficiencyProblem:
         return Artifact({self.language.file: source}, kind="program")
 
     async def _runnable(self, artifact: Artifact, sandbox: Sandbox) -> str:
-        """What the driver runs: the source in the runner, or the machine code that is built of it.
+        """Return what the driver runs: the source in its runner, or the machine code built from it.
 
         Raises:
             _FailedError: if it can't be built.
@@ -272,8 +273,8 @@ class EfficiencyProblem:
     async def _pass(self, source: str, packages: Sequence[str], sandbox: Sandbox) -> None:
         """Run all tests once to see whether the program is right.
 
-        Imports that are not allowed are refused here, and so need no look while the program is measured. This run is
-        pinned to a core, too: without that it could get a core on which another program is measured.
+        Imports that are not allowed are refused here, so they need no check while the program is measured. This run is
+        pinned to a core, too; otherwise it could get a core on which another program is being measured.
 
         Raises:
             _FailedError: at the first failure.
@@ -304,7 +305,7 @@ class EfficiencyProblem:
             return reference.figures
 
     def _batches(self) -> list[tuple[int, Sequence[Trial]]]:
-        """The tests of each process, with the number of the first of them."""
+        """The tests of each process, with the index of the first of them."""
         size = self.procedure.together or len(self.tests)
         return [(first, self.tests[first : first + size]) for first in range(0, len(self.tests), size)]
 

@@ -1,4 +1,5 @@
-"""The problems of efficiency that ship: three families of three problems, with one idea that helps in each family.
+"""The efficiency problems that ship: three families of three problems each, with one idea that helps in all of a
+family.
 
 - blocks: keep results for parts of a list, and update them when the list changes;
 - windows: update the result for a window as it moves, instead of computing it anew;
@@ -73,7 +74,8 @@ class Exercise:
         runs: int = 5,
         together: int | None = None,
     ) -> EfficiencyProblem:
-        """Draw ``tests`` tests in growing sizes up to ``size``, and make the problem. The rest is `Procedure`'s.
+        """Draw ``tests`` tests in growing sizes up to ``size``, and create the problem. The other settings are
+        `Procedure`'s.
 
         Raises:
             InputError: if there would be no tests, or tests of size 0.
@@ -95,7 +97,7 @@ class Exercise:
 
 
 def orders(rng: random.Random, size: int, word: str) -> str:
-    """``size`` numbers and half as many orders, of which a third set a number and the others ask for a ``word``."""
+    """``size`` numbers and half as many orders. A third of these set a number; the rest are queries named ``word``."""
     lines = [_line(rng.randrange(BELOW) for _ in range(size))]
     for _ in range(size // 2):
         if rng.random() < 1 / 3:

@@ -1,4 +1,4 @@
-"""Balancing experts (EPLB): placing copies of a model's experts on GPUs by earlier loads, for the loads to come."""
+"""Balancing experts (EPLB): placing copies of a model's experts on GPUs by earlier loads, to balance later ones."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class BalanceRow(Row):
 
 
 class ExpertBalance(ShippedProblem):
-    """A place for every copy of every expert. Value of a case: the mean over the highest load of a GPU, on later loads.
+    """A place for every copy of every expert. Value of a case: the mean over the highest load of a GPU, with later
+    loads.
 
     This is the measure of balance in ADRS's EPLB: mean and maximum are each summed over the layers before they are
     divided. Published scores mix it with the running time on some machine, and rest on recorded loads that are not
-    available, so there is no reference. Running time counts only through the time-out, so that scores don't depend on
-    the machine.
+    available, so there is no reference. Here, running time counts only through the time limit, so that scores don't
+    depend on the machine.
     """
 
     name = "expert_balance"

@@ -1,4 +1,4 @@
-"""Points of which no three make a small triangle: Heilbronn's problem, in a triangle and in a region of any shape."""
+"""Heilbronn's problem: points no three of which make a small triangle, in a triangle or in a region of any shape."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Point = tuple[float, float]
 
 
 class HeilbronnTriangle(ShippedProblem):
-    """``n`` points in a triangle with equal sides. Value: the smallest of their triangles over the area of it all.
+    """``n`` points in an equilateral triangle. Value: the area of their smallest triangle over that of the whole.
 
-    This is AlphaEvolve's B.9. For 11 points its value is 0.0365, after 0.036; the reference is what its published
-    points are worth. A point may lie outside by the tolerance.
+    This is AlphaEvolve's B.9. For 11 points its value is 0.0365, after 0.036; the reference is the value of its
+    published points. A point may lie outside by the tolerance.
     """
 
     entry = "place"
@@ -56,10 +56,10 @@ class HeilbronnTriangle(ShippedProblem):
 
 
 class HeilbronnConvex(ShippedProblem):
-    """``n`` points anywhere. Value: the smallest of their triangles over the area of the points' convex hull.
+    """``n`` points anywhere. Value: the area of their smallest triangle over that of their convex hull.
 
-    This is AlphaEvolve's B.10: 0.0309 for 13 points and 0.0278 for 14, after 0.0306 and 0.0277; the references are what
-    its published points are worth.
+    This is AlphaEvolve's B.10: 0.0309 for 13 points and 0.0278 for 14, after 0.0306 and 0.0277; the references are the
+    values of its published points.
     """
 
     entry = "place"
@@ -90,9 +90,9 @@ class HeilbronnConvex(ShippedProblem):
 
 
 def in_whole_numbers(points: Sequence[Point]) -> list[Point]:
-    """The points times the least number that makes their coordinates whole, as ``int``, with which areas are exact.
+    """The points times the least number that makes their coordinates integers, with which areas are exact.
 
-    With floats, points near each other and far from the origin, or nearly on a line, earn what rounding does to them.
+    With floats, rounding would decide the value of points near each other and far from the origin, or nearly on a line.
     """
     exact = [(Fraction(x), Fraction(y)) for x, y in points]
     common = math.lcm(*(part.denominator for point in exact for part in point))
@@ -123,12 +123,12 @@ def _threes(points: Sequence[Point]) -> list[tuple[tuple[Point, Point, Point], t
 
 
 def turn(a: Point, b: Point, c: Point) -> float:
-    """Twice the area of a triangle, above 0 if its corners go round to the left."""
+    """Twice the signed area of a triangle, above 0 if its corners are in counterclockwise order."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def hull(points: Sequence[Point]) -> list[Point]:
-    """The corners of the convex hull, round to the left."""
+    """The corners of the convex hull, in counterclockwise order."""
     ordered = sorted(set(points))
     halves = []
     for way in (ordered, ordered[::-1]):
@@ -142,5 +142,5 @@ def hull(points: Sequence[Point]) -> list[Point]:
 
 
 def doubled_area(corners: Sequence[Point]) -> float:
-    """Twice the area of a polygon whose corners go round to the left."""
+    """Twice the area of a polygon whose corners are in counterclockwise order."""
     return sum(turn(corners[0], a, b) for a, b in pairwise(corners[1:]))

@@ -12,17 +12,17 @@ from flowevolve.problems.limits import LimitsSetting
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 LARGEST = 10**15
-"""The largest coordinate that is allowed. Arrangements that are no lattice's need many digits."""
+"""The largest coordinate that is allowed. Arrangements that don't come from a lattice need many digits."""
 MOST = 2000
 """The most points that are allowed, far above all bounds in 11 dimensions: at most 868 balls can touch one there."""
 
 
 class KissingNumber(ShippedProblem):
-    """Points in ``dimensions``, none nearer to another than the farthest is to the origin. Value: how many there are.
+    """Points in ``dimensions`` dimensions, no two nearer than the farthest is to the origin. Value: their number.
 
-    This is AlphaEvolve's B.11. Balls around the origin, moved to touch one there, are balls that touch it without
-    overlap (each centre is scaled to the same length; its lemma shows that distances then suffice). Coordinates are
-    whole numbers, so that the check is exact. In 11 dimensions AlphaEvolve has 593, after 592 (Ganzhinov).
+    This is AlphaEvolve's B.11. Scaled to the same length, such points are the centres of balls that touch an equal ball
+    around the origin without overlapping each other, as its lemma shows. Coordinates are whole numbers, so that the
+    check is exact. In 11 dimensions AlphaEvolve has 593, after 592 (Ganzhinov).
     """
 
     entry = "points"

@@ -1,4 +1,4 @@
-"""The languages that programs of efficiency can be in, and how programs in them are run."""
+"""The languages that programs for efficiency problems can be written in, and how these programs are run."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Language:
     file: str
     """The component of a program that is run."""
     driver: str
-    """The source of the function that runs programs; if they are built, of the one that builds them."""
+    """The source of the function that runs programs or, if they have to be built, of the one that builds them."""
     built: bool
     """Whether a program is built before it is run."""
     rules: str
     """What a program is and may use, for problem statements."""
     header: str
-    """What EffiBench-X puts above programs of type ``functional``, in words of ours."""
+    """The header that EffiBench-X puts above programs of type ``functional``, in our own version."""
     frame: str
-    """A program that reads a test and answers nothing, from which evolution starts if there is no other."""
+    """A program that reads a test and prints an empty answer; evolution starts from it if no other program is given."""
 
 
 PYTHON = Language(

@@ -1,4 +1,4 @@
-"""What programs may take and use: time, memory, tolerance and packages, with the values of the papers as a preset."""
+"""Limits of programs: time, memory, tolerance and packages, with the values of the papers as a preset."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Preset = Literal["quick", "paper"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds for each call of a program, and how exact its result must be."""
+    """The limits of each call of a program, and how exact its result must be."""
 
     timeout: float = 5.0
     """Seconds."""
     memory_mb: int | None = None
     """None: that of the sandbox."""
     tolerance: float = 1e-9
-    """How far a result may break a constraint of geometry: how deep circles may overlap, say."""
+    """By how much a result may violate a geometric constraint, for example how deep circles may overlap."""
     packages: tuple[str, ...] = ("numpy",)
-    """What a program may import besides the standard library, by the names that are imported, if it is installed."""
+    """The packages that a program may import besides the standard library if they are installed, by import name."""
 
 
 class LimitSettings(Settings):
@@ -44,15 +44,15 @@ LimitsSetting = LimitSettings | Preset
 """The setting ``limits`` of a problem: the name of a preset, or a table."""
 
 QUICK = Limits()
-"""The preset for tests and trials. No problem has any other but ``flow_shop``, whose own search takes longer."""
+"""The preset for tests and trials. It holds for all problems except ``flow_shop``, whose own search takes longer."""
 SLOWER: Mapping[str, Limits] = {"flow_shop": Limits(timeout=10.0)}
 
 CODE_EVOLVE_PACKAGES = (
     *("numpy", "scipy", "sympy", "pandas", "networkx", "jax", "torch", "numba", "sklearn"),
     *("deap", "platypus", "shapely", "rtree", "constraint", "ortools", "joblib", "cvxpy", "optax"),
 )
-"""The core packages that CodeEvolve's prompts name (its appendix D), and below them those that they call useful for
-optimization; optax is what its published programs for the autocorrelation inequalities import.
+"""The core packages that CodeEvolve's prompts name (its appendix D), followed by those that the prompts call useful for
+optimization, and by optax, which its published programs for the autocorrelation inequalities import.
 """
 ADRS_PACKAGES = ("numpy", "pandas", "networkx", "torch")
 """The packages that the published programs for ADRS import."""
@@ -64,7 +64,7 @@ def _code_evolve(timeout: float, memory_gb: int) -> Limits:
 
 
 _LEVI = Limits(60.0, None, 1e-6, ADRS_PACKAGES)
-"""The time limit of LEVI's table 5; it names no limit of memory."""
+"""The time limit of LEVI's table 5, which names no memory limit."""
 _ALPHA_EVOLVE = _code_evolve(360.0, 5)
 """AlphaEvolve states no limits for the problems that are in no other paper; these are CodeEvolve's longest."""
 
@@ -103,10 +103,12 @@ PAPER: Mapping[str, Limits] = {
 def limits_for(name: str, setting: LimitsSetting) -> Limits:
     """The limits of the problem with this name.
 
-    Of a preset's packages those count that are installed; packages that the setting itself names must all be there.
+    Packages of a preset that are not installed are left out; packages that the setting itself names must all be
+    installed.
 
     Raises:
-        InputError: if there is no preset of the papers for the problem, or a package is not installed.
+        InputError: if the preset ``paper`` is asked for and has no limits for the problem, or if a package that the
+            setting names is not installed.
     """
     table = LimitSettings(preset=setting) if isinstance(setting, str) else setting
     if table.preset == "paper" and name not in PAPER:
@@ -121,7 +123,7 @@ def limits_for(name: str, setting: LimitsSetting) -> Limits:
 
 
 def installed(packages: Sequence[str]) -> tuple[str, ...]:
-    """Those of the packages that programs can import here."""
+    """The packages among these that programs can import here."""
     return tuple(package for package in packages if find_spec(package) is not None)
 
 

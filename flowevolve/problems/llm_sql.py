@@ -93,7 +93,7 @@ def repeats(numbers: Sequence[int]) -> bool:
 def hit_rate(texts: Sequence[str]) -> float:
     """The share of characters that are shared with the beginning of an earlier text.
 
-    The earlier text that shares most is next to a text's place among all earlier ones in the order of the alphabet.
+    The earlier text that shares most is a neighbour of the text if all earlier ones are in alphabetical order.
     """
     earlier: list[str] = []
     hits = 0
@@ -117,13 +117,15 @@ def shared(one: str, other: str) -> int:
 
 
 def adrs_score(hit_rate: float, given_hit_rate: float, seconds: float) -> float:
-    """LEVI's score, from 0 to 100, for a mean hit rate, that of the tables as they are, and a mean running time."""
+    """LEVI's score, from 0 to 100, for the mean hit rate, the mean hit rate of the unchanged tables, and the mean
+    running time.
+    """
     gained = max(0.0, (hit_rate - given_hit_rate) / (1 - given_hit_rate))
     return 95 * gained + 5 * max(0.0, 1 - seconds / 10)
 
 
 def read_tables(data: Path) -> list[Table]:
-    """Read a CSV file with a line of names first, or all such files of a folder.
+    """Read a CSV file whose first line has the names of the columns, or all such files of a folder.
 
     Raises:
         InputError: naming the file that can't be used.

@@ -1,6 +1,6 @@
-"""Runs of machine code on tests: a shell script that runs it for one test after another.
+"""Runs machine code on tests, with a shell script that runs it for one test after another.
 
-A shell takes little memory, which counts as the program's. Code and tests are packed into the script itself.
+The memory of the shell counts as the program's, but is small. Code and tests are packed into the script itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None
 
 
 def of_the_script(samples: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Samples of memory without the first ones, which are of our interpreter's fork that becomes the shell."""
+    """Memory samples without the first ones, which are from our interpreter's fork before it becomes the shell."""
     for place in range(1, len(samples)):
         if samples[place][1] < samples[place - 1][1]:
             return samples[place:]
@@ -60,7 +60,9 @@ def of_the_script(samples: Sequence[tuple[float, float]]) -> Sequence[tuple[floa
 
 
 def answers(stdout: str) -> JSON:
-    """What the program printed for each test. What can't be read, as the program had a hand in it, is left out."""
+    """What the program printed for each test, up to the first line that can't be decoded: programs can tamper with
+    them.
+    """
     found: list[JSON] = []
     for line in stdout.split("\n")[1:]:
         try:

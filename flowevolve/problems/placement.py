@@ -44,11 +44,11 @@ class ModelPlacement(ShippedProblem):
     """Each model on one GPU. Value of a case: 1 over the pressure on the GPU that has the most.
 
     This is ADRS's form of PRISM: the pressure on a GPU is the sum of request rate over latency target of its models,
-    divided by the memory that they leave for the KV cache. Papers give 1 over the mean pressure on 50 instances, which
-    can be given as ``data``, plus 1. In that scale a greedy placement, which is our seed, has 21.89 (ContextEvolve,
-    table 1), and the best one, which most methods find, 26.26 (LEVI, table 1). A mean of reciprocals is not the
-    reciprocal of the mean (21.75 against 20.89 for the seed), so there is no reference: compare the mean of the metric
-    ``pressure``, which is 1 / 25.26 at best.
+    divided by the memory that they leave for the KV cache. Papers give 1 plus 1 over the mean pressure on 50 instances,
+    which can be given as ``data``. In that scale a greedy placement, which is our seed, has 21.89 (ContextEvolve, table
+    1), and the best one, which most methods find, 26.26 (LEVI, table 1). A mean of reciprocals is not the reciprocal of
+    the mean (21.75 against 20.89 for the seed), so there is no reference: compare the mean of the metric ``pressure``,
+    which is 1 / 25.26 at best.
     """
 
     name = "model_placement"

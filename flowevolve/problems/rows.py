@@ -13,7 +13,7 @@ from flowevolve.tasks.loaders import load_rows
 
 
 class Row(BaseModel):
-    """The base class of one row's form. Fields of the data that the form does not have are ignored."""
+    """The base class for the model of a row. Fields of the data that the model does not have are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(path: Path, model: type[R]) -> list[R]:
-    """Read all rows of a file in the form of ``model``.
+    """Read all rows of a file as instances of ``model``.
 
     Raises:
         InputError: naming the file, the row and what is wrong with it.

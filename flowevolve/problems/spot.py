@@ -33,7 +33,7 @@ UP_HOURS, DOWN_HOURS = (1.0, 3.0, 8.0, 20.0), (0.5, 2.0, 6.0)
 Trace = list[bool]
 Chooser = Callable[[dict[str, object]], JSON]
 _STATE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-"""The state that a program sees at the beginning of a step."""
+"""Validates the state that a program sees at the beginning of a step."""
 
 
 class TraceRow(Row):
@@ -43,11 +43,11 @@ class TraceRow(Row):
 
 
 class SpotProblem(OnlineProblem):
-    """A job by a deadline, in one region or in several. Each journey has a trace for each region.
+    """A job with a deadline, in one region or in several. Each journey has a trace for each region.
 
-    Each pair of deadline and restart time is a case with the same journeys. A job that could miss its deadline if all
-    went wrong is moved to the machine on demand, so that none is late. It is checked that choices know nothing of what
-    is to come (`OnlineProblem`).
+    Each pair of deadline and restart time is a case, all with the same journeys. A job that could miss its deadline in
+    the worst case is moved to an on-demand machine, so that no job is late. Choices are checked not to depend on what
+    is still to come (`OnlineProblem`).
     """
 
     driver = spot
@@ -78,7 +78,7 @@ class SpotProblem(OnlineProblem):
         raise NotImplementedError
 
     def is_choice(self, choice: JSON, regions: int) -> bool:
-        """Whether a program may choose this."""
+        """Whether this is a valid choice with this many regions."""
         raise NotImplementedError
 
     def score(self, case: Case, result: JSON) -> Verdict:
@@ -156,12 +156,13 @@ class SpotProblem(OnlineProblem):
 
 
 class SpotScheduling(SpotProblem):
-    """48 hours of work by a deadline. Value of a case: the cost on spot machines that never go, over the mean cost.
+    """48 hours of work by a deadline. Value of a case: the cost on spot machines that are always there, over the mean
+    cost.
 
     This is ADRS's "can't be late" in one region, with its prices, its work, its deadlines (52 and 70 hours) and its
-    restart times (0.02, 0.05 and 0.1 hours). Published scores are scaled to 100 for spot machines that never go and 0
-    for machines on demand, as our metric ``saved`` is; LEVI has 51.7. They are for recorded traces without a licence.
-    Ours are drawn, so there is no reference.
+    restart times (0.02, 0.05 and 0.1 hours). Published scores are scaled to 100 for spot machines that are never taken
+    away and 0 for machines on demand, as our metric ``saved`` is; LEVI has 51.7. They are for recorded traces without a
+    licence. Ours are drawn, so there is no reference.
     """
 
     name = "spot_scheduling"

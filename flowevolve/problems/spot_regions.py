@@ -23,7 +23,7 @@ from flowevolve.problems.spot import (
 )
 
 UP_HOURS, DOWN_HOURS = (0.5, 1.0, 3.0), (3.0, 8.0, 20.0)
-"""As for one region; but machines are rarer, as else there would always be some somewhere."""
+"""As for one region, but machines are rarer, since otherwise some region would nearly always have one."""
 
 
 class RegionsRow(Row):
@@ -35,9 +35,9 @@ class RegionsRow(Row):
 class SpotMultiRegion(SpotProblem):
     """48 hours of work by a deadline, in any of several regions. Value of a case: as `SpotScheduling`.
 
-    This is ADRS's "can't be late" in several regions (LEVI's Spot-M). What is done moves with the job; the machine in
-    the new region must be started, which is all that moving costs, and prices are the same everywhere. Published scores
-    are scaled as our metric ``saved``: LEVI has 72.4. They are for recorded traces without a licence. Ours are drawn,
+    This is ADRS's "can't be late" in several regions (LEVI's Spot-M). Finished work moves with the job. The machine in
+    the new region must be started, which is all that moving costs; prices are the same everywhere. Published scores are
+    scaled as our metric ``saved``: LEVI has 72.4. They are for recorded traces without a licence. Ours are drawn,
     region by region, so there is no reference.
     """
 

@@ -51,10 +51,10 @@ class SumsAndDifferences(ShippedProblem):
         )
 
     def _read(self, result: JSON) -> list[int]:
-        """The numbers in growing order.
+        """Read the numbers, and return them in ascending order.
 
         Raises:
-            WrongResultError: if the result is no set as asked for.
+            WrongResultError: if the result is not such a set.
         """
         entries = list_of(result, "numbers")
         if not 2 <= len(entries) <= MOST:
@@ -74,6 +74,6 @@ def count_sums(numbers: list[int]) -> int:
 
 
 def count_differences(numbers: list[int]) -> int:
-    """How many different differences there are, of numbers in growing order; 0 is one, and each other has two signs."""
+    """How many different differences numbers in ascending order have: 0, and all others with both signs."""
     above = {other - one for place, one in enumerate(numbers) for other in numbers[place + 1 :]}
     return 2 * len(above) + 1

@@ -32,15 +32,15 @@ class TransactionsRow(Row):
 
 
 class TransactionScheduling(ShippedProblem):
-    """All of a workload's transactions in some order. Value of a case: 1 - makespan / time without any overlap.
+    """An order of all transactions of a workload. Value of a case: 1 - makespan / time without any overlap.
 
     The makespan is that of ADRS's simulator. An operation takes 1, and the operations of a transaction follow each
-    other without a pause. A write needs all earlier operations on its key to be done, and a read all earlier writes.
-    Each transaction in turn begins as soon as this holds for all of its operations. The makespan is divided by the same
+    other without a pause. A write waits for all earlier operations on its key, and a read for all earlier writes. Each
+    transaction in turn begins as soon as this holds for all of its operations. The makespan is divided by the same
     number for all workloads: the time that the longest workload takes with one transaction after another. The mean
     value thus gives the total makespan, of which published scores are functions. With the three real workloads, LEVI's
-    best total, 224, is the reference. LEVI's seed has 352 and the given order 537, which are 41.9 and 0 in LEVI's scale
-    from 0 to 100.
+    best total, 224, is the reference. LEVI's seed has 352 and the unchanged order 537, which are 41.9 and 0 in LEVI's
+    scale from 0 to 100.
     """
 
     name = "transaction_scheduling"

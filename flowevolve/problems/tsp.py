@@ -29,12 +29,12 @@ class TspRow(Row):
 
 
 class TspConstruction(DrivenProblem):
-    """Towns drawn uniformly from the unit square. Value of a case: a length that is to be reached, over the tour's.
+    """A tour of towns drawn uniformly from the unit square. Value of a case: a target length over the tour's.
 
-    The set-up is EoH's. For rows with ``lkh_tour_len`` that length is the one of LKH's tour, so value = 1 / (1 + gap)
+    The set-up is EoH's. For rows with ``lkh_tour_len`` the target is the length of LKH's tour, so value = 1 / (1 + gap)
     with the gap that the papers give, and the reference is 1 (a gap of 0.000 with 20 and 50 towns, after a local
-    search: EoH and CodeEvolve, table 6). For towns drawn here the length is that of the minimum spanning tree, which is
-    about 0.8 of the best tour's, and there is no reference.
+    search: EoH and CodeEvolve, table 6). For towns drawn here the target is the length of the minimum spanning tree,
+    which is about 0.8 of the best tour's, and there is no reference.
 
     A program may plan the whole tour when it is first called. All towns are known from the start, so this is not
     cheating but another heuristic.

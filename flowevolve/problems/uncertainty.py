@@ -14,20 +14,20 @@ from flowevolve.problems.limits import LimitsSetting
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MOST_COEFFICIENTS = 12
-"""The most coefficients that are allowed. The check is exact, and takes a second with so many."""
+"""The most coefficients that are allowed. The check is exact, and takes a second with this many."""
 
 Polynomial = list[int]
-"""Coefficients, that of the constant first; the last is not 0."""
+"""Coefficients in order of ascending powers; the last is not 0."""
 
 
 class UncertaintyInequality(ShippedProblem):
-    """A combination of Hermite functions of the degrees 0, 4, 8, ... Value: 2 pi over its last sign change, squared.
+    """A combination of Hermite functions of the degrees 0, 4, 8, ... Value: 2 pi over its squared last sign change.
 
     This is AlphaEvolve's B.4. For an even f with f(0) <= 0 that equals its own Fourier transform and is not below 0
     from x = r on, C4 is at most r^2 / (2 pi) with the functions scaled as here. AlphaEvolve's bound is 0.3521, after
     0.3523 (Goncalves, Oliveira e Silva and Steinerberger). The program gives all coefficients but the last, which
-    follows from f(0) = 0. Zeros are counted exactly, by Sturm's theorem, so that no double zero that numerical methods
-    would miss, or make up, matters.
+    follows from f(0) = 0. Zeros are counted exactly, by Sturm's theorem, since numerical methods could miss double
+    zeros or find some that are not there.
     """
 
     name = "uncertainty_inequality"
@@ -89,7 +89,7 @@ def hermite_in_squares(degree: int) -> list[int]:
 
 
 def largest_root(polynomial: Polynomial) -> Fraction | None:
-    """A number that is no less than the largest root above 0, and by a relative 2^-50 at most more; None: no root."""
+    """An upper bound on the largest root above 0, at most a relative 2^-50 too high; None if there is no such root."""
     chain = sturm_chain(polynomial)
     if not chain or not roots_above(Fraction(0), chain):
         return None
@@ -105,7 +105,7 @@ def largest_root(polynomial: Polynomial) -> Fraction | None:
 
 
 def sturm_chain(polynomial: Polynomial) -> list[Polynomial]:
-    """Sturm's chain of the polynomial with each of its roots once, each member up to a factor above 0."""
+    """Sturm's chain of the polynomial that has each of these roots once; members are up to a positive factor."""
     if len(polynomial) < 2:
         return []
     derivative = [power * part for power, part in enumerate(polynomial)][1:]
@@ -115,17 +115,17 @@ def sturm_chain(polynomial: Polynomial) -> list[Polynomial]:
         if not rest:
             break
         chain.append(rest)
-    common = chain[-1]  # which has the roots that are multiple, and there no member would have a sign
+    common = chain[-1]  # it has the multiple roots, at which all members would be 0
     return [primitive(divide(each, common)[0]) for each in chain]
 
 
 def remainder(dividend: Polynomial, divisor: Polynomial) -> list[int]:
-    """The remainder of a division, times a number above 0 that makes it whole."""
+    """The remainder of a division, times a positive number that makes its coefficients integers."""
     return divide(dividend, divisor)[1]
 
 
 def divide(dividend: Polynomial, divisor: Polynomial) -> tuple[list[int], list[int]]:
-    """Quotient and remainder, both times a number above 0 that makes them whole."""
+    """Quotient and remainder, both times a positive number that makes their coefficients integers."""
     rest, leading = list(dividend), divisor[-1]
     quotient: list[int] = []
     while len(rest) >= len(divisor):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def harness_build(program: str) -> dict[str, str]:
-    """The machine code as text, or what the compiler has to say."""
+    """Return the machine code as base64, or the compiler's messages if it failed."""
     Path("solution.cpp").write_text(program, encoding="utf-8")
     command = ["g++", "-O2", "-std=c++17", "-s", "-o", "solution", "solution.cpp"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603

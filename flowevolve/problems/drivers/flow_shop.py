@@ -32,7 +32,7 @@ def harness_search(order: list[int], times: Sequence[Sequence[float]], jobs: Seq
 
 
 def harness_play(times: list[list[float]], rounds: int) -> list[int]:
-    """Search with the true times; then, in each round, with times and jobs of the program and the true ones again."""
+    """Search with the true times; then in each round with the program's times and jobs and with the true ones again."""
     jobs = list(range(len(times)))
     order = harness_search(sorted(jobs, key=lambda job: -sum(times[job])), times, jobs)
     best = order

@@ -25,9 +25,9 @@ def harness_run(
 def harness_travel(
     regions: list[list[bool]], job: Mapping[str, float], choose: Callable[[dict[str, object]], Sequence[object]]
 ) -> tuple[float, list[Sequence[object]]]:
-    """The same in several regions, with a trace each: a choice is a kind of machine and the region that it is in.
+    """As `harness_run` in several regions, with a trace each: a choice is a kind of machine and the region it is in.
 
-    The job begins in the first region. A machine in another region than the last is one that must be started.
+    The job begins in the first region. After a move to another region, the machine there must be started.
     """
     step, deadline, restart = job["step"], job["deadline"], job["restart"]
     price = {"wait": 0.0, "spot": job["spot_price"], "on_demand": job["on_demand_price"]}

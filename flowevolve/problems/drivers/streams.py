@@ -8,7 +8,7 @@ from types import CodeType, ModuleType
 
 
 def harness_run(program: str, inputs: list[str], tell: bool) -> list[str]:
-    """Return what the program prints for each input. Nothing is left of earlier tests but the state of other modules.
+    """Return what the program prints for each input. Of earlier tests, only the state of imported modules remains.
 
     With ``tell`` a dot is written to the real standard output as each test begins, which shows how far the run got.
     """

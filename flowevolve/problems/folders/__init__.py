@@ -1,4 +1,4 @@
-"""Problems of other systems, as the folders that their users have: OpenEvolve's, ShinkaEvolve's and LEVI's, unchanged.
+"""Problems of other systems, read from their users' folders as they are: OpenEvolve's, ShinkaEvolve's and LEVI's.
 
 How to run them: docs/how-to/openevolve.md.
 """

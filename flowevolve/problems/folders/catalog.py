@@ -1,4 +1,4 @@
-"""Which system a problem folder is of, and the problem in it."""
+"""Finds out which system a problem folder belongs to, and reads the problem in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.programs.evaluator import EvaluatorProblem
 System = Literal["openevolve", "shinka", "levi"]
 
 _MARKS: dict[System, str] = {"openevolve": openevolve.EVALUATOR, "shinka": shinka.EVALUATOR, "levi": levi.PROBLEM}
-"""The file that tells a folder's system."""
+"""The file by which a folder's system is recognized."""
 _READERS: dict[System, Callable[[Path, float], EvaluatorProblem]] = {
     "openevolve": openevolve.read,
     "shinka": shinka.read,
@@ -25,13 +25,14 @@ def folder_problem(folder: Path, worst: float = 0.0) -> EvaluatorProblem:
     """The problem in a folder. ``worst`` is the score of programs that fail.
 
     Raises:
-        InputError: if it is in no known form, its files have not what the form asks for, or need what is not here.
+        InputError: if the folder is in no known form, or its files lack what the form requires or need what is not
+            available here.
     """
     return _READERS[system_of(folder)](folder.resolve(), worst)
 
 
 def system_of(folder: Path) -> System:
-    """Raises: InputError if it is no folder, or of no known system."""
+    """Raises: InputError if the folder does not exist, or belongs to no known system."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder")
     for system in get_args(System):

@@ -1,4 +1,4 @@
-"""What the files of a problem folder say, without running them."""
+"""Reads what the files of a problem folder say, without running them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from flowevolve.programs.evaluator import read_text
 
 _TEXT_METHODS = {"strip", "lstrip", "rstrip"}
 _MOST = 10_000
-"""Characters of a folder's README that stand in for a statement."""
+"""The most characters of a folder's README that are used as a statement."""
 
 
 def the_program(folder: Path, stem: str) -> Path:
-    """The one file of this name, whatever its suffix; of several the one in Python.
+    """The one file of this name, whatever its suffix. If there are several, the one in Python.
 
     Raises:
-        InputError: if there is none, or no telling which.
+        InputError: if there is no such file, or it is unclear which one is meant.
     """
     found = sorted(path for path in folder.glob(f"{stem}.*") if path.is_file())
     python = [path for path in found if path.suffix == ".py"]
@@ -29,7 +29,7 @@ def the_program(folder: Path, stem: str) -> Path:
 
 
 def parsed(file: Path) -> ast.Module:
-    """Raises: InputError if it is no Python."""
+    """Raises: InputError if the file is not valid Python."""
     try:
         return ast.parse(read_text(file))
     except (SyntaxError, ValueError) as error:
@@ -38,7 +38,7 @@ def parsed(file: Path) -> ast.Module:
 
 
 def defined(module: ast.Module) -> set[str] | None:
-    """Names at the top of a module, in branches and handlers too; None: not known, it imports ``*``."""
+    """The names defined at the top level of a module, branches and handlers included; None if it imports ``*``."""
     names: set[str] = set()
     for node in _statements(module.body):
         match node:
@@ -54,7 +54,7 @@ def defined(module: ast.Module) -> set[str] | None:
 
 
 def texts(module: ast.Module) -> dict[str, str]:
-    """The constants at the top of a module that are texts, f-strings over earlier constants included."""
+    """The constants at the top level of a module that are texts, f-strings over earlier constants included."""
     values: dict[str, object] = {}
     for node in module.body:
         match node:
@@ -64,7 +64,7 @@ def texts(module: ast.Module) -> dict[str, str]:
 
 
 def constant(node: ast.expr, values: dict[str, object]) -> object:
-    """The value of an expression of constants; None where it is anything else."""
+    """The value of an expression of constants; None for any other expression."""
     match node:
         case ast.Constant(value):
             return value
@@ -106,7 +106,7 @@ def _piece(part: ast.expr, values: dict[str, object]) -> str | None:
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Those that are executed when a module is, in order."""
+    """The statements that are executed with a module, those nested in others included."""
     found: list[ast.stmt] = []
     for node in body:
         found.append(node)

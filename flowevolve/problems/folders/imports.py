@@ -1,4 +1,4 @@
-"""What the files of a problem folder import that is not to be had in the sandbox."""
+"""Finds out what the files of a problem folder import that is not available in the sandbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NETWORK = {
 }
 _GPU = {"cupy", "mlx", "numba.cuda", "pycuda", "triton"}
 _PACKAGES = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
-"""Packages whose module has another name."""
+"""Packages to install, by the module's name where that is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Import:
     module: str
     file: str
     sure: bool
-    """Whether it is made as soon as the file is imported, and nothing catches its failure."""
+    """Whether the import is executed as soon as the file is imported, and nothing catches its failure."""
 
     @property
     def package(self) -> str:
@@ -35,12 +35,12 @@ class Import:
 
 
 def check(folder: Path, files: Sequence[Path], supplied: Collection[str] = ()) -> list[str]:
-    """Look for what files, and those of the folder that they import, need; what is in doubt is returned, a line each.
+    """Check what files, and the files of the folder that they import, need. Returns a line for each doubtful import.
 
-    ``supplied`` are modules that the sandbox brings a stand-in for.
+    ``supplied`` are modules for which the sandbox provides a stand-in.
 
     Raises:
-        InputError: naming everything that is needed for sure and is not there.
+        InputError: naming everything that is certainly needed and not available.
     """
     imports = [each for each in all_imports(folder, files) if each.module not in supplied]
     stood_in = {name.partition(".")[0] for name in supplied}
@@ -56,7 +56,7 @@ def check(folder: Path, files: Sequence[Path], supplied: Collection[str] = ()) -
 
 
 def all_imports(folder: Path, files: Sequence[Path]) -> list[Import]:
-    """Those of files, and of modules of the folder that they import; standard modules are left out."""
+    """The imports of files, and of the modules of the folder that they import; standard modules are left out."""
     found: list[Import] = []
     waiting, seen = list(files), set(files)
     while waiting:
@@ -91,7 +91,7 @@ def imports_of(file: Path) -> list[Import]:
 
 
 def is_installed(package: str) -> bool:
-    """Whether programs in the sandbox can import it."""
+    """Whether programs in the sandbox can import a package."""
     folders = [str(folder) for folder in package_folders()]
     return package in sys.stdlib_module_names or PathFinder.find_spec(package, folders) is not None
 

@@ -1,6 +1,7 @@
 """LEVI's folders: ``problem.py`` with a description, a function's signature, a seed program and ``score_fn``.
 
-Source: levi-evolve 0.1.1. A ``run.py`` hands them to its ``evolve_code``: where there is one, it tells their names.
+Source: levi-evolve 0.1.1. If the folder has a ``run.py``, their names are read from its call of ``evolve_code``, which
+gets them as arguments; otherwise they have the names that LEVI's examples use.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DEFAULTS: Mapping[str, str] = {
     "score_fn": "score_fn",
     "inputs": "INPUTS",
 }
-"""Arguments of ``evolve_code``, and the names that examples have for them."""
+"""The arguments of ``evolve_code``, and the names that LEVI's examples use for their values."""
 _FUNCTION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
 
 

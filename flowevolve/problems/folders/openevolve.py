@@ -1,7 +1,7 @@
 """OpenEvolve's folders: ``initial_program.*``, ``evaluator.py`` with ``evaluate``, ``config.yaml``.
 
-Source: openevolve 0.4.0. Different here: a stage runs in a process of its own, and a program that fails in any stage
-has failed, where OpenEvolve gives it the score of the stages before.
+Source: openevolve 0.4.0. What differs here: a stage runs in a process of its own, and a program that fails in any stage
+has failed, whereas OpenEvolve gives it the score of the stages before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
 SCORE = "combined_score"
 _SUPPLIED = {"openevolve", "openevolve.evaluation_result"}
 _TEMPLATES = {"system_message", "evaluator_system_message"}
-"""Names of OpenEvolve's own prompts, which are not ours to send."""
+"""Names of OpenEvolve's own prompts, which are not sent from here."""
 
 
 def read(folder: Path, worst: float) -> EvaluatorProblem:
@@ -53,7 +53,7 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
 
 
 def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[EvaluatorStep]:
-    """The stages there are, in order; without a first one, or a cascade, all at once."""
+    """A step for each stage, in order; a single step for the whole evaluation without a cascade or a first stage."""
     said = settings.evaluator
     if not said.cascade_evaluation or STAGES[0] not in functions:
         given: dict[str, JSON] = {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": said.evaluator_args}

@@ -1,4 +1,4 @@
-"""OpenEvolve's ``config.yaml``: what of it means something here, and what is left over.
+"""OpenEvolve's ``config.yaml``: the settings that have a meaning here, and those that are left over.
 
 Source: openevolve 0.4.0, whose names and defaults these are.
 """
@@ -25,7 +25,7 @@ _IDLE = {
     "database.in_memory",
     "llm.api_key",
 }
-"""Settings that change nothing of what is found: every step is journaled here. Of keys `folder_run` tells."""
+"""Settings that don't affect what is found, as every step is journaled here; `load_folder` reports ``api_key``."""
 
 
 class _Part(BaseModel):
@@ -39,7 +39,7 @@ class PromptPart(_Part):
 
 class EvaluatorPart(_Part):
     timeout: float = Field(default=300, gt=0)
-    """Seconds, of each stage."""
+    """The seconds that each stage may take."""
     memory_limit_mb: int | None = Field(default=None, gt=0)
     parallel_evaluations: int | None = Field(default=None, gt=0)
     cascade_evaluation: bool = True
@@ -94,12 +94,12 @@ class FolderSettings(_Part):
     database: DatabasePart = DatabasePart()
 
     def left_over(self) -> list[str]:
-        """Keys that mean nothing here, in order, but for those that change nothing of what is found."""
+        """The keys that have no counterpart here, in order, except for those that don't affect what is found."""
         return [key for key in _extra(self) if key not in _IDLE]
 
 
 def read_settings(folder: Path) -> tuple[FolderSettings, Path | None]:
-    """The settings of a folder and the file they are from: ``config.yaml``, or the first of other ``config*.yaml``.
+    """The settings of a folder and the file they are from: ``config.yaml``, or else the first other ``config*.yaml``.
 
     Raises:
         InputError: naming the file, the key and what is wrong.
@@ -130,7 +130,7 @@ def _yaml(file: Path) -> object:
 
 
 def _without_nothing(value: object) -> object:
-    """A key without a value is as good as none."""
+    """Remove keys without a value, which count as absent."""
     if isinstance(value, dict):
         return {str(key): _without_nothing(inner) for key, inner in value.items() if inner is not None}
     return [_without_nothing(inner) for inner in value] if isinstance(value, list) else value

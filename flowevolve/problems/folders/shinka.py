@@ -1,6 +1,6 @@
 """ShinkaEvolve's folders: ``initial.*`` and ``evaluate.py``, which writes ``metrics.json`` and ``correct.json``.
 
-Source: shinka-evolve 0.0.7. ``shinka.core.run_shinka_eval`` has a stand-in of ours in the sandbox.
+Source: shinka-evolve 0.0.7. In the sandbox, a function of ours replaces ``shinka.core.run_shinka_eval``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
 
 
 def _task(folder: Path) -> str:
-    """What ``run_evo.py`` tells models of the task, else the README."""
+    """What ``run_evo.py`` tells models about the task, or else the README."""
     runner = folder / _RUNNER
     if runner.is_file():
         module = parsed(runner)

@@ -1,4 +1,5 @@
-"""Quick programs for the problems of efficiency, one module each: ratios are to them, and right answers come from them.
+"""Fast programs for the efficiency problems, one module each. They give right answers, and others are compared with
+them.
 
 Each has ``solve(text)``, which takes a test and returns the answer, and runs as a script.
 """
