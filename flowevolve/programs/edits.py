@@ -163,7 +163,7 @@ def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterato
 
 
 def _same(lines: Sequence[str], among: range, edge: Sequence[str]) -> list[int]:
-    """The numbers of those lines ``among`` these that match the comment at an edge of a SEARCH text, if it has one."""
+    """The numbers from ``among`` of lines that match the comment at an edge of a SEARCH text, if there is one."""
     return [number for number in among if edge and lines[number].strip() == edge[0].strip()]
 
 
