@@ -9,16 +9,16 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.model import CHARS_PER_TOKEN, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 MOST_TOKENS = 100_000_000
-"""More tokens than any call takes: a count above is not believed. The sum over all calls that a run can make stays far
-below what SQLite can hold."""
+"""More tokens than any call uses; a higher count is ignored. Even the sum over all calls of a run then stays far below
+what SQLite can store."""
 
 
 def usage_in(usage: JSON) -> Usage:
-    """The token counts in the ``usage`` field of an answer; 0 for each that is missing, or can't be.
+    """The token counts in the ``usage`` field of an answer; 0 for each that is missing or invalid.
 
-    Where one of prompt and completion tokens is missing and their total is there, it is the difference. Where both are
-    there and their total is more, the rest was thought (Google and xAI count it in the total alone), and is billed as
-    completion tokens.
+    If only the total and one of prompt and completion tokens are reported, the other is the difference. If the total is
+    more than the sum of both, the rest are thinking tokens, which Google and xAI count in the total alone; they are
+    added to the completion tokens, as which they are billed.
     """
     if not isinstance(usage, dict):
         return Usage()
@@ -56,7 +56,7 @@ def _estimate(texts: Iterable[str]) -> int:
 
 
 def _count(value: JSON) -> int:
-    """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
+    """A token count, which some servers write as ``12.0``; 0 for any other value, or one above `MOST_TOKENS`."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0  # by its type, as True is an int, too

@@ -11,7 +11,7 @@ from flowevolve.core.item_ids import WorkPart
 class CallKind(NamedTuple):
     """The kind of a call: its role, its stage, its item and, where the item makes several calls at once, a key.
 
-    The key is an example's id or a component's name, which other items have too, so that lengths can be learnt by it.
+    The key is an example's id or a component's name. It recurs in other items, so that lengths can be learnt for it.
     """
 
     role: str

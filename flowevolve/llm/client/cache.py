@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x666C6563
 """Marks a SQLite file as a response cache, in its header."""
 SETTING = "llm.cache.path"
-"""Where a run's own cache is named."""
+"""The setting that names a run's own cache."""
 BUSY_SECONDS = 60.0
 """How long a write waits while another process writes."""
 
@@ -69,7 +69,7 @@ class ResponseCache:
     """The cache in one file, used from one event loop. `open_cache` opens and closes it.
 
     Raises:
-        InputError: if the file is damaged, is something else, or can't be made.
+        InputError: if the file is damaged, is no response cache, or can't be created.
     """
 
     def __init__(self, path: Path, setting: str = SETTING) -> None:
@@ -94,9 +94,9 @@ class ResponseCache:
 
     @asynccontextmanager
     async def single_flight(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
-        """Look a key up and hold it until the block ends: others who want the same key wait that long.
+        """Look a key up and hold it until the block ends: other callers with the same key wait that long.
 
-        So identical concurrent calls are sent once: the first caller sends the call inside the ``async with`` and
+        Identical concurrent calls are thus sent once: the first caller sends the call inside the ``async with`` and
         stores the reply, and the others find it. If the call fails or is cancelled, the next caller sends it.
 
         Raises:
@@ -113,7 +113,7 @@ class ResponseCache:
                 del self._flights[key]
 
     def keep(self, key: bytes, reply: ChatReply) -> None:
-        """Store a reply, without waiting. It is found at once here, and by other processes once it is on disk."""
+        """Store a reply, without waiting. This process finds it at once, others find it once it is on disk."""
         text = self._unwritten[key] = _encode(reply)
         self._writer.put((key, text))
 
@@ -181,9 +181,9 @@ class ResponseCache:
 
 @asynccontextmanager
 async def open_cache(path: Path, setting: str = SETTING) -> AsyncGenerator[ResponseCache]:
-    """Open the cache in this file, which is created if it does not exist. Errors name the ``setting`` that it is from.
+    """Open the cache in this file, which is created if it does not exist. Errors name the ``setting`` it comes from.
 
-    That something could not be written is logged at the end, and takes nothing from what the block has done.
+    If replies could not be written, this is logged at the end; what the block has done is not affected.
 
     Raises:
         InputError: if the file is damaged, is no response cache, or can't be created.

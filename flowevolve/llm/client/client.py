@@ -54,18 +54,18 @@ from flowevolve.llm.scheduling.response_times import ResponseTimes
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
 FAILURES_BEFORE_GIVING_UP = 10
-"""A role of which so many calls failed, and none was ever answered, ends the run."""
+"""The run ends after this many failed calls of a role that has never been answered."""
 EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
 MAX_UNANSWERED_IN_A_ROW = 3
-"""After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
+"""After this many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 
 
 class LLMClient:
     """Calls models by role, from one event loop. It does not close the transports: whoever made them does.
 
     Roles that share a transport share the record of when its backend last answered, so that an answer to one role
-    renews the patience of the others, but not where the server fails at all calls for their model.
+    renews the patience of the others. For calls that end in server errors, only answers of the same model count.
     ``unanswered`` is fired whenever an attempt got no answer.
     """
 
@@ -100,9 +100,9 @@ class LLMClient:
         self._log = log
         self._unanswered = unanswered if unanswered is not None else Pulse()
         self._failures: defaultdict[str, FailedCalls] = defaultdict(FailedCalls)
-        """The calls of a role that failed in spite of an answer, as long as none has succeeded."""
+        """By role: the calls that were answered and yet failed, as long as none has succeeded."""
         self._answered: set[str] = set()
-        """Roles of which a call has succeeded."""
+        """Roles with at least one successful call."""
         self._uncounted: set[str] = set()
         """Models whose server left out token counts; each is reported once."""
         # Keyed by identity, as transports need not be hashable; two transports to one address are two backends.
@@ -126,7 +126,7 @@ class LLMClient:
         or failed for good.
 
         Raises:
-            OverBudgetError: if the payer has nothing left; what failed attempts were billed for is told before.
+            OverBudgetError: if the payer has nothing left; it is first told what failed attempts were billed for.
             InputError: if there is no such role.
             BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
@@ -181,7 +181,7 @@ class LLMClient:
     async def check(self, note: Callable[[str], None] | None = None) -> None:
         """Check that every backend can be reached and serves its roles' models. This uses no tokens.
 
-        ``note`` is told what can't be known before the first call, a line each; by default it is logged.
+        ``note`` is called with a line for each thing that can't be known before the first call; by default it logs it.
 
         Raises:
             BackendUnreachableError: if a backend gives no useful answer; there is no second try.
@@ -193,7 +193,7 @@ class LLMClient:
             await check_models(backend.transport, backend.where, asked, note or logging_notes("models.unknown"))
 
     def retries(self, role: str) -> int:
-        """How often this role is asked once more for a reply that can't be read."""
+        """How often this role is asked again if a reply can't be read."""
         return max(member.retries for member in self._role(role).members)
 
     def _role(self, name: str) -> Models:
@@ -251,7 +251,7 @@ class LLMClient:
                 raise
 
     def _billed(self, call: PendingCall[R], reply: R) -> R:
-        """The reply with all that its call was billed for."""
+        """The reply with the usage and the price of its whole call, failed attempts included."""
         usage = reply.usage + call.failed_usage if call.failures else reply.usage
         dollars = self.account.cost(call.request.model, usage)
         if usage is reply.usage and dollars == reply.dollars:
@@ -259,7 +259,7 @@ class LLMClient:
         return replace(reply, usage=usage, dollars=dollars)
 
     def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
-        """Report and raise that the model was cut off while it still thought, if it was and that is a failure."""
+        """If the model was cut off while still thinking, and the role counts that as a failure, report and raise it."""
         error = call.cut_while_thinking(reply)
         if error is not None and call.settings.fails_if_cut:
             call.failed_usage = error.usage
@@ -270,8 +270,8 @@ class LLMClient:
     def _raise_if_all_fail(self, call: PendingCall[R], error: LLMError) -> None:
         """Raises: BackendRefusedError if no chat of this role was ever answered, and this is one failure too many.
 
-        Without embeddings the work goes on, and so it does in a run that is gone on with, and had answers before, where
-        all that failed is one candidate's.
+        Failed embeddings don't count, as the run can do without them. Nor does it end if all failures belong to one
+        candidate, in a resumed run in which the role had answers before.
         """
         if call.role in self._answered or not isinstance(call, PendingChat):
             return
@@ -304,14 +304,14 @@ class LLMClient:
         self._report(call, call.started, reply, None)
 
     async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
-        """The seconds to wait before the next attempt; where there is none, raises the caller's error."""
+        """The seconds to wait before the next attempt; if there is none, raises the error for the caller."""
         time = now()
         if isinstance(error, OverloadedError):
             self.response_times.refused()
         may_be_broken = outages.may_be_broken(call, error)
         is_down = may_be_broken and await outages.is_down(call, self._attempt)
         asked_seconds = now() - time
-        # Where the repeat is answered after a wait, the server may be back since this attempt: there is one more.
+        # If the repeat is answered after a wait, the server may have come back since this attempt: there is one more.
         answers_nobody = is_down or (may_be_broken and call.waited_as_down)
         call.waited_as_down = is_down
         rejection = error if isinstance(error, RejectedError) else None

@@ -28,11 +28,11 @@ from flowevolve.llm.scheduling.scheduler import Scheduler
 
 QUANTILE = 0.95
 MARGIN = 1.1
-"""How far beyond the quantile a call must be, so that none is hedged where all take equally long."""
+"""The factor by which a call must exceed the quantile, so that none is hedged where all take equally long."""
 MIN_SAMPLES = 20
 """Answered calls of a role at a stage that are needed before any is hedged."""
 REMEMBERED = 256
-"""The most recent calls of a role at a stage, over which the quantile is taken."""
+"""The quantile is taken over this many of the most recent calls of a role at a stage."""
 
 _FIRST, _SECOND = 0, 1
 
@@ -61,7 +61,7 @@ class Hedgeable:
     request: ChatRequest
     send: Callable[[], Awaitable[ChatReply]]
     check: Callable[[], None]
-    """Raises OverBudgetError where there is nothing left to pay a second request with."""
+    """Raises OverBudgetError if there is nothing left to pay for a second request."""
     own: Scheduler | None = None
     """The concurrency limit of the call's role, if it has one of its own."""
 
@@ -113,7 +113,7 @@ class Hedging:
                 try:
                     return await self._send_second(call, sent)
                 except OverBudgetError:
-                    await anyio.sleep_forever()  # the first is all there is
+                    await anyio.sleep_forever()  # only the first request is left
                     raise
                 except Exception as error:  # noqa: BLE001 - the first request may still be answered
                     return error
@@ -148,7 +148,7 @@ class Hedging:
                 sent.set()
                 return permit.answered(await call.send())
         finally:
-            if not sent.is_set():  # another call may have its part of the share
+            if not sent.is_set():  # another call may use its part of the share
                 self._granted -= 1
                 self._changed.fire()
 

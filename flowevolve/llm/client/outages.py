@@ -1,4 +1,4 @@
-"""Whether a server that has answered is out of order: it fails at what it answered before, too."""
+"""Detects a server that was working and is now out of order: it fails even at a request that it answered before."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from flowevolve.core.model import LLMError, R, RejectedError, ServerError, serve
 from flowevolve.llm.client.pending_call import PendingCall, PendingChat
 
 MAX_FAILED_IN_A_ROW = 10
-"""After so many calls in a row that the server rejected or made fail, for a model that it answered before, the request
-that was answered last is sent again. If it fails as they do the server is down; else the fault is with those requests.
+"""After this many calls in a row that the server rejected or failed at, for a model that it answered before, the last
+answered request is sent again. If it fails, too, the server is down; otherwise the fault is with the failed requests.
 """
 Attempt = Callable[[PendingCall[R]], Awaitable[R]]
-"""Makes one attempt at a call, which raises `LLMError` where that fails."""
+"""Makes one attempt at a call; raises `LLMError` if it fails."""
 
 
 def may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
-    """Whether a call failed in a way in which all calls do where the server is out of order: for a model that has
-    answered others it has an error of its own, or rejects requests. Embeddings may be rejected, as the work goes on
-    without; and what has no status was rejected by no server, but by a function or by a limit of ours.
+    """Whether a call failed in a way in which every call fails at a server that is out of order: with an error of the
+    server or a rejection, for a model that has answered other calls. Rejected embeddings don't count, as the run can do
+    without them. Nor do rejections without a status: they come from a function or one of our limits, not from a server.
     """
     if call.model.last is None:
         return False
@@ -35,10 +35,10 @@ def may_be_broken(call: PendingCall[R], error: LLMError) -> bool:
 
 
 async def is_down(call: PendingCall[R], attempt: Attempt[R]) -> bool:
-    """Whether the server is out of order for this call's model, as it fails at what it answered last, too.
+    """Whether the server is out of order for this call's model: it fails even at the request that it answered last.
 
-    That is sent again after so many failures in a row, once at a time: calls that fail meanwhile go by its outcome,
-    and so do those whose attempts were under way.
+    That request is sent again after `MAX_FAILED_IN_A_ROW` failures, by one call at a time. Calls that fail meanwhile,
+    or whose attempts were already under way, use its outcome.
     """
     model = call.model
     if model.failed_in_a_row >= MAX_FAILED_IN_A_ROW and call.repeats_before == model.repeats:
@@ -52,7 +52,7 @@ async def _repeat_last(failed: PendingCall[R], attempt: Attempt[R]) -> None:
     """Send the last answered request of this call's model again, and learn whether the server is down."""
     model = failed.model
     fails: bool | None = None
-    with suppress(OverBudgetError):  # then it remains open, too
+    with suppress(OverBudgetError):  # then the question remains open, too
         fails = await _fails_again(failed, attempt)
     model.repeats += 1
     if fails:
@@ -65,8 +65,8 @@ async def _repeat_last(failed: PendingCall[R], attempt: Attempt[R]) -> None:
 
 
 async def _fails_again(failed: PendingCall[R], attempt: Attempt[R]) -> bool | None:
-    """Whether the server rejects the request or fails at it once more; None if that remains open, as it is busy,
-    slow or can't be reached. What is to be paid for it is added to the call's own failures.
+    """Whether the server now rejects or fails at the request that it answered last; None if that remains open, as it is
+    busy, slow or can't be reached. The tokens used are added to ``failed_usage`` of the call ``failed``.
 
     Raises:
         OverBudgetError: if the payer has nothing left.
@@ -83,7 +83,7 @@ async def _fails_again(failed: PendingCall[R], attempt: Attempt[R]) -> bool | No
             return False if isinstance(error, ServerError) else None
         if in_full:
             return True
-        model.takes_short = False  # as of models that can't do with so few tokens
+        model.takes_short = False  # some models can't work with so few tokens
         return await _fails_again(failed, attempt)
     failed.failed_usage += reply.usage
     return False

@@ -55,18 +55,18 @@ class HasIdentity(Protocol):
 
 
 LATE_SECONDS = 5.0
-"""A timer that fires so much too late shows that this process was suspended, or the machine asleep."""
+"""A timer that fires this much too late shows that this process was suspended, or the machine asleep."""
 _WRONG_SETTING = "Check the role's model, the API key and the base URL in the config"
 _NOTHING_LEFT = "The account has no money or quota left: add to it, or take another key, and go on with the run"
 
 
 class FailedCalls:
-    """Calls that failed one after the other: how many, and for whom."""
+    """The number of calls that have failed, and the candidates that they were for."""
 
     def __init__(self) -> None:
         self.count = 0
         self._whose: set[str] = set()
-        """Candidates, and the items of work that is for none."""
+        """Candidates and, for work that is not for a candidate, its items."""
 
     def add(self, scope: CallScope) -> None:
         self.count += 1
@@ -74,26 +74,26 @@ class FailedCalls:
 
     @property
     def of_one_candidate(self) -> bool:
-        """Whether what they have in common may be the fault of one candidate, such as a prompt that is too long."""
+        """Whether all were for one candidate. That may then be to blame, for example for a prompt that is too long."""
         return len(self._whose) == 1
 
 
 class ModelAnswers(Generic[R]):
-    """What is known of how a backend answers requests of one kind for one model."""
+    """What is known of a backend's answers to requests of one kind (chats or embeddings) for one model."""
 
     def __init__(self) -> None:
         self.answered = -inf
         """When a call was last answered."""
         self.last: PendingCall[R] | None = None
-        """The call that was."""
+        """The call that was answered last."""
         self.failed_in_a_row = 0
-        """Calls given up since then, or since the last repeat, as the server was out of order or rejected them; none
-        before the first answer.
+        """Calls given up since the last answer because the server failed at them or rejected them; 0 before the first
+        answer. A repeat that leaves open whether the server is down starts the count again.
         """
         self.is_down = False
-        """Whether the last answered request failed as well when it was sent again, and none was answered since."""
+        """Whether the last answered request failed when it was sent again, and no call has been answered since."""
         self.takes_short = True
-        """Whether requests for the shortest answer there can be are taken, as far as is known."""
+        """Whether, as far as is known, the server accepts requests for the shortest possible answer."""
         self.repeats = 0
         """How often the request that was answered last was sent again."""
         self.repeating = anyio.Lock()
@@ -103,7 +103,7 @@ class ModelAnswers(Generic[R]):
         self.failed_in_a_row = 0
         if self.is_down:
             self.is_down = False
-            self.takes_short = True  # what was rejected meanwhile says nothing of its form
+            self.takes_short = True  # rejections during the outage say nothing about this form
 
 
 class Backend:
@@ -118,7 +118,7 @@ class Backend:
         """Calls given up without an answer since the last answered one."""
         self.last_suspended = -inf
         self.chats: defaultdict[str, ModelAnswers[ChatReply]] = defaultdict(ModelAnswers)
-        """By model, as are the embeddings."""
+        """By model, like ``embeddings``."""
         self.embeddings: defaultdict[str, ModelAnswers[EmbedReply]] = defaultdict(ModelAnswers)
 
     def note_answer(self, time: float) -> None:
@@ -164,7 +164,7 @@ class PendingCall(Generic[R]):
         self.call_kind = CallKind.of(self.role, self.scope.stage, self.scope.item)
 
     async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> R:
-        """Make one attempt; ``remaining`` requests of its group wait or are in flight.
+        """Make one attempt. ``remaining`` is how many requests of its group wait or are in flight.
 
         Raises:
             LLMError: as `Transport.chat`.
@@ -172,7 +172,7 @@ class PendingCall(Generic[R]):
         raise NotImplementedError
 
     def again(self, failed: PendingCall[R], *, in_full: bool) -> Self:
-        """This call once more, as it was or for as short an answer as there can be; ``failed`` pays for it."""
+        """A copy of this call to repeat, unchanged or for the shortest possible answer; ``failed`` pays for it."""
         return replace(
             self,
             scope=failed.scope,
@@ -185,20 +185,20 @@ class PendingCall(Generic[R]):
         )
 
     def shortest(self) -> ChatRequest | EmbedRequest:
-        """The request for as short an answer as there can be."""
+        """The request, changed to ask for the shortest possible answer."""
         raise NotImplementedError
 
     def cut_while_thinking(self, reply: R) -> CutWhileThinkingError | None:
-        """The error of a call whose tokens ran out before its answer began; None if this reply is no such one."""
+        """The error for a reply whose tokens ran out before its answer began; None for any other reply."""
         return None
 
     def discount_wait(self, seconds: float) -> None:
-        """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for a limit of ours."""
+        """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for one of our limits."""
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self._last_answer) + seconds)
 
     def discount_question(self, seconds: float) -> None:
-        """Leave ``seconds`` out of the backend's silence, in which it was asked after a failure whether it is down."""
+        """Leave ``seconds`` out of the backend's silence: the time spent on finding out whether it is down."""
         if seconds and self.first_failure is not None:
             self.first_failure = max(self.first_failure, self._last_answer) + seconds
 
@@ -211,19 +211,21 @@ class PendingCall(Generic[R]):
             self.first_failure = time
 
     def silence(self, time: float) -> float:
-        """The seconds since this call's first failure or the last answer that counts for it, whichever was later."""
+        """The seconds since this call's first failure, the last answer that counts for it, or the end of this process's
+        last suspension, whichever was latest.
+        """
         first_failure = time if self.first_failure is None else self.first_failure
         return time - max(first_failure, self._last_answer, self.backend.last_suspended)
 
     @property
     def _last_answer(self) -> float:
-        """When the backend last gave an answer that counts for this call: where it is out of order for one model,
-        answers for others don't.
+        """When the backend last gave an answer that counts for this call. After a server error only answers for the
+        same model count, as the backend may be out of order for that model alone.
         """
         return self.model.answered if isinstance(self.last_failure, ServerError) else self.backend.answered
 
     def record(self, finished: float, reply: R | None, error: LLMError | None) -> CallRecord:
-        """What is reported of the call once it has finished."""
+        """The record of the call that is reported once it has finished."""
         return CallRecord(
             self.role,
             self.scope,
@@ -246,7 +248,7 @@ class PendingCall(Generic[R]):
         )
 
     def unreachable(self, silent_seconds: float, error: LLMError) -> BackendUnreachableError:
-        """The error that ends the run, as the backend has been silent for so long."""
+        """The error that ends the run, as the backend has been silent for this long."""
         return BackendUnreachableError(
             f"{self.backend.where} has given no answer for {silent_seconds:.0f} s and {self.attempts} attempts "
             f"(role {self.role!r}, model {self.request.model!r}); the last time: {without_full_stop(error)}. "
@@ -254,7 +256,7 @@ class PendingCall(Generic[R]):
         )
 
     def rejected(self, silent_seconds: float, error: RejectedError) -> BackendUnreachableError:
-        """The error that ends the run, as the backend has for so long rejected all that it is asked."""
+        """The error that ends the run, as the backend has rejected every request for this long."""
         return BackendUnreachableError(
             f"{self.backend.where} answers, but has rejected every request for model {self.request.model!r} (role "
             f"{self.role!r}) for {silent_seconds:.0f} s, and what it answered before as well; the last time: "
@@ -313,8 +315,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
 
 
 def server_priority(rank: int, remaining: int) -> int:
-    """The priority for a server that schedules by it: ordered by rank, then by the requests left in the group (to 999).
+    """The priority for a server that schedules by it: by rank, then by the requests left in the group (up to 999).
 
-    Lower goes first in the server, too, so requests that wait there keep the order in which we would send them.
+    The server also puts lower numbers first, so requests that wait there keep the order in which we would send them.
     """
     return rank * 1000 + min(remaining, 999)

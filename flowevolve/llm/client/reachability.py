@@ -27,7 +27,7 @@ _SHOWN = 20
 
 
 async def is_alive(transport: Transport) -> bool:
-    """Whether the backend answers a request for its models, be it with a refusal. This uses no tokens."""
+    """Whether the backend answers a request for its models, even if with a refusal. This uses no tokens."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
             await transport.models()
@@ -43,8 +43,8 @@ async def check_models(
 ) -> None:
     """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and the role.
 
-    ``note`` is told what can't be known before the first call: where there is no list of models, or the list need not
-    be complete.
+    ``note`` is called with what can't be known before the first call, because the backend has no list of models or the
+    list need not be complete.
 
     Raises:
         BackendUnreachableError: if it gives no useful answer.
@@ -67,18 +67,18 @@ async def check_models(
 
 
 def without_full_stop(error: Exception) -> str:
-    """What an error says, to go before a full stop: many a server's message ends in one."""
+    """The text of an error, to be followed by a full stop: the messages of many servers already end in one."""
     return str(error).removesuffix(".")
 
 
 def _lists(served: Sequence[str], model: str) -> bool:
-    """Whether a list has a model: by its name, as Google or Ollama write it, or by the pattern of a gateway."""
+    """Whether a list contains a model: by its name, as Google or Ollama write it, or by a gateway's wildcard."""
     spellings = {model, f"models/{model}", f"{model}:latest"}
     return any(name in spellings or ("*" in name and fnmatchcase(model, name)) for name in served)
 
 
 def _closest_first(served: Sequence[str], model: str) -> list[str]:
-    """The names of a list, those first that are like a model's, and of a long list only the first."""
+    """The names in a list, those most like the model's first. A long list is cut after `_SHOWN`."""
     names = list(dict.fromkeys([*get_close_matches(model, served), *served]))
     more = len(names) - _SHOWN
     return names if more <= 0 else [*names[:_SHOWN], f"and {more} more"]

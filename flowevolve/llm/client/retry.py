@@ -62,12 +62,12 @@ class RetryPolicy:
     ) -> float | None:
         """Seconds to wait before the next attempt, or None to give up.
 
-        ``attempt`` counts from 1. ``silent_seconds`` is the time since this call's first failure or the backend's last
-        answer to any call, whichever was later. ``answers_others`` says that the backend answered another call during
-        this attempt. A missing answer is then a problem of this request, such as a text too long for its timeout, and
-        the number of attempts is limited; otherwise it would be repeated for ever, as the answers to other calls keep
-        the backend from counting as silent. ``answers_nobody`` says that so many calls in a row have failed that server
-        errors are no longer those of single requests, but of a backend that is down.
+        ``attempt`` counts from 1. ``silent_seconds`` is how long the backend has been silent, as
+        `flowevolve.llm.client.pending_call.PendingCall.silence` counts it. ``answers_others`` says that the backend
+        answered another call during this attempt. A missing answer is then a problem of this request, such as a text
+        too long for its timeout, and the number of attempts is limited; otherwise it would be repeated for ever, as the
+        answers to other calls keep the backend from counting as silent. ``answers_nobody`` says that the backend is
+        down, so that a server error is not the fault of this request and is retried until the patience is used up.
         """
         match error:
             case OverloadedError():
@@ -83,7 +83,7 @@ class RetryPolicy:
         return self._wait(error.retry_after, attempt, rng) if go_on else None
 
     def exhausted(self, silent_seconds: float) -> bool:
-        """Whether a backend that has been silent for so long counts as gone."""
+        """Whether a backend that has been silent for this long counts as gone."""
         return silent_seconds >= self.patience_seconds
 
     def _tried(self, attempt: int) -> bool:

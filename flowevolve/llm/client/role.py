@@ -15,7 +15,7 @@ from flowevolve.llm.scheduling.scheduler import Scheduler
 class Role:
     """A model on a backend, and the settings its requests are made with.
 
-    A role with several models is a `flowevolve.llm.client.ensemble.Ensemble` of such.
+    A role with several models is a `flowevolve.llm.client.ensemble.Ensemble` of such roles.
     """
 
     transport: Transport
@@ -23,7 +23,7 @@ class Role:
     temperature: float | None = None
     max_tokens: int | None = None
     thinking_tokens: int = 0
-    """Added to every limit of tokens, those that calls bring along too, so that the limit is that of the answer."""
+    """Added to every token limit, those that calls set themselves included, so that the limit is left to the answer."""
     timeout_seconds: float = 600.0
     """Time limit of one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
@@ -32,16 +32,16 @@ class Role:
     extra: Mapping[str, JSON] = field(default_factory=dict)
     """Further fields of a request's body."""
     chat_extra: Mapping[str, JSON] | None = None
-    """Those of chats, where they are others."""
+    """The further fields of chats, if they differ from ``extra``."""
     stream: bool = False
     idle_seconds: float | None = None
     """As in `flowevolve.core.model.ChatRequest`."""
     retries: int = 0
-    """How often a reply that can't be read is asked for once more. A call that failed is another matter."""
+    """How often the model is asked again if a reply can't be read. Failed calls are retried apart from this."""
     scheduler: Scheduler | None = None
     """Bounds this role's own requests in flight, within the bound of the whole run."""
     keep_thinking: bool = False
-    """Leave the text of replies as it came, with what the model thought, if its server sends both as one text."""
+    """Leave the model's thinking in the text of replies, if its server sends both as one text."""
     fails_if_cut: bool = True
     """Whether a call fails whose tokens ran out before the answer began; otherwise its answer is empty."""
     must_be_listed: bool = True
@@ -51,11 +51,11 @@ class Role:
 
     @property
     def members(self) -> tuple[Role, ...]:
-        """The models of the role, as an ensemble has several."""
+        """The models of the role: this one. An ensemble has several."""
         return (self,)
 
     def limit(self, max_tokens: int | None) -> int | None:
-        """The limit of tokens of a call that asks for this one, or of one that asks for none."""
+        """The token limit to send for a call that sets ``max_tokens``, or for one that sets none."""
         limit = self.max_tokens if max_tokens is None else max_tokens
         return None if limit is None else limit + self.thinking_tokens
 

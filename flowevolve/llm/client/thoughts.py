@@ -1,4 +1,4 @@
-"""A reply's thoughts, taken out of its text before anybody reads it."""
+"""Takes the model's thinking out of the text of a reply before anybody reads it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG = 2**16
 
 
 async def without_thinking(reply: ChatReply) -> ChatReply:
-    """The reply with the answer alone as its text. What a server sent as thoughts already stays there."""
+    """The reply with the answer alone as its text. Thinking in the text is added to what the server sent as such."""
     text = reply.text
     split = split_thinking(text) if len(text) < _LONG else await in_thread(split_thinking, text)
     if split.answer == reply.text:
@@ -23,7 +23,7 @@ async def without_thinking(reply: ChatReply) -> ChatReply:
 
 
 def cut_while_thinking(reply: ChatReply, max_tokens: int | None) -> CutWhileThinkingError | None:
-    """The error of a call whose tokens ran out before its answer began; None if this reply is no such one."""
+    """The error for a reply whose tokens ran out before its answer began; None for any other reply."""
     if not reply.was_cut or reply.text.strip():
         return None
     limit = "the server's limit" if max_tokens is None else f"max_tokens = {max_tokens}"

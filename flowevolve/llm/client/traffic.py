@@ -1,4 +1,4 @@
-"""What a run reports of the LLM traffic: the figures of routers, rate limits and hedging."""
+"""What a run reports about its LLM traffic: the figures of routers, rate limits and hedging."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Traffic:
         return [endpoint for router in self._routers() for endpoint in router.stats()]
 
     def move(self, url: str, to: str) -> None:
-        """Have the endpoint of routers at ``url`` asked at ``to`` from now on."""
+        """Have the routers' endpoint at ``url`` replaced by a new one at ``to``."""
         for router in self._routers():
             router.move(url, to)
 

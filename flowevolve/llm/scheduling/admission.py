@@ -20,7 +20,7 @@ from flowevolve.llm.scheduling.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """The load that a server reports, whoever sent the requests. None stands for a figure that it does not report."""
+    """The load that a server reports, other clients' requests included. A figure that it does not report is None."""
 
     running: int
     """Requests that it works on."""
@@ -57,7 +57,7 @@ class NullProbe:
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """What an admission policy decides by. ``answered`` and all below it are about the calls since the last sample."""
+    """What an admission policy decides by. The fields from ``answered`` on cover the calls since the last sample."""
 
     now: float
     """Seconds on the event loop's clock."""
@@ -142,7 +142,7 @@ class LoadSummary:
 
 
 def growth(before: float | None, now: float | None) -> float:
-    """By how much a counter grew that is reset to zero when its server restarts."""
+    """How much a counter has grown, if its server resets it to zero when it restarts."""
     if now is None:
         return 0.0
     return now if before is None or now < before else now - before

@@ -21,15 +21,15 @@ CACHE_USAGE = "vllm:kv_cache_usage_perc"
 PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
 PREFIX_HITS = "vllm:prefix_cache_hits_total"
 CACHE_CONFIG = "vllm:cache_config_info"
-"""A figure whose labels say how many blocks the KV cache has, how many tokens a block, and if it keeps prefixes."""
+"""A metric whose labels give the KV cache's number of blocks, the tokens per block, and whether prefixes are cached."""
 PROBE_SECONDS = 5.0
 """The time limit of one answer."""
 _MOST_BYTES, _MOST_LINES = 2**22, 10_000
-"""How much of an answer is read, and how many lines of it that are of interest: some 30 models with all their engines
-have a tenth of it.
+"""The most bytes of an answer that are read, and the most relevant lines of it that are parsed. Some 30 models with all
+their engines need a tenth of that.
 """
 FRUITLESS = 5
-"""A server whose first so many answers have no such metrics is not asked again."""
+"""A server is not asked again if this many answers, from the first one on, contain none of these metrics."""
 
 _Number = TypeVar("_Number", int, float)
 
@@ -37,8 +37,8 @@ _Number = TypeVar("_Number", int, float)
 class MetricsProbe:
     """Reads ``/metrics`` of a server. An async context manager.
 
-    ``base_url`` says where its API is (with or without ``/v1``) when the server is asked, as it may move.
-    ``unanswered`` is fired whenever there is no answer, or one with a 5xx status.
+    ``base_url`` returns the URL of the server's API, with or without ``/v1``. It is called before each request, as the
+    server may move. ``unanswered`` is fired whenever there is no answer, or one with a 5xx status.
     """
 
     def __init__(self, base_url: Callable[[], str], unanswered: Pulse | None = None) -> None:
@@ -51,7 +51,7 @@ class MetricsProbe:
     async def __aenter__(self) -> Self:
         import aiohttp  # noqa: PLC0415 - slow to load, and simulated servers need none
 
-        # What is not packed can't be more than what was read of it.
+        # An uncompressed body can't become larger than what was read of it.
         session = aiohttp.ClientSession(headers={"Accept-Encoding": "identity"}, auto_decompress=False)
         self._session = await session.__aenter__()
         return self
@@ -63,7 +63,7 @@ class MetricsProbe:
             await self._session.close()
 
     async def load(self) -> ServerLoad | None:
-        """Ask the server, as `Probe.load` says: None if there is no answer, or another server's metrics."""
+        """Ask the server, as `Probe.load` says. None if it does not answer, or its metrics are not vLLM's."""
         if self._session is None or self._fruitless >= FRUITLESS:
             return None
         import aiohttp  # noqa: PLC0415 - as above
@@ -87,7 +87,7 @@ class MetricsProbe:
 
 
 async def _start(pieces: AsyncIterable[bytes]) -> bytes:
-    """A body up to about `_MOST_BYTES`."""
+    """The beginning of a body, up to about `_MOST_BYTES`."""
     read = bytearray()
     async for piece in pieces:
         read += piece
@@ -97,9 +97,9 @@ async def _start(pieces: AsyncIterable[bytes]) -> bytes:
 
 
 class SummedProbe:
-    """The summed load of those of several servers that answer; None if none does. Cache usage is their mean.
+    """Adds up the loads of those of several servers that answer; None if none does. Cache usage is averaged.
 
-    The counters of prefix caches never go back, even if a server restarts or does not answer.
+    The prefix cache counters never decrease, even if a server restarts or does not answer.
     """
 
     def __init__(self, probes: Sequence[Probe]) -> None:
@@ -170,7 +170,7 @@ def parse_load(text: str) -> ServerLoad | None:
 
 
 def _cache_tokens(labels: Mapping[str, str]) -> int | None:
-    """The tokens that a prefix cache holds; None if these labels don't tell."""
+    """The tokens that a prefix cache holds; None if the labels don't say."""
     if labels.get("enable_prefix_caching") == "False":
         return 0
     blocks, tokens = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")

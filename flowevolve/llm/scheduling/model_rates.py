@@ -23,11 +23,11 @@ FIRST_RATE = 1.0
 LEAST_RATE = 0.2
 """The least rate at any time, in requests per second, so that a server's recovery is noticed."""
 QUICK_STEP = 0.1
-"""What an answer adds to the rate while it is below that of the last storm, in requests per second."""
+"""What an answer adds to the rate while it is below the threshold (see `ModelRates`), in requests per second."""
 STEADY_STEP = 0.02
-"""What an answer adds above that rate, in requests per second: so the rate grows by 2 % in a second."""
+"""What an answer adds above the threshold, in requests per second, so that the rate grows by 2 % in a second."""
 STEADY_PART = 0.005
-"""The most an answer adds above it, as a part of the rate: at low rates effects take longer to show."""
+"""The most an answer adds above the threshold, as a fraction of the rate: at low rates effects take longer to show."""
 SEEN_SECONDS = 10.0
 """The time over which the rate before the first storm is measured."""
 
@@ -89,9 +89,9 @@ class ModelRates:
 
     A single refusal (status 429) only makes its own request wait and be sent again. A storm of refusals pauses the
     model for as long as the server asks. From the first storm on there is also an adaptive rate of requests, which is
-    cut at each storm and grows with each answer: a multiplicative decrease, with slow start below the rate of the last
-    storm, as in TCP's congestion control (RFC 5681, section 3.1). Refusals of requests that were sent before the last
-    cut belong to the same storm.
+    cut at each storm and grows with each answer: a multiplicative decrease, with slow start below a threshold (the rate
+    after the last cut; infinite until the second storm), as in TCP's congestion control (RFC 5681, section 3.1).
+    Refusals of requests that were sent before the last cut belong to the same storm.
 
     A storm is detected by a cumulative sum test (Page, "Continuous inspection schemes", Biometrika 41, 1954): each
     request sent adds `TOLERATED` allowed refusals, each refusal uses one up, and a storm begins when none is left. The
@@ -141,10 +141,10 @@ class ModelRates:
         return max(0.0, self.paused_until - now, min(learnt, self.longest_pause - waited), configured, adaptive)
 
     def uncounted_wait(self, began: float, now: float) -> float:
-        """The seconds of a wait that don't count as silence of the server, and so not against its patience.
+        """The seconds of a wait that don't count as silence of the server, and so don't use up the call's patience.
 
-        These are all of them, unless the server has only refused requests since the last cut: then only the seconds of
-        the last pause.
+        These are all of them, unless the server has only refused requests since the last cut. Then they are only those
+        that fall into the last pause.
         """
         if self._cut_at == -inf or (self._answers and self._answers[-1] > self._cut_at):
             return now - began

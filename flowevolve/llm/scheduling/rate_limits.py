@@ -1,9 +1,9 @@
 """Rate limits: requests wait here so that a model is not asked faster than its server allows.
 
 They wait before the scheduler (`flowevolve.llm.scheduling.scheduler`), without holding one of its slots. Each model of
-each backend has limits of its own, so calls of other models pass. Of one model's requests a single one at a time waits
-for the limit; the others queue up behind it in the scheduler's order, so that after a storm of refusals they return one
-by one. Requests to a model whose server reports no limits and refuses nothing don't wait.
+each backend has limits of its own, so calls to other models are not held up. Only one of a model's requests at a time
+waits for the limit; the others queue up behind it in the scheduler's order, so that after a storm of refusals they
+return one by one. Requests to a model whose server reports no limits and refuses nothing don't wait.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LimitStats:
 class Limits:
     """Applies rate limits before requests enter the scheduler. To be used from one event loop.
 
-    ``requests_per_minute`` and ``tokens_per_minute`` hold for each model of each backend by itself. However long a
+    ``requests_per_minute`` and ``tokens_per_minute`` apply to each model of each backend separately. However long a
     server asks to wait, it is tried again after ``longest_pause`` seconds. Storms of refusals are written to ``log``.
     """
 
@@ -79,7 +79,7 @@ class Limits:
     ) -> SendPermit:
         """An async context manager that waits until the request may be sent and holds a slot until the block ends.
 
-        ``own`` is the role's own concurrency limit, if it has one: a slot of that is held, too.
+        ``own`` is the role's own concurrency limit, if it has one; a slot of it is held as well.
         """
         return SendPermit(self._scheduler, own, self._model(backend, request.model), ask, request)
 
@@ -117,7 +117,7 @@ class Limits:
 
 
 class SendPermit:
-    """Permission to send one request, once entered. A class, as a generator costs more and every call comes here."""
+    """Permission to send one request, once entered. It is a class, as a generator would cost more on every call."""
 
     __slots__ = ("_ask", "_model", "_own", "_permit", "_request", "_scheduler", "_sent", "remaining", "uncounted_wait")
 
@@ -251,7 +251,7 @@ class _Model:
 
 
 def is_refusal(error: LLMError) -> bool:
-    """Whether the error says that the server is asked too fast."""
+    """Whether the error says that the server gets requests too fast."""
     return isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS)
 
 
@@ -262,7 +262,10 @@ def log_refusal_storm(log: Log, backend: str, model: str, rates: ModelRates) -> 
 
 
 def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:
-    """The tokens that a request will use: ``expected`` for its answer, or where that is 0 its limit ``max_tokens``."""
+    """An estimate of the tokens of a request and its answer.
+
+    The answer is taken to have ``expected`` tokens or, if that is 0, ``max_tokens``.
+    """
     if isinstance(request, EmbedRequest):
         return sum(map(len, request.texts)) / CHARS_PER_TOKEN
     prompt = sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN

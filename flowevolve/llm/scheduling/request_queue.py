@@ -30,7 +30,7 @@ class QueuedRequest:
 
 
 class GroupFacts(NamedTuple):
-    """What a policy may rank a group by. ``rank``, ``expected_tokens`` and ``arrival`` are its next request's."""
+    """What a policy may rank a group by. Its next request has this ``rank``, ``expected_tokens`` and ``arrival``."""
 
     rank: int
     remaining: int
@@ -48,11 +48,14 @@ class GroupFacts(NamedTuple):
 
 
 class Order(Protocol):
-    """Decides which request goes next: that with the lowest key, the earlier arrival among equals. A pure policy."""
+    """Decides which request goes next: the one with the lowest key or, among equals, the one that arrived first.
+
+    A pure policy.
+    """
 
     @property
     def fair_every(self) -> int:
-        """Every how many slots one goes to the request that has waited longest, so that none starves; 0: never."""
+        """One slot in this many goes to the request that has waited longest, so that none starves; 0: none does."""
         ...
 
     def group_key(self, facts: GroupFacts) -> Key:
@@ -119,7 +122,7 @@ class Waiter:
 
 
 class RequestQueue:
-    """The waiting requests, of which ``len`` is the number, and a count of each group's requests in flight."""
+    """The waiting requests (``len`` is their number), and a count of each group's requests in flight."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -152,7 +155,7 @@ class RequestQueue:
         return waiter
 
     def skip(self, request: QueuedRequest) -> Group:
-        """Count a request as in flight that did not have to wait."""
+        """Count a request that did not have to wait as in flight."""
         group = self._group(request)
         self._into_flight(group)
         self.sent(group)
@@ -178,8 +181,8 @@ class RequestQueue:
     def give_back(self) -> None:
         """Note that a request was cancelled after it was taken and before it used its slot.
 
-        Later choices are made as if it had never been taken. Else they would depend on the order in which many are
-        cancelled at once.
+        Later choices are made as if it had never been taken. Otherwise they would depend on the order in which requests
+        that are cancelled together reach this point.
         """
         self._taken -= 1
         self._last_candidate = self._last_sent

@@ -1,4 +1,4 @@
-"""Where a server's API is: OpenAI's form of it, or the older one of Azure, with deployments in the path."""
+"""The address of a server's API, in OpenAI's form or in Azure's older one, with deployments in the path."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CHAT, EMBEDDINGS, MODELS = "/chat/completions", "/embeddings", "/models"
 class Address:
     """An API's base URL. With ``azure_api_version`` it is the endpoint of an Azure resource.
 
-    There, the models are deployments with a path each, and the key has a header of its own. Where the base URL has a
-    `KEY_PLACE` the key stands there, and in no header.
+    There, each model is a deployment with a path of its own, and the key is sent in another header than elsewhere. If
+    the base URL contains `KEY_PLACE`, the key takes its place and is sent in no header.
     """
 
     base_url: str
@@ -27,13 +27,13 @@ class Address:
 
     @cached_property
     def root(self) -> str:
-        """The URL that all paths are below. It may have the key in it: what is shown is `base_url`."""
+        """The URL that all paths are appended to. It may contain the key, so messages must show `base_url` instead."""
         base = self.base_url.rstrip("/").replace(KEY_PLACE, quote(self.api_key or KEY_PLACE, safe=""))
         return base if self.azure_api_version is None else f"{base.removesuffix('/openai')}/openai"
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """What stands behind the ``?`` of every URL."""
+        """The query parameters of every URL."""
         return {} if self.azure_api_version is None else {"api-version": self.azure_api_version}
 
     def path(self, path: str, model: str) -> str:
@@ -46,7 +46,7 @@ class Address:
 
     @cached_property
     def _end(self) -> str:
-        """The ``?`` of every URL and what stands behind it."""
+        """The ``?`` of every URL and the query after it; empty without parameters."""
         query = "&".join(f"{name}={value}" for name, value in self.query.items())
         return f"?{query}" if query else ""
 
@@ -59,7 +59,7 @@ class Address:
         return bearer if self.azure_api_version is None else {"api-key": self.api_key}
 
     def sent_on(self, origin: str) -> RefusedError:
-        """The error of a request, with prompt and key, that the server sends on to another origin."""
+        """The error for a request that the server redirects to another origin: that must not get the prompt and key."""
         address = urlsplit(self.base_url)
         here = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
         return RefusedError(

@@ -30,7 +30,7 @@ from flowevolve.llm.transports.request_form import RequestForms
 
 
 class AioHTTPTransport(ServerTransport):
-    """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
+    """Calls the chat completions API at ``base_url`` (including ``/v1``), over at most ``max_connections`` connections.
 
     With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
 
@@ -65,7 +65,7 @@ class AioHTTPTransport(ServerTransport):
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
         self._posts: dict[str, Posts] = {}
-        """By their URLs."""
+        """By URL."""
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
@@ -124,7 +124,7 @@ class AioHTTPTransport(ServerTransport):
         if 200 <= response.status < 300:
             length = response.content_length
             if not encoding and length is not None and length <= self._bound.most_bytes:
-                return await response.read()  # of which aiohttp takes no more than the length
+                return await response.read()  # aiohttp reads no more than the length
             return b"".join([piece async for piece in self._pieces(response)])
         start = b"".join([piece async for piece in start_of_body(response.content.iter_any(), encoding)])
         raise failures.status_error(response.status, response.reason or "", response.headers, start)
@@ -148,7 +148,7 @@ class AioHTTPTransport(ServerTransport):
         return URL(self._address.root).origin()
 
     async def _send(self, request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-        # Looked at here, as any answer may send it on, and in more ways than by its header Location.
+        # Checked here, as any answer may redirect the request, and not only with the header Location.
         origin = request.url.origin()
         if origin != self._origin:
             raise self._address.sent_on(str(origin))

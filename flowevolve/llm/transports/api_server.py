@@ -1,4 +1,4 @@
-"""An OpenAI-compatible API over HTTP, in one form for all servers of ours; what answers is told apart from that."""
+"""An OpenAI-compatible API over HTTP, which all our servers share; an `API` object gives the answers."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from flowevolve.llm.transports.server_side import (
 )
 
 MOST_BYTES = 64 * 2**20
-"""The longest body of a request."""
+"""The largest request body that is accepted."""
 
 
 class API(Protocol):
-    """What answers. An `LLMError` of its methods is answered as a server of that kind of failure would."""
+    """Answers the requests. If a method raises an `LLMError`, the client gets the HTTP error that stands for it."""
 
     owner: str
-    """Whom the list of models names as their owner."""
+    """The owner that the list of models gives for each."""
 
     async def chat(self, request: web.Request, asked: ChatRequest, *, usage: bool) -> web.StreamResponse:
-        """Answer what is ``asked``; a stream is to end with the ``usage`` if that is wanted."""
+        """Answer the request ``asked``. With ``usage``, a stream must end with the token counts."""
         ...
 
     async def embed(self, request: web.Request, asked: EmbedRequest) -> EmbedReply:
@@ -62,7 +62,7 @@ async def serve_api(
 ) -> AsyncGenerator[str]:
     """Serve on this address behind these middlewares, and yield the API's base URL. Port 0 takes any free port.
 
-    When a client goes away, what answers it is cancelled.
+    When a client disconnects, the method of ``api`` that answers it is cancelled.
 
     Raises:
         OSError: if the address can't be listened on.

@@ -1,6 +1,6 @@
-"""Bounds on what a server may send: no answer can fill the memory, or block the event loop, however it is packed.
+"""Bounds on what a server may send: no answer can fill the memory or block the event loop, however it is compressed.
 
-Bodies are unpacked here and not by the HTTP libraries, step by step, so that reading ends where the bound is reached.
+Bodies are decompressed here, step by step, and not by the HTTP libraries, so that reading ends at the bound.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from flowevolve.core.model import ChatReply, RejectedError, ServerError, Usage
 
 MAX_REPLY_BYTES = 32 * 2**20
 ACCEPTED = "gzip, deflate"
-"""The encodings that `unpacked` knows, as a request asks for them."""
+"""The encodings that `unpacked` supports, as the value of ``Accept-Encoding``."""
 START_BYTES = 2**16
 """How much of an answer with a failure status is read."""
 
 _STEP = 2**16
-"""The most bytes that are unpacked without a turn for other tasks."""
+"""The most bytes that are decompressed before other tasks get a turn."""
 _BYTES_A_PART = 16
 _LEAST_PARTS = 2**18
 _MOST_DEPTH = 64
@@ -32,26 +32,26 @@ _ANY_HEADER, _NO_HEADER = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 @dataclass(frozen=True)
 class ReplyBound:
-    """How much of an answer is taken: ``most_bytes`` of its body, as it comes and once it is unpacked."""
+    """How much of an answer is accepted: ``most_bytes`` of its body, both compressed and decompressed."""
 
     most_bytes: int = MAX_REPLY_BYTES
 
     @cached_property
     def most_parts(self) -> int:
-        """How many values the JSON of an answer may have, lines its stream, and characters its text.
+        """The most values in the JSON of an answer, lines in its stream, and characters in its text.
 
-        Each takes many times the memory and the time that its bytes alone would take.
+        Each of these takes many times the memory and the time of its bytes alone.
         """
         return max(_LEAST_PARTS, self.most_bytes // _BYTES_A_PART)
 
     def check_values(self, content: bytes) -> None:
-        """Raises: RejectedError if JSON may have too many values, by the marks that begin or part them."""
+        """Raises: RejectedError if JSON may have too many values, judged by its commas and opening brackets."""
         most = self.most_parts
         if len(content) > most and values_in(content) > most:
             raise self.error(f"has more than {most} values")
 
     def check_reply(self, reply: ChatReply) -> None:
-        """Raises: RejectedError if its texts are too long, or what is kept beside them can't be written."""
+        """Raises: RejectedError if its texts are too long, or its log-probabilities too deeply nested to be stored."""
         if len(reply.text) + len(reply.thinking) > self.most_parts:
             raise self.error(f"has a text of more than {self.most_parts} characters", reply.usage)
         if reply.logprobs is not None and _is_deeper(reply.logprobs):
@@ -59,7 +59,7 @@ class ReplyBound:
             raise RejectedError(f"the answer has {what} in its logprobs", usage=reply.usage)
 
     def error(self, what: str, usage: Usage | None = None) -> RejectedError:
-        """The error of an answer that is too much. The same request would only give, and cost, the same again."""
+        """The error for an answer beyond the bound. It is final: a repeated request would cost and return the same."""
         told = f"the answer {what}: raise llm.max_reply_bytes if that is right"
         return RejectedError(told) if usage is None else RejectedError(told, usage=usage)
 
@@ -68,12 +68,12 @@ DEFAULT_BOUND = ReplyBound()
 
 
 def values_in(content: bytes) -> int:
-    """How many values JSON has at most."""
+    """The most values that JSON can have inside its outermost one."""
     return content.count(b",") + content.count(b"[") + content.count(b"{")
 
 
 def _is_deeper(value: JSON) -> bool:
-    """Whether JSON has more lists and objects inside each other than `_MOST_DEPTH`."""
+    """Whether lists and objects in JSON are nested more deeply than `_MOST_DEPTH`."""
     level = [value]
     for _ in range(_MOST_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -89,11 +89,11 @@ def _inside(value: JSON) -> list[JSON]:
 
 
 async def bounded(pieces: AsyncIterable[bytes], encoding: str, bound: ReplyBound) -> AsyncIterator[bytes]:
-    """The unpacked pieces of a body, up to the bound. ``encoding`` is its ``Content-Encoding``.
+    """The decompressed pieces of a body, up to the bound. ``encoding`` is its ``Content-Encoding``.
 
     Raises:
-        RejectedError: if more comes, or more is in it.
-        ServerError: if it can't be unpacked.
+        RejectedError: if the body exceeds the bound, compressed or decompressed.
+        ServerError: if it can't be decompressed.
     """
     received = taken = 0
 
@@ -119,7 +119,7 @@ async def bounded(pieces: AsyncIterable[bytes], encoding: str, bound: ReplyBound
 
 
 async def start_of_body(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
-    """The unpacked pieces of a body, of which only the beginning is wanted: those up to about `START_BYTES`."""
+    """The decompressed pieces of the beginning of a body, up to about `START_BYTES`."""
     seen = 0
     async for piece in bounded(pieces, encoding, DEFAULT_BOUND):
         yield piece[:START_BYTES]
@@ -129,10 +129,10 @@ async def start_of_body(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIte
 
 
 async def unpacked(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
-    """The unpacked pieces of a body; some may be empty.
+    """The decompressed pieces of a body; some may be empty.
 
     Raises:
-        ServerError: if it can't be unpacked.
+        ServerError: if it can't be decompressed.
     """
     if _is_plain(encoding):
         async for piece in pieces:
@@ -150,7 +150,7 @@ def _is_plain(encoding: str) -> bool:
 
 
 class _Packed:
-    """Unpacks a body that comes in pieces, in steps of a bounded size."""
+    """Decompresses a body that comes in pieces, in steps of a bounded size."""
 
     def __init__(self, encoding: str) -> None:
         if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -161,10 +161,10 @@ class _Packed:
         self._decoder = zlib.decompressobj(_ANY_HEADER)
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The next bytes.
+        """Decompress the next piece.
 
         Raises:
-            ServerError: if they can't be unpacked.
+            ServerError: if it can't be decompressed.
         """
         if self._may_be_raw and piece:
             self._may_be_raw, self._is_raw = False, piece[0] & 0x0F != zlib.DEFLATED
@@ -180,7 +180,7 @@ class _Packed:
             yield step
 
     def _begin_member(self) -> None:
-        """Go on with what follows what was packed by itself."""
+        """Go on with the next of several compressed streams that follow each other."""
         self._members += 1
         if self._members > _MOST_MEMBERS:
             raise ServerError(f"the answer can't be unpacked: it is in more than {_MOST_MEMBERS} pieces")

@@ -79,10 +79,10 @@ class Endpoint:
             raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
 
     async def check_health(self) -> None:
-        """Check that it answers: with its models or, if it never listed any, with the status for that.
+        """Check that it answers: with its models or, if it has never listed any, with the status for a missing list.
 
         Raises:
-            LLMError: if it does not answer so.
+            LLMError: if it gives no such answer.
         """
         try:
             await self.models()

@@ -1,4 +1,4 @@
-"""How calls fail: each way in which one can is mapped to one of the error classes in `flowevolve.core.model`."""
+"""Maps each way in which a call can fail to one of the error classes in `flowevolve.core.model`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNKNOWN_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-# How an answer of status 400 begins that is about the key, as Google's does.
+# How the message of an answer with status 400 begins if the key is at fault, as with Google.
 _BAD_KEY = re.compile(r"API key (not valid|expired)|(invalid|expired) API key", re.IGNORECASE)
 
 # OpenAI's codes for an account without money or quota.
@@ -60,7 +60,7 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
     """Decode a body, or a part of one, as JSON.
 
     Raises:
-        ServerError: if it is not JSON, or has too many lists and objects inside each other to be read.
+        ServerError: if it is not JSON, or is nested too deeply to be read.
         RejectedError: if there are too many values in it.
     """
     bound.check_values(content)
@@ -75,12 +75,12 @@ def decode(content: bytes, bound: ReplyBound = DEFAULT_BOUND) -> JSON:
 class limited:  # noqa: N801 - reads as a function; a class, as a generator costs more and every call comes here
     """An async context manager that limits the time of a call over aiohttp, and turns its exceptions into `LLMError`.
 
-    The limit works as that of `asyncio.timeout`, at half the cost.
+    The limit works like that of `asyncio.timeout`, at half the cost.
 
     Raises:
         UnreachableError: if ``seconds`` pass, or there was no answer.
         ServerError: if the answer is not HTTP.
-        RejectedError: if the request can't be sent, for example as it can't be encoded.
+        RejectedError: if the request can't be sent, for example because it can't be encoded.
     """
 
     __slots__ = ("_cancelling", "_is_over", "_seconds", "_task", "_timer")
@@ -115,7 +115,7 @@ class limited:  # noqa: N801 - reads as a function; a class, as a generator cost
 
 
 def _failure(error: BaseException) -> LLMError | None:
-    """The error for an exception of aiohttp, or of what encodes a request; None for any other."""
+    """The error for an exception from aiohttp or from encoding the request; None for any other exception."""
     match error:
         case _ if isinstance(error, _UNANSWERED):
             return unreachable(error)
@@ -153,7 +153,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return RefusedError(message, status=status)
         case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
-        case 408 | 502 | 504 | 520 | 521 | 522 | 523 | 524:  # all but 408 from what stands before a server that is gone
+        case 408 | 502 | 504 | 520 | 521 | 522 | 523 | 524:  # all but 408 come from a proxy whose server is gone
             return UnreachableError(message, status=status, retry_after=retry_after_seconds(headers))
         case 400 | 422 if refused := refused_field(problem, message, status):
             return refused

@@ -1,4 +1,4 @@
-"""Asking a server for its list of models, and where its API is if it is not at the address that was given."""
+"""Asks a server for its list of models and, if its API is not at the given address, whether it is just below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION = "/v1"
 
 
 async def list_models(address: Address, get: Callable[[str], Awaitable[bytes]]) -> tuple[str, ...]:
-    """The names of the models that a server has. ``get`` fetches what is at a path below the address.
+    """The names of the models that a server has. ``get`` fetches the body at a path below the address.
 
     Raises:
         WrongAddressError: if there is no API at the address, but one below it.
@@ -42,8 +42,8 @@ async def list_models(address: Address, get: Callable[[str], Awaitable[bytes]]) 
 
 
 async def _is_below(address: Address, get: Callable[[str], Awaitable[bytes]], *, also_failing: bool) -> bool:
-    """Whether there is an API below the address; ``also_failing``: be it one that answers that it can't serve now, as a
-    gateway does whose server is down.
+    """Whether there is an API at ``/v1`` below the address. With ``also_failing``, an API that answers with an error
+    counts, too, as a gateway's does while its server is down.
     """
     if address.azure_api_version is not None or re.search(r"/v\d", urlsplit(address.base_url).path):
         return False

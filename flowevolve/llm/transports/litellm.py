@@ -1,6 +1,7 @@
-"""The transport over LiteLLM, which knows the APIs of Anthropic, Google, Bedrock and many others by names of models.
+"""The transport over LiteLLM, which calls the APIs of Anthropic, Google, Bedrock and many others by the model's name.
 
-LiteLLM carries the calls: its own retries are off, and what a model does not take is left out (``drop_params``).
+LiteLLM only makes the calls: its own retries are off. It drops parameters that a model does not accept
+(``drop_params``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class _Answer(Protocol):
 
 @runtime_checkable
 class LiteLLM(Protocol):
-    """What is used of the package."""
+    """The part of the package that is used."""
 
     suppress_debug_info: bool
     telemetry: bool
@@ -39,7 +40,7 @@ class LiteLLM(Protocol):
 
 
 def load_litellm() -> LiteLLM:
-    """The package, told to be quiet and to ask nobody for prices.
+    """Import the package, set to print no hints, send no telemetry, and download no price list.
 
     Raises:
         InputError: if another module has its name.
@@ -63,8 +64,8 @@ class _WithHeaders(Protocol):
 class LiteLLMTransport:
     """Calls the model that a request names, as ``anthropic/…``, ``gemini/…`` or ``bedrock/…``.
 
-    Without an ``api_key`` LiteLLM takes that of the provider from the environment. ``base_url`` is for providers that
-    have several. Answers come whole, even if a request asks for pieces.
+    Without an ``api_key`` LiteLLM takes the provider's key from the environment. ``base_url`` is for providers that
+    have several addresses. Answers are never streamed, even if a request asks for that.
     """
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
@@ -87,7 +88,7 @@ class LiteLLMTransport:
         return wire.chat_reply(answer.model_dump_json().encode(), request.model)
 
     async def models(self) -> tuple[str, ...]:
-        """There is no list of all models."""
+        """Raises: RefusedError, as there is no list of all models."""
         raise RefusedError("LiteLLM has no list of models", status=_NOT_KNOWN)
 
     async def aclose(self) -> None:
@@ -95,7 +96,7 @@ class LiteLLMTransport:
 
 
 def _failure(error: APIError) -> LLMError:
-    """What LiteLLM raises, which it derives from the exceptions of OpenAI's SDK, whatever the provider."""
+    """The error for an exception of LiteLLM, which derives its own from those of OpenAI's SDK for every provider."""
     if any(isinstance(cause, OSError | aiohttp.ClientConnectionError) for cause in _causes(error)):
         return failures.unreachable(error)
     if _NO_PROVIDER in error.message:

@@ -26,14 +26,14 @@ from flowevolve.llm.transports.listing import list_models
 from flowevolve.llm.transports.request_form import RequestForms
 
 _CLIENT: type[AsyncClient] = DefaultAioHttpClient if issubclass(DefaultAioHttpClient, AsyncClient) else AsyncClient
-"""What carries the bytes for the SDK: aiohttp, where the SDK has that for httpx2. Version 2 has not, and LiteLLM, which
-dspy needs, takes the SDK back to that.
+"""The HTTP client for the SDK: the one over aiohttp, if the SDK has it for httpx2. Version 2 of the SDK has not, and
+LiteLLM, which dspy needs, requires that version.
 """
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
 
 class OpenAITransport(ServerTransport):
-    """Calls the chat completions API at ``base_url`` (with its ``/v1``).
+    """Calls the chat completions API at ``base_url`` (including ``/v1``).
 
     With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
 
@@ -55,8 +55,8 @@ class OpenAITransport(ServerTransport):
         super().__init__(base_url, identity)
         hide_headers_of_environment()
         self._address = Address(base_url, azure_api_version, api_key)
-        # The SDK's own header with the key is left out, as only the address knows where the key belongs, and so are
-        # those with the account at OpenAI that the environment names, where the server is another.
+        # The SDK's own header with the key is left out, as only the address knows where the key belongs. If the server
+        # is not OpenAI's, so are the headers with the account at OpenAI that the environment names.
         account = () if is_openais(base_url) else ("OpenAI-Organization", "OpenAI-Project")
         self._headers: dict[str, str | Omit] = {
             "Authorization": Omit(),
@@ -145,7 +145,7 @@ class OpenAITransport(ServerTransport):
 
 
 async def _bounded(bound: ReplyBound, response: Response) -> None:
-    """Have the body of a response, which nobody has read yet, unpacked and bounded by us."""
+    """Replace the body of a response, which nobody has read yet, by one that we decompress and bound."""
     encoding = response.headers.pop("Content-Encoding", "")
     assert isinstance(response.stream, AsyncByteStream)
     body = response.stream

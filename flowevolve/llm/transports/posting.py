@@ -1,7 +1,7 @@
 """POST requests over the connections of an aiohttp session, without the steps that a session takes around each.
 
-These steps take two thirds of the CPU time of a request. Connections and the reading of answers are aiohttp's here,
-too; what a request looks like is asked of the session once for each URL, and what is redirected is left to it.
+These steps take two thirds of the CPU time of a request. aiohttp still manages the connections and reads the answers.
+The session builds the head of the requests, once for each URL, and it follows redirects.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 _AS_BEFORE, _REDIRECTS = (307, 308), (301, 302, 303, 307, 308)
-"""The statuses of redirects. After the first two the request goes on as it was, after the others, as browsers have it,
-as one for a page.
+"""The statuses of redirects. The first two have the same request sent again, with its body; after the others, a GET
+request is sent, as browsers do.
 """
 _NO_LIMIT = ClientTimeout(total=None)
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Answer(Protocol):
-    """An answer whose head has come: what `aiohttp.ClientResponse` has of it."""
+    """An answer whose head has arrived: the part of `aiohttp.ClientResponse` that is needed."""
 
     @property
     def status(self) -> int: ...
@@ -87,7 +87,7 @@ class Posts:
 
     @classmethod
     async def to(cls, session: ClientSession, url: str) -> Posts:
-        """Requests as the session would send them."""
+        """Requests to this URL, with the head that the session would send."""
         try:
             await session.post(url, data=b"", middlewares=[_look])
         except _SeenError as seen:
@@ -95,7 +95,7 @@ class Posts:
         raise AssertionError("a middleware was not called")
 
     def send(self, body: bytes) -> AbstractAsyncContextManager[Answer]:
-        """Send a request; the answer is read as long as the block lasts.
+        """Send a request. Its answer can be read until the block ends.
 
         Raises:
             aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError: if there is no answer, or it is not HTTP.
@@ -159,11 +159,11 @@ class _Exchange:
             if _has_unsent(self._connection):
                 _close(self._connection)
             else:
-                self._connection.release()  # which closes it if something of the answer was not read
+                self._connection.release()  # this closes it if part of the answer was not read
 
 
 def _has_unsent(connection: Connection) -> bool:
-    """Whether the server has not taken all of the request, so that the rest of it would stand before the next one."""
+    """Whether part of the request has not been sent yet, so that it would be sent ahead of the next request."""
     transport = connection.transport
     return transport is not None and transport.get_write_buffer_size() > 0
 

@@ -1,9 +1,9 @@
-"""The form in which a model takes requests, where that is not the usual one.
+"""The form of requests that a model accepts, where it is not the usual one.
 
 OpenAI's reasoning models want ``max_completion_tokens`` instead of ``max_tokens`` and ``developer`` instead of
-``system``, and refuse temperature and its like. They are known by their names. What any other model refuses (a
-deployment with a name of its own, a server without sampling seeds) is learnt from its answer: the request is put into
-the form that the answer asks for and sent again, within the same call, and so are all later ones to this model.
+``system``, and refuse temperature and the like. They are recognized by name. What any other model refuses (a deployment
+with a name of its own, a server without sampling seeds) is learnt from its answer: the request is changed accordingly
+and sent again within the same call, and later requests to this model are changed in the same way from the start.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Body = Mapping[str, JSON]
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _ROLES = ("system", "developer", "user")
-"""Roles that the system's messages may have."""
+"""Roles that system messages may have, in the order in which they are tried."""
 _SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
 _DISPENSABLE = _SAMPLING | {"seed", "priority", "stream_options"}
-"""Fields that a request can do without. That any other is refused is for the user to see and to mend."""
+"""Fields that a request can do without. If any other is refused, the user gets the error and has to correct it."""
 
 
 class RefusedFieldError(RejectedError):
-    """The server does not take a field of the request, or the value it has. It has generated nothing."""
+    """The server does not accept a field of the request, or its value. It has generated nothing."""
 
     def __init__(self, message: str, *, status: int, field: str) -> None:
         super().__init__(message, status=status)
@@ -41,15 +41,15 @@ class RefusedFieldError(RejectedError):
 
 @dataclass(frozen=True, slots=True)
 class RequestForm:
-    """How bodies are changed for one model."""
+    """How the bodies of requests are changed for one model."""
 
     limits: tuple[str, ...] = _LIMITS
-    """The field that bounds the length of the answer, and what else it may be if that is refused."""
+    """The field that bounds the length of the answer, and the fields to try instead if that is refused."""
     roles: tuple[str, ...] = _ROLES
-    """The role of the system's messages, and what else it may be if that is refused."""
+    """The role of system messages, and the roles to try instead if that is refused."""
     left_out: frozenset[str] = frozenset()
     unless_effort: str | None = None
-    """Where ``reasoning_effort`` is this, nothing is left out."""
+    """Nothing is left out of a request whose ``reasoning_effort`` is this."""
 
     def applied(self, body: Body) -> dict[str, JSON]:
         """The body in this form."""
@@ -82,7 +82,7 @@ class RequestForm:
 
 
 def form_by_name(model: str) -> RequestForm:
-    """The form that a model is known to want by its name."""
+    """The form that a model of this name is known to require."""
     family = family_of(model)
     if family is None or not family.is_openai_reasoning:
         return RequestForm()
@@ -96,16 +96,16 @@ def form_by_name(model: str) -> RequestForm:
 
 
 class RequestForms:
-    """The forms that the models at one address want, as far as they are known."""
+    """The forms that the models at one address require, as far as they are known."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._forms: dict[str, RequestForm] = {}
 
     async def send(self, model: str, body: Body, timeout: float, send: Callable[[Body, float], Awaitable[T]]) -> T:
-        """The answer to a body in the form that the model wants. ``send`` sends one within a number of seconds.
+        """The answer to a body in the form that the model requires. ``send`` sends a body within a number of seconds.
 
-        A body that is refused for a field is sent again at once, without it.
+        If the server refuses a field, the body is sent again at once, with that field changed or left out.
 
         Raises:
             LLMError: as ``send``.
@@ -118,7 +118,7 @@ class RequestForms:
             try:
                 return await send(form.applied(body), left)
             except RefusedFieldError as refused:
-                known_by_now = self._forms[model] != form  # as another call was refused the same
+                known_by_now = self._forms[model] != form  # another call was refused for it meanwhile
                 if not known_by_now and not self._learn(model, form, refused):
                     raise RejectedError(str(refused), status=refused.status) from None
                 left = deadline - now()
@@ -143,15 +143,15 @@ _REFUSALS = tuple(
         r"property '([^']+)' is unsupported",  # Groq
     )
 )
-"""What servers say of a field that they don't take; each finds its name."""
+"""The messages in which servers refuse a field; each pattern captures the field's name."""
 _ROLE = re.compile(r"(messages(\[\d+\]|\.\d+)\.)?role")
 
 
 def refused_field(problem: Mapping[str, JSON], message: str, status: int) -> RefusedFieldError | None:
-    """The error of a request that was answered with 400 or 422 for one of its fields; None if that was not the reason.
+    """The error for a request that was answered with 400 or 422 for one of its fields; None if that was not the reason.
 
-    ``problem`` is the description in the answer: OpenAI's names the field in ``param``, Mistral's in the place that its
-    ``detail`` gives.
+    ``problem`` is the error's description in the answer: OpenAI's names the field in ``param``, Mistral's in the
+    ``loc`` of its ``detail``.
     """
     found = next((found for pattern in _REFUSALS if (found := pattern.search(message))), None)
     field = None if found is None else found[1]

@@ -16,7 +16,7 @@ Each endpoint has rate limits of its own, learnt from its headers and refusals (
 yet is skipped while another may be, and a request that one endpoint refuses goes at once to the next one that may be
 asked. The caller only sees a refusal when no such endpoint is left.
 
-A server of ours that was started again at another address is a new endpoint in the old one's place (`Router.move`).
+If one of our own servers restarts at another address, a new endpoint takes the place of the old one (`Router.move`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from flowevolve.llm.transports.endpoint import Endpoint, EndpointStats
 SLACK = 0.25
 """How far above the mean number of requests in flight an endpoint may get, as a fraction."""
 LONG_PREFIX = 256
-"""Characters from which on a first message is worth finding in a cache: about four of vLLM's blocks of 16 tokens."""
+"""From this many characters on, a first message is worth finding in a cache: about four of vLLM's 16-token blocks."""
 EJECT_AFTER = 3
 """Failures in a row after which an endpoint is ejected."""
 FIRST_CHECK_SECONDS = 1.0
@@ -72,8 +72,9 @@ def make_router(
     *,
     may_move: bool = False,
 ) -> Transport:
-    """A `Router` over transports that ``make`` makes of these base URLs; for a single one just its transport, unless it
-    may move.
+    """A `Router` over the transports that ``make`` creates for these base URLs.
+
+    A single URL gets just its transport, unless its endpoint may move to another URL.
 
     Raises:
         InputError: if there is no URL, or one is given twice.
@@ -104,12 +105,12 @@ class Router:
         make: Callable[[str], Transport] | None = None,
         first_check_seconds: float = FIRST_CHECK_SECONDS,
     ) -> None:
-        """``make`` makes the transports of endpoints that move."""
+        """``make`` creates the transport for the new URL of an endpoint that moves; without it, none can move."""
         self._log = log
         self._make = make
         self._endpoints = [Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
         self._left: list[Endpoint] = []
-        """Those that have moved; their requests come to an end, and their figures stay."""
+        """The old endpoints of those that have moved. Their open requests still finish, and their figures are kept."""
         self.identity = self.urls[0] if identity is None else identity
         """By default the first URL alone, so that cached replies stay valid when other endpoints come or go."""
         self._first_check_seconds = first_check_seconds
@@ -118,7 +119,7 @@ class Router:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of the endpoints, in an order that stays when one moves."""
+        """The endpoints' URLs. An endpoint that moves keeps its place among them."""
         return tuple(endpoint.stats.url for endpoint in self._endpoints)
 
     @property
@@ -130,7 +131,7 @@ class Router:
         return [replace(endpoint.stats) for endpoint in (*self._endpoints, *self._left)]
 
     def move(self, url: str, to: str) -> None:
-        """Have the endpoint at ``url``, if it is one of these, asked at ``to`` from now on. It is taken to be up."""
+        """Replace the endpoint at ``url``, if there is one, by a new one at ``to``, which is taken to be up."""
         if url not in self.urls or self._make is None:
             return
         index = self.urls.index(url)
@@ -143,7 +144,7 @@ class Router:
         """Make one call, as `flowevolve.core.model.Transport.chat` says.
 
         A second request for one that is in flight already (a hedge) goes to another endpoint, if there is one.
-        ``timeout`` holds for each endpoint that is asked. Replies have no headers, as they describe one endpoint alone.
+        ``timeout`` applies to each endpoint that is asked. Replies have no headers, as these describe one endpoint.
         """
         return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
 

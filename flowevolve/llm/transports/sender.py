@@ -10,7 +10,7 @@ from uuid import uuid4
 RUN, SHARE, PRIORITY = "X-Flowevolve-Run", "X-Flowevolve-Share", "X-Flowevolve-Priority"
 
 OTHERS = "others"
-"""The run that requests without these headers are counted to."""
+"""The run that requests without these headers are assigned to."""
 
 SMALLEST_SHARE, LARGEST_SHARE, LARGEST_PRIORITY = 1e-6, 1e6, 1_000_000
 
@@ -24,21 +24,21 @@ class Sender:
     run: str = OTHERS
     """A name that no other run has."""
     share: float = 1.0
-    """How much of the server it gets, against the shares of the others."""
+    """How much of the server it gets, in relation to the shares of the other runs."""
     priority: int = 0
-    """Runs with a lower priority go first: all others get what these leave."""
+    """Runs with a lower number go first; the others get what these leave."""
 
     @classmethod
     def new(cls, share: float, priority: int) -> Sender:
-        """A run with a name of its own, which tells nothing about it."""
+        """A run with a new, random name, which reveals nothing about it."""
         return cls(f"run-{uuid4().hex[:12]}", share, priority)
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Sender:
-        """Who sent a request with these headers.
+        """The sender of a request with these headers.
 
         Raises:
-            ValueError: if a header has no such value.
+            ValueError: if a header has an invalid value.
         """
         run = headers.get(RUN, OTHERS)
         if not _NAME.fullmatch(run):
@@ -56,7 +56,7 @@ class Sender:
         return cls(run, share, int(priority))
 
     def headers(self) -> dict[str, str]:
-        """The headers that tell this."""
+        """The headers that describe this sender."""
         return {RUN: self.run, SHARE: f"{self.share:g}", PRIORITY: str(self.priority)}
 
 

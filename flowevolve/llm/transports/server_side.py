@@ -30,7 +30,7 @@ PIECES = 32
 """A streamed text is sent in at most this many pieces."""
 
 UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
-"""What is raised where a body is decoded and read that is no request."""
+"""The errors of decoding and reading a body that is not a valid request."""
 
 _LARGEST = 2.0**64
 _ROLES = ("system", "user", "assistant")
@@ -65,9 +65,9 @@ def read_request(body: object) -> ChatRequest:
 
 
 def read_embedding(body: object) -> EmbedRequest:
-    """Read a request to embed one text or a list of texts. It raises what `read_request` does.
+    """Read a request to embed one text or a list of texts. Raises what `read_request` raises.
 
-    How the vectors are to be written (`wants_base64`) is between the one who asks and this server.
+    The request's encoding of the vectors (`wants_base64`) is not read, as it concerns only this server's answer.
     """
     if not isinstance(body, dict):
         raise TypeError("the body must be a JSON object")
@@ -88,12 +88,15 @@ def wants_usage(body: Mapping[str, object]) -> bool:
 
 
 def wants_base64(body: Mapping[str, object]) -> bool:
-    """Whether vectors are asked for as OpenAI's SDK does unless it is told otherwise: in base64."""
+    """Whether the request asks for vectors in base64, as OpenAI's SDK does by default."""
     return body.get("encoding_format") == "base64"
 
 
 def answer_body(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
-    """The body of a whole answer; faulty ones lack their usage or their choices. ``number`` counts the answers."""
+    """The body of a whole answer. ``number`` counts the server's answers.
+
+    Without ``usage`` or ``choices`` it lacks these, as the answer of a faulty server may.
+    """
     message: dict[str, JSON] = {"role": "assistant", "content": reply.text}
     if reply.thinking:
         message["reasoning_content"] = reply.thinking
@@ -113,7 +116,7 @@ class StreamEvents:
         self._head = _head(model, number, "chat.completion.chunk")
 
     def thinking(self, text: str) -> bytes:
-        """The event with what was thought."""
+        """The event that carries the model's thinking."""
         return self._event(delta={"role": "assistant", "reasoning_content": text}, finish_reason=None)
 
     def pieces(self, text: str) -> list[bytes]:
@@ -129,7 +132,7 @@ class StreamEvents:
         return last + self.close(reply.usage if usage else None)
 
     def close(self, usage: Usage | None) -> bytes:
-        """The last events of a stream. They are all there is of a stream without choices."""
+        """The last events of a stream. A stream without choices consists of these alone."""
         last = b"data: [DONE]\n\n"
         return last if usage is None else _event({**self._head, "choices": [], "usage": _usage(usage)}) + last
 
@@ -154,7 +157,7 @@ def models_answer(names: Sequence[str], owner: str) -> web.Response:
 
 
 def error_answer(error: LLMError) -> web.Response:
-    """The answer of a server whose work on a request ended with this error."""
+    """The answer to a request that ended with this error at the server."""
     match error:
         case OverloadedError():
             headers = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
@@ -184,7 +187,7 @@ def unreadable_answer(error: Exception) -> web.Response:
 
 
 def _status(error: LLMError, hundreds: int, otherwise: int) -> int:
-    """The status of an error if it is one of these hundred."""
+    """The status of an error if it is among the 100 from ``hundreds`` on; ``otherwise`` if not."""
     return error.status if error.status is not None and hundreds <= error.status < hundreds + 100 else otherwise
 
 
@@ -232,7 +235,7 @@ def _whole_number(name: str, value: object) -> int | None:
 
 
 def _stops(stop: object) -> tuple[str, ...]:
-    """The texts that end an answer, of which one alone may stand without a list."""
+    """The texts that end an answer; a single one may be given without a list."""
     stops = [] if stop is None else [stop] if isinstance(stop, str) else stop
     if not isinstance(stops, list) or not all(isinstance(text, str) for text in stops):
         raise ValueError("stop must be a text or a list of texts")

@@ -1,4 +1,4 @@
-"""Streamed answers: server-sent events, joined to the body that an answer without streaming would have.
+"""Streamed answers: server-sent events, joined into the body that an answer without streaming would have.
 
 Servers differ, so this is lenient: usage may come in any event or not at all, ``[DONE]`` may be missing, and a server
 that can't stream may send the whole answer at once. Lines end with LF or CR LF.
@@ -22,7 +22,7 @@ REST_SECONDS = 1.0
 """How long to wait after ``[DONE]`` for the end of the body, so that the connection can be used again."""
 
 _STEP = 2**14
-"""The most bytes that are taken without a turn for other tasks."""
+"""The most bytes that are processed before other tasks get a turn."""
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
 """The beginnings of lines that are ignored: comments, and fields without a part of the answer."""
 
@@ -38,8 +38,8 @@ async def read_reply(
 
     Raises:
         UnreachableError: if the body ends before the answer does, or ``idle_seconds`` pass without a piece.
-        RejectedError: if the answer is too much for the bound.
-        LLMError: if the server reports an error in the middle of the answer, or sends something else than an answer.
+        RejectedError: if the answer exceeds the bound.
+        LLMError: if the server reports an error in the middle of the answer, or sends something other than an answer.
     """
     answer = StreamedAnswer(bound)
     with anyio.CancelScope() as patience:
@@ -71,7 +71,7 @@ class StreamedAnswer:
         """Whether the server has sent ``[DONE]``."""
         self._bound = bound
         self._lines = 0
-        """How many there were so far."""
+        """The number of lines so far."""
         self._line = bytearray()
         self._data: list[bytes] = []
         self._other = bytearray()
@@ -91,7 +91,7 @@ class StreamedAnswer:
         Raises:
             LLMError: if they report an error.
             ServerError: if an event breaks the API's contract.
-            RejectedError: if this is too much for the bound.
+            RejectedError: if the answer so far exceeds the bound.
         """
         rest, *lines = piece.split(b"\n")
         self._line += rest
@@ -106,7 +106,7 @@ class StreamedAnswer:
         """The reply, once all bytes were fed; ``model`` is the requested one.
 
         Raises:
-            UnreachableError: if the end is missing.
+            UnreachableError: if the end of the answer is missing.
             LLMError: as `feed`.
         """
         self._end_line()

@@ -27,14 +27,14 @@ from flowevolve.llm.transports.failures import decode, start_of, status_error
 from flowevolve.llm.usage import usage_in
 
 MODELS_SECONDS = 25.0
-"""How long a transport waits for the list of models: less than whoever asks for it to check a server."""
+"""How long a transport waits for the list of models: less than `flowevolve.llm.client.reachability.CHECK_SECONDS`."""
 
 # Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
 KEEPALIVE_SECONDS = 4.0
 
 # A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
-# What others than OpenAI call it that the tokens ran out.
+# The finish reasons with which servers other than OpenAI's say that the tokens ran out.
 _LENGTH = ("max_tokens", "max_output_tokens", "model_length")
 
 _STATUS = re.compile(r"[0-9]{3}")
@@ -81,7 +81,7 @@ def embed_reply(
 
     Raises:
         ServerError: unless there is one vector for each text, all of the same length and of finite numbers.
-        RejectedError: if the answer is too much for the bound.
+        RejectedError: if the answer exceeds the bound.
         LLMError: if the body reports an error.
     """
     answer = _answer_in(content, bound)
@@ -120,7 +120,7 @@ def chat_reply(
 
     Raises:
         ServerError: if there is no reply in it.
-        RejectedError: if the answer is too much for the bound.
+        RejectedError: if the answer exceeds the bound.
         LLMError: if the body reports an error.
     """
     return reply_in(_answer_in(content, bound), model, content, headers, bound=bound)
@@ -136,8 +136,8 @@ def reply_in(
 ) -> ChatReply:
     """As `chat_reply`, for an answer that was decoded from ``content``.
 
-    A missing text counts as an empty reply if the server used tokens for it, or tells what was thought: the same
-    request would only give, and cost, the same again.
+    A missing text counts as an empty reply if the answer was cut off or filtered, or if it is complete and the server
+    reports tokens or thinking for it: a repeated request would only cost and return the same.
     """
     usage = usage_in(answer.get("usage"))
     choice = _first_choice(answer)
@@ -181,9 +181,9 @@ def text_in(content: JSON) -> str | None:
 
 
 def thinking_in(message: Mapping[str, JSON]) -> str:
-    """What the model thought, by a message or a piece of one: empty if it does not tell.
+    """The model's thinking in a message or a piece of one; empty if there is none.
 
-    vLLM, SGLang and OpenRouter have it as ``reasoning``, DeepSeek and older servers as ``reasoning_content`` (some send
+    vLLM, SGLang and OpenRouter send it as ``reasoning``, DeepSeek and older servers as ``reasoning_content`` (some send
     both, with the same text), and Mistral as parts of the content.
     """
     for name in ("reasoning_content", "reasoning"):
@@ -226,11 +226,11 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
-    """The names in a list of models: of a very long one the first, and none that are too long to be names.
+    """The names in a list of models: at most the first `_MOST_MODELS`, without those longer than `_LONGEST_NAME`.
 
     Raises:
         ServerError: if the body is no such list.
-        RejectedError: if the answer is too much for the bound.
+        RejectedError: if the answer exceeds the bound.
     """
     match decode(content):
         case {"data": list(entries)}:
