@@ -1,1 +1,1 @@
-"""The gateway: several runs share one server, or several replicas, each with its part of them."""
+"""The gateway: several runs share one server or several replicas, and each gets its fair share."""

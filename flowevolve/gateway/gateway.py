@@ -1,4 +1,4 @@
-"""What several runs send their requests through: one limit, one rate limit and one response cache for all of them."""
+"""Passes on the requests of several runs under one concurrency limit, with common rate limits and response cache."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from flowevolve.llm.transports.sender import Sender
 
 MOST_WAITING = 10_000
-"""So many requests of one run may wait; more are turned away."""
+"""The most requests of one run that may wait; more are turned away."""
 BUSY = 503
-"""The status of what is turned away."""
+"""The status of the answer to a request that is turned away."""
 RETRY_SECONDS = 5.0
-"""When that may be asked again."""
+"""After how many seconds such a request may be sent again."""
 _KEY_REFUSED = (401, 403)
-"""Statuses of a server that refuses a key, or what it asks for."""
+"""The statuses with which a server refuses a key, or what the key does not give access to."""
 
 
 class Gateway:
     """Passes the requests of several runs on to ``transport``, at most ``concurrency`` at a time. For one event loop.
 
-    Whose request is next is decided by `FairShares`; those of one run go in the order in which they came. The priority
-    of a request goes no further, as a server would put it before the requests of other runs. Where the server refuses a
-    request because it is asked too fast, the request waits here: runs see nothing of it. All other failures go back to
-    the run, which knows how often to try. ``cache`` answers requests that were answered before, for any run;
-    ``requests_per_minute`` and ``tokens_per_minute`` hold for all runs together, for each model.
+    `FairShares` decides whose request is next; the requests of one run go in the order in which they came. The priority
+    of a request is not passed on, as it would put the request before those of other runs. If the server refuses a
+    request because it gets too many, the request waits here and is sent again, unseen by its run. All other failures
+    are returned to the run, which decides how often to try again. ``cache`` answers requests that were answered before,
+    for any run; ``requests_per_minute`` and ``tokens_per_minute`` apply to each model, for all runs together.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Gateway:
         self._random = random.Random(0)  # only spreads out repeated requests
 
     def accounts(self) -> list[RunAccount]:
-        """The runs, and what each has had."""
+        """The runs, with what the server has done for each."""
         return self._order.accounts()
 
     def stats(self) -> SchedulerStats:
@@ -92,10 +92,11 @@ class Gateway:
         return self._scheduler.stats()
 
     async def chat(self, sender: Sender, request: ChatRequest, *, timeout: float) -> ChatReply:
-        """Make one call for a run. ``timeout`` is for the server's work on it, in seconds; waiting here is unlimited.
+        """Make one call for a run. ``timeout`` limits the server's work on it, in seconds; waiting here is unlimited.
 
         Raises:
-            LLMError: as `flowevolve.core.model.Transport.chat`; `OverloadedError`, too, if too many of the run wait.
+            LLMError: as `flowevolve.core.model.Transport.chat`; also an `OverloadedError` if too many requests of the
+                run wait.
             InputError: if the response cache is damaged.
         """
         passed_on = replace(request, priority=None)
@@ -132,7 +133,7 @@ class Gateway:
             return await self._backend.transport.models()
 
     async def _share(self, sender: Sender, request: ChatRequest | EmbedRequest, send: Callable[[], Awaitable[R]]) -> R:
-        """Send a request when it is its run's turn, again as long as the server refuses it for being asked too fast."""
+        """Send a request when it is its run's turn, and again each time the server refuses it as one too many."""
         with self._order.opened(sender) as account:
             if account.waiting > self._most_waiting:
                 said = f"{self._most_waiting} requests of this run wait already"
@@ -166,10 +167,10 @@ class Gateway:
 
 @contextmanager
 def _of_own_key() -> Iterator[None]:
-    """Say of a refused key whose it is: the run's own has nothing to do with it, and can't mend that.
+    """If the server refuses the key, say that it is the gateway's: the run's own key is not at fault.
 
     Raises:
-        RefusedError: with status 403, as a 401 says that the run's key is wrong.
+        RefusedError: with status 403, as a 401 would say that the run's key is wrong.
     """
     try:
         yield

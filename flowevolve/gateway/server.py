@@ -26,9 +26,9 @@ from flowevolve.llm.transports.sender import Sender
 from flowevolve.llm.transports.server_side import StreamEvents, answer_body, error_answer
 
 MOST_WAITING_BYTES = 2**30
-"""So much of requests may wait or be at work, from all runs together; more are turned away."""
+"""The most bytes of requests that may wait or be in progress, from all runs together; more are turned away."""
 _ONLY_TEXT = ("tools", "functions", "modalities", "audio")
-"""Fields of requests whose answers have more than text."""
+"""Fields of requests that ask for more than text in the answer."""
 
 
 @asynccontextmanager
@@ -42,8 +42,8 @@ async def serve(
 ) -> AsyncGenerator[str]:
     """Serve on this address, and yield the API's base URL. Port 0 takes any free port.
 
-    A request whose client goes away leaves the queue, or is broken off at the server. ``timeout_seconds`` is how long
-    the server may work on one; ``most_bytes`` bounds the bodies of all that are here.
+    If a client disconnects, its request leaves the queue or is cancelled at the server. ``timeout_seconds`` is how long
+    the server may work on a request; ``most_bytes`` bounds the bodies of all requests that wait or are in progress.
 
     Raises:
         OSError: if the address can't be listened on.
@@ -55,20 +55,20 @@ async def serve(
 
 
 class _Doors:
-    """Which requests come in, as middlewares of aiohttp."""
+    """Decides which requests are admitted, as middlewares of aiohttp."""
 
     def __init__(self, host: str, most_bytes: int) -> None:
         self._host = host
         self._most_bytes = most_bytes
         self._bytes = 0
-        """The bodies of all requests that are here."""
+        """The size of the bodies of all requests that wait or are in progress."""
 
     @web.middleware
     async def turn_browsers_away(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turn away what a page in a browser asks, which may be anybody's.
+        """Turn away requests of a page in a browser, as the page may be anybody's.
 
-        No client of the API sends an origin. A browser may leave it out where it takes the page for one of ours, by a
-        name that leads here.
+        No client of the API sends the header ``Origin``. A browser leaves it out if it takes the page for one of ours,
+        because its host name leads here; such requests are recognized by that name.
         """
         if "Origin" in request.headers:
             return web.Response(status=403, text="the gateway does not answer pages in browsers")
@@ -79,8 +79,8 @@ class _Doors:
 
     @web.middleware
     async def keep_room(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turn away what there is no room for, before it is read. A body that does not say how long it is counts as
-        one of the longest.
+        """Turn away a request that there is no room for, before it is read. A body of unknown length counts as one of
+        the largest that are accepted.
         """
         length = request.content_length
         size = MOST_BYTES if length is None and request.can_read_body else length or 0
@@ -118,7 +118,7 @@ class _SharedAPI:
     async def _streamed(
         self, request: web.Request, asked: ChatRequest, reply: ChatReply, *, usage: bool
     ) -> web.StreamResponse:
-        """A whole answer in the form of a stream."""
+        """Send a complete answer in the form of a stream."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         events = StreamEvents(reply.model or asked.model, self._answered)
         with suppress(ConnectionError):  # the client has gone away
@@ -143,8 +143,8 @@ class _SharedAPI:
 def metrics_text(gateway: Gateway) -> str:
     """The metrics of a gateway, in Prometheus' form.
 
-    Requests in flight and waiting have vLLM's names, so that the admission policy ``server_queue`` of a run keeps the
-    queue here short as it would a server's.
+    The metrics of requests in flight and waiting have vLLM's names, so that a run's admission policy ``server_queue``
+    keeps the queue here short, as it would a server's.
     """
     stats, accounts = gateway.stats(), gateway.accounts()
     lines = [
@@ -172,7 +172,7 @@ def metrics_text(gateway: Gateway) -> str:
 
 
 def _sender(request: web.Request) -> Sender:
-    """Raises: RejectedError if a header is none of a sender's."""
+    """Raises: RejectedError if one of the sender's headers has an invalid value."""
     try:
         return Sender.of(request.headers)
     except ValueError as error:
@@ -180,7 +180,7 @@ def _sender(request: web.Request) -> Sender:
 
 
 def _check_one_text(asked: ChatRequest) -> None:
-    """Raises: RejectedError if the answer to a request is more than one text."""
+    """Raises: RejectedError if a request asks for more than one answer of text."""
     beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
     if beyond is not None or asked.extra.get("n") not in (None, 1):
         raise RejectedError(
