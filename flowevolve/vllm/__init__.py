@@ -1,1 +1,1 @@
-"""A local vLLM server: how it is started, watched and ended."""
+"""Our own vLLM servers: how they are started, supervised and stopped."""

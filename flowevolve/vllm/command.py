@@ -1,6 +1,6 @@
 """The command that starts a vLLM: its executable, its flags and its environment.
 
-`evolution_flags` has the flags that suit evolution, with the reason for each. The user's own flags override them.
+`evolution_flags` chooses flags that suit evolution, with the reason for each. The user's own flags override them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def evolution_flags(settings: VLLMSettings, machine: Machine) -> list[tuple[str,
 def serve_arguments(
     executable: Path, settings: VLLMSettings, machine: Machine, *, model: str, served_as: str, port: int
 ) -> list[str]:
-    """The whole command of one server."""
+    """The whole command that starts one server."""
     command = [str(executable), "serve", model, "--served-model-name", served_as]
     command += ["--host", settings.host, "--port", str(port)]
     if settings.defaults:
@@ -107,7 +107,7 @@ def serve_arguments(
 
 
 def _reasoning_flags(*names: str) -> list[tuple[str, ...]]:
-    """Flags with which thoughts and answers come apart, if a model is known by one of these names to think."""
+    """Flags that separate thinking from answers, if one of these names is that of a model known to think."""
     family = next((family for name in names if (family := family_of(name)) is not None), None)
     return [] if family is None or family.parser is None else [("--reasoning-parser", family.parser), *family.flags]
 
@@ -122,7 +122,7 @@ def serve_environment(
 ) -> dict[str, str]:
     """The environment variables of one server. What the user has set anywhere overrides our defaults.
 
-    ``api_key`` is here, as a command line can be read by every user of the machine.
+    ``api_key`` is passed in this way, as every user of the machine can read command lines.
     """
     ours = {"VLLM_NO_USAGE_STATS": "1"}  # no usage reports
     if on_cpu(settings, machine) and settings.defaults and not has_flag(settings.flags, "--kv-cache-memory-bytes"):

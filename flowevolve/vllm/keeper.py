@@ -1,12 +1,12 @@
 """Two small processes between us and a server, so that no server outlives us, however we end.
 
-It runs as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe whose other end we hold. When
-the pipe closes, because we closed it or because we are gone (even by SIGKILL), or on SIGTERM, it stops the server and
-then kills whatever the server started. Its exit code is the server's, or 128 plus the number of the signal that killed
-the server.
+The keeper runs as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe whose other end we
+hold. When the pipe closes, because we closed it or because we are gone (even by SIGKILL), or on SIGTERM, SIGINT or
+SIGHUP, it stops the server and then kills whatever the server started. Its exit code is the server's, or 128 plus the
+number of the signal that killed the server.
 
-The one that does so is a child of the one that is started, which only waits for it: a worker of Ray that ends kills its
-children, and then its grandchild is left to stop the server.
+This is done by a child of the script's process, which itself only waits for the child. The reason is that a worker of
+Ray that ends kills its children: then its grandchild is left to stop the server.
 
 It imports nothing but the standard library and has a single thread, so that running code between fork and exec is safe.
 """
@@ -32,7 +32,7 @@ LIFELINE = 0
 
 
 def main(arguments: list[str]) -> int:
-    """Keep a server in a child; returns as the child does, or ends by the signal that ended it."""
+    """Keep a server in a child process. Returns the child's exit code, or ends by the signal that ended the child."""
     child = os.fork()
     if child == 0:
         return keep(arguments)
@@ -52,7 +52,7 @@ def keep(arguments: list[str]) -> int:
     die_with_us: Callable[[], object] | None = None
     if LINUX:
         prctl = ctypes.CDLL(None).prctl
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # as a fork of our parent may hold the pipe open
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # for when a fork of our parent holds the pipe open
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphaned descendants become our children
         die_with_us = partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
@@ -66,7 +66,7 @@ def keep(arguments: list[str]) -> int:
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session, for when its keeper was killed. Does nothing on other systems than Linux."""
+    """Kill every process of a session, for when its keeper was killed. Does nothing on systems other than Linux."""
     for pid, status in _processes().items():
         if status[1] == session:
             with suppress(ProcessLookupError):

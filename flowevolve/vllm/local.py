@@ -29,20 +29,20 @@ async def local_servers(
     unanswered: Pulse,
     api_key: str | None,
 ) -> AsyncGenerator[list[Server]]:
-    """Servers as `flowevolve.vllm.serving.serve_vllm` has them, none of which is started. Their ports are reserved.
+    """The servers for `flowevolve.vllm.serving.serve_vllm`, none of which is started. Their ports are reserved.
 
     Raises:
         InputError: if vLLM is not installed, a port is taken or the log can't be written.
     """
     with ExitStack() as held:
         reserved = _ports(settings.host, settings.port, settings.replicas)
-        ports = await anyio.to_thread.run_sync(held.enter_context, reserved)  # as a name has to be looked up
+        ports = await anyio.to_thread.run_sync(held.enter_context, reserved)  # as it may look a name up
         plan = partial(_plan, model, settings, ports, log, on_event, unanswered, api_key)
         yield await anyio.to_thread.run_sync(plan)
 
 
 def check_local(settings: VLLMSettings) -> None:
-    """Check that servers could be started here. Raises as `local_servers`, but for the log."""
+    """Check that servers could be started here. Raises what `local_servers` raises, except for the log."""
     with _ports(settings.host, settings.port, settings.replicas):
         find_executable(settings.executable)
 
@@ -92,7 +92,7 @@ def _create(log: Path) -> None:
 
 @contextmanager
 def _ports(host: str, first: int, count: int) -> Generator[list[int]]:
-    """Reserve ``count`` ports from ``first`` on (0: any free ones), so that nobody else takes one during a restart.
+    """Reserve ``count`` ports from ``first`` on (0: any free ones), so that no one else takes one during a restart.
 
     A server that sets SO_REUSEADDR, as vLLM does, can listen on a port that is reserved in this way.
 

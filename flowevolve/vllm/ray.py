@@ -1,7 +1,7 @@
 """Servers on the nodes of a Ray cluster: an actor for each replica, which starts vLLM on its node and watches it there.
 
-Ray places an actor where its GPUs are free. When vLLM, the actor or the node is lost, another actor takes its place,
-wherever there is room then. An actor ends with the process that made it, and vLLM with its actor
+Ray places an actor where enough GPUs are free. When vLLM, the actor or the node is lost, another actor takes its place,
+wherever there is room then. An actor ends with the process that created it, and vLLM with its actor
 (`flowevolve.vllm.keeper`).
 """
 
@@ -30,11 +30,11 @@ from flowevolve.vllm.server import KILL_SECONDS, PROGRESS_SECONDS, Server, Serve
 from flowevolve.vllm.settings import VLLMSettings
 
 UNAVAILABLE_SECONDS = 1.0
-"""The time between two questions to an actor that can't be reached, until Ray says that it is lost."""
+"""The time between two attempts to reach an actor that is unavailable, until Ray says that it is lost."""
 
 
 class ReplicaActor:
-    """What Ray runs on the node of a replica. All that it takes and returns is plain: texts and numbers."""
+    """What Ray runs on the node of a replica. Its arguments and results are plain: texts and numbers."""
 
     def __init__(self, model: str, settings: str, number: int, api_key: str | None) -> None:
         given = VLLMSettings.model_validate_json(settings)
@@ -49,14 +49,16 @@ class ReplicaActor:
         self._model = model
         self._api_key = api_key
         if api_key is not None:
-            hide(api_key)  # in what is quoted of the log
+            hide(api_key)  # where the log is quoted
         self._unanswered = Pulse()
         self._progress = "its actor is there"
         self._ports = AsyncExitStack()
         self._server: Server | None = None
 
     async def prepare(self) -> str:
-        """Its URL, what keeps vLLM from being started here, if anything does, the node and the version, as JSON."""
+        """Reserve a port. Returns JSON: the URL, the reason why vLLM can't be started here (if there is one), the node,
+        and flowevolve's version.
+        """
         refused = None
         try:
             [self._server] = await self._ports.enter_async_context(
@@ -76,7 +78,7 @@ class ReplicaActor:
         return json.dumps({"url": url, "refused": refused, "node": node, "version": version("flowevolve")})
 
     async def start(self) -> str | None:
-        """Returns once it is healthy, or why it does not become so."""
+        """Start vLLM and wait until it is healthy; returns None then, or the reason why it does not become so."""
         try:
             await self._prepared().start()
         except BackendUnreachableError as error:
@@ -90,7 +92,7 @@ class ReplicaActor:
         return await self._prepared().death()
 
     async def look(self) -> None:
-        """Have its health checked, as a request got no answer."""
+        """Have vLLM's health checked, as a request got no answer."""
         self._unanswered.fire()
 
     async def end(self) -> None:
@@ -128,7 +130,7 @@ class RayReplica:
         self._is_placed = False
 
     async def start(self) -> None:
-        """As `flowevolve.vllm.server.Replica.start`. It has ``startup_seconds`` to find a node, and as long there."""
+        """As `flowevolve.vllm.server.Replica.start`, within ``startup_seconds`` to find a node and as many to start."""
         began = anyio.current_time()
         self._actor = actor = _make_actor(self._settings.gpus_each, self._given)
         self._is_placed = False
@@ -147,7 +149,7 @@ class RayReplica:
         self._on_event(ServerChange("healthy", url, f"healthy after {anyio.current_time() - began:.0f} s", moved_from))
 
     async def _start(self, actor: ActorHandle) -> str:
-        """Wait until the actor has a node, and vLLM is healthy there; returns its URL."""
+        """Wait until the actor has a node and vLLM is healthy there; returns vLLM's URL."""
         try:
             with anyio.fail_after(self._settings.startup_seconds):
                 said = json.loads(await actor.prepare.remote())
@@ -174,7 +176,7 @@ class RayReplica:
             while True:
                 try:
                     return str(await actor.death.remote())
-                except ActorUnavailableError:  # it may be back, and until Ray knows, its node might be chosen again
+                except ActorUnavailableError:  # it may come back, and until Ray knows, its node might be chosen again
                     await anyio.sleep(UNAVAILABLE_SECONDS)
                 except RayError as error:
                     return _lost(error)
@@ -223,7 +225,7 @@ async def cluster(settings: VLLMSettings) -> AsyncGenerator[None]:
 async def replicas_on_ray(
     model: str, settings: VLLMSettings, on_event: ServerListener, unanswered: Pulse, api_key: str | None
 ) -> AsyncGenerator[Sequence[RayReplica]]:
-    """The replicas, none of which is started. Raises as `cluster`."""
+    """The replicas, none of which is started. Raises what `cluster` raises."""
     async with cluster(settings):
         yield [
             RayReplica(model, settings, number, on_event, unanswered, api_key) for number in range(settings.replicas)
@@ -242,7 +244,7 @@ def _make_actor(gpus: int, given: tuple[str, str, int, str | None]) -> ActorHand
 
 
 def _check_size(settings: VLLMSettings, nodes: Sequence[tuple[str, Mapping[str, float]]]) -> None:
-    """Check that the nodes have enough of what replicas take, be it in use or not."""
+    """Check that the nodes have enough GPUs (or CPUs) for the replicas, whether these are in use or not."""
     resource, each = ("GPU", settings.gpus_each) if settings.gpus_each else ("CPU", 1)
     has = [(name, int(resources.get(resource, 0))) for name, resources in nodes]
     if sum(number // each for _, number in has) >= settings.replicas:

@@ -1,6 +1,6 @@
 """Supervises one vLLM server: starts and watches it, restarts it when it dies or hangs, and stops its children too.
 
-`keep_alive` does so with any `Replica`: one on this machine, which is a `Server`, or one on another.
+`keep_alive` restarts any `Replica`: one on this machine, which is a `Server`, or one on another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEALTH_POLL_SECONDS = 0.25
 PROGRESS_SECONDS = 10.0
 """The time between two events about the progress of a start."""
 STEADY_SECONDS = 3600.0
-"""A server that was healthy for so long before it died is no server that keeps dying: its restarts are counted anew."""
+"""If a server was healthy for this long before it died, its restarts are counted from 0 again."""
 KILL_SECONDS = 10.0
 """The time that the keeper has, after the server's ``stop_seconds``, to kill what is left."""
 
@@ -50,7 +50,7 @@ class ServerChange:
     url: str
     detail: str
     moved_from: str | None = None
-    """Of one that became healthy at another URL than before: that one."""
+    """The previous URL of a server that became healthy at another one."""
 
 
 ServerListener = Callable[[ServerChange], None]
@@ -58,7 +58,7 @@ ServerListener = Callable[[ServerChange], None]
 
 
 class Replica(Protocol):
-    """A server of ours."""
+    """One of our own servers."""
 
     url: str
     """The API's base URL."""
@@ -69,12 +69,12 @@ class Replica(Protocol):
         Raises:
             BackendUnreachableError: if it can't be started, ends before it is healthy, or takes longer than it may.
                 No process is left running then.
-            InputError: if it can't be started for a reason that its user can mend.
+            InputError: if it can't be started for a reason that the user can correct.
         """
         ...
 
     async def death(self) -> str:
-        """Wait until it has died or hangs; returns a description of that."""
+        """Wait until it has died or hangs; returns a description of what happened."""
         ...
 
     async def stop(self) -> None:
@@ -83,9 +83,9 @@ class Replica(Protocol):
 
 
 async def keep_alive(replica: Replica, restarts: int, on_event: ServerListener) -> None:
-    """Restart it whenever it dies or hangs; returns once it is given up, after so many restarts.
+    """Restart a replica whenever it dies or hangs; returns once it is given up, after ``restarts`` restarts.
 
-    They are counted anew whenever it was healthy for `STEADY_SECONDS`.
+    They are counted from 0 again whenever it was healthy for `STEADY_SECONDS`.
     """
     restart = 0
     died: str | None = None
@@ -122,7 +122,7 @@ class Server:
     hung_seconds: float
     """The time limit of a health check, and how long a server may fail it before it counts as hung."""
     unanswered: Pulse
-    """Fired by callers who got no answer: the server's health is only checked then, not all the time."""
+    """Fired by callers who got no answer. A running server's health is checked only then."""
     on_event: ServerListener
     _process: Process | None = field(default=None, init=False)
     _log_start: int = field(default=0, init=False)
@@ -269,7 +269,7 @@ async def _healthy(session: aiohttp.ClientSession, url: str) -> bool:
 
 
 def _tail(path: Path, start: int) -> str:
-    """The end of a log, without what is before byte ``start``."""
+    """The end of a log, from byte ``start`` on at the earliest."""
     try:
         with path.open("rb") as log:
             size = log.seek(0, 2)

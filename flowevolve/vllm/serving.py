@@ -34,13 +34,13 @@ async def serve_vllm(
 ) -> AsyncGenerator[list[str]]:
     """Start ``settings.replicas`` servers, wait until all are healthy, and yield their base URLs.
 
-    Requests name ``model``, whatever ``settings.model`` loads, and come with ``api_key``, if one is given. A server
-    that dies is started again at the same URL; on a Ray cluster, wherever there is room, and the change that tells that
-    it is healthy has both URLs. ``on_event`` is called whenever one starts, becomes healthy, dies or is given up.
-    Callers fire ``unanswered`` when a request got no answer: the health of every server is then checked, and one that
-    hangs is restarted too. All servers are stopped when the block ends, and when this process is gone, even if it was
-    killed. The first one writes to ``log``, the others to files beside it (``vllm-1.log`` beside ``vllm.log``); those
-    on a cluster to a temporary folder of their node.
+    Requests must name ``model``, whatever ``settings.model`` loads, and send ``api_key``, if one is given. A server
+    that dies is restarted at the same URL. On a Ray cluster it is restarted wherever there is room, and the event that
+    says that it is healthy has both URLs. ``on_event`` is called whenever a server starts, becomes healthy, dies or is
+    given up. Callers fire ``unanswered`` when a request got no answer: the health of every server is then checked, and
+    one that hangs is restarted, too. All servers are stopped when the block ends, and when this process is gone, even
+    if it was killed. The first one writes to ``log``, the others to files beside it (``vllm-1.log`` beside
+    ``vllm.log``); servers on a cluster write to a temporary folder of their node.
 
     Raises:
         InputError: if vLLM is not installed, a port is taken or the log can't be written; if there is no such cluster,

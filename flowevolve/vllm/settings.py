@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from flowevolve._util.secrets import key_among
 
 _OURS = {"--host": "vllm.host", "--port": "vllm.port", "--model": "vllm.model", "--served-model-name": "llm.model"}
-"""Flags that are set by us, and the setting to use instead of each."""
+"""Flags that we set ourselves, and the setting to use instead of each."""
 _KEYS = {"--api-key": "VLLM_API_KEY", "--hf-token": "HF_TOKEN"}
 """Flags that hold a key, and the environment variable to use instead of each."""
 _ELSEWHERE = (
@@ -20,7 +20,7 @@ _ELSEWHERE = (
 )
 
 _PARALLEL = ("--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size")
-"""The flags whose values, multiplied, are how many GPUs a server works on."""
+"""The product of these flags' values is the number of GPUs that a server uses."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -32,13 +32,13 @@ class VLLMSettings(BaseModel):
     on: Literal["here", "ray"] = "here"
     """Where they run: on this machine, or on nodes of a Ray cluster."""
     address: str = "auto"
-    """With ``ray``: the cluster's, as HOST:PORT, or ``auto`` for the one that this machine belongs to."""
+    """With ``ray``: the cluster's address, as HOST:PORT, or ``auto`` for the cluster that this machine belongs to."""
     gpus: int | None = Field(default=None, ge=0)
-    """With ``ray``: how many GPUs of its node a replica takes. None: as many as its flags have it work on."""
+    """With ``ray``: how many GPUs of its node a replica takes. None: as many as its flags make it use."""
     executable: str = "vllm"
-    """A command on the path, the path of a command, or the folder of the environment that vLLM is installed in."""
+    """A command on the PATH, the path of a command, or the folder of the environment that vLLM is installed in."""
     model: str | None = None
-    """What to load if it is not the name that requests give: a folder, or a name at Hugging Face."""
+    """The model to load, if it differs from the name in requests: a folder, or a name at Hugging Face."""
     flags: tuple[str, ...] = ()
     """Flags of ``vllm serve``, as on its command line. They override the flags that suit evolution."""
     defaults: bool = True
@@ -54,13 +54,13 @@ class VLLMSettings(BaseModel):
     environment: dict[str, str] = Field(default_factory=dict)
     """Environment variables in addition to those of this process."""
     startup_seconds: float = Field(default=600.0, gt=0)
-    """The time limit from the start until it is healthy."""
+    """The time limit from the start of a server until it is healthy."""
     restarts: int = Field(default=3, ge=0)
     """How many times a server that died or hangs is restarted."""
     hung_seconds: float = Field(default=30.0, gt=0)
     """A server that is unhealthy after an unanswered request, and still so after this time, is restarted."""
     stop_seconds: float = Field(default=20.0, gt=0)
-    """The time from asking it to stop until it is killed."""
+    """The time from asking a server to stop until it is killed."""
 
     @property
     def by_priority(self) -> bool:
@@ -103,7 +103,7 @@ class VLLMSettings(BaseModel):
 
 
 def has_flag(flags: Sequence[str], flag: str) -> bool:
-    """Whether ``flag``, or its ``--no-`` form, is among these, in any spelling that vLLM accepts."""
+    """Whether ``flag`` or its ``--no-`` form is among ``flags``, in any spelling that vLLM accepts."""
     return any(_name(part) == _name(flag) for part in flags if part.startswith("--"))
 
 
