@@ -1,5 +1,5 @@
-"""Acceptance policies: whether a child beats its parent on the minibatch both were run on, and whether a validated
-candidate enters the pool.
+"""Acceptance policies: whether a child beats its parent on the minibatch on which both were run, and whether a
+validated candidate enters the pool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flowevolve.core.policies import Standing
 
 class Acceptance(Protocol):
     def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
-        """Scores on the same examples, in the same order."""
+        """Whether the child's scores beat the baseline's. Both are on the same examples, in the same order."""
         ...
 
 
@@ -36,11 +36,11 @@ class ImprovementOrEqual:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The sum must rise, over as many repeats as it takes to tell that from chance: a sequential test on the same
+    """The sum must rise, over as many repeats as it takes to tell this from chance: a sequential test on the same
     examples.
 
     A comparison is open while the difference of the sums is at most ``z`` standard errors from 0 and there were fewer
-    than ``repeats`` repeats. While nobody knows how much scores vary, there is one; where they don't vary, none.
+    than ``repeats`` repeats. While it is unknown how much scores vary, there is one repeat; if they don't vary, none.
 
     Raises:
         InputError: if a setting is out of range.
@@ -58,8 +58,9 @@ class Paired:
     def is_open(
         self, child: Sequence[Sequence[float]], baseline: Sequence[Sequence[float]], noise: float | None
     ) -> bool:
-        """``child`` and ``baseline`` hold the scores of each run, on the same examples in the same order; ``noise`` is
-        the variance of a score between repeats, None while it is not known.
+        """Whether another repeat may decide the comparison. ``child`` and ``baseline`` hold the scores of each run, on
+        the same examples in the same order; ``noise`` is the variance of a score between repeats, None while it is
+        unknown.
         """
         runs, examples = len(child), len(child[0])
         if runs > self.repeats:

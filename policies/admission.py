@@ -9,7 +9,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.llm.scheduling.admission import LimitDecision, LoadSample
 
 CUT = 0.7
-"""What is left of the limit when the server turns requests away."""
+"""The factor by which the limit is cut when the server rejects requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Fixed:
 
 @dataclass(slots=True)
 class Latency:
-    """From how fast answers come, for servers that tell nothing of themselves.
+    """Sets the limit by how fast answers come, for servers that report nothing about themselves.
 
     Tokens per second are requests in flight over seconds per token. The limit doubles as long as at least ``gain`` of
-    the change comes back as tokens per second, and later grows by ``step``; where a change did not pay, it is taken
-    back. Time that calls spend waiting, beyond the least seen, means that the server has a queue: where it is above
-    twice ``target`` of the whole, the limit is cut by the surplus, and from ``target`` on it does not grow. Where a cut
-    does not take away half of what it should, it was no queue: calls take that long at any limit, and the least is set
-    to it. A limit is judged when as many calls were answered under it as are in flight: those before met another queue.
-    When the server turns requests away, the limit is cut at once.
+    the change comes back as tokens per second, and later grows by ``step``; a change that did not pay is undone. If
+    calls wait longer than the shortest wait seen, the server has a queue. If that extra wait is more than twice
+    ``target`` of the whole latency, the limit is cut by the surplus; from ``target`` on, it does not grow. If a cut
+    does not remove at least half of the surplus, there was no queue: calls take that long at any limit, and the
+    shortest wait is set to this. A limit is judged once as many calls have been answered under it as are in flight,
+    because earlier calls met another queue. When the server rejects requests, the limit is cut at once.
 
     Raises:
         InputError: if a setting is out of range.
@@ -46,12 +46,12 @@ class Latency:
     gain: float = 0.2
     _growing: bool = field(default=True, init=False)
     _before: tuple[int, float] | None = field(default=None, init=False)
-    """The limit before the last change, and its tokens per second."""
+    """The limit before the last change, and the tokens per second under it."""
     _answered: int = field(default=0, init=False)
-    """Calls since the last change; below zero while those that a cut left over are still in flight."""
+    """Answered calls since the last change; negative while calls beyond a cut limit are still in flight."""
     _least_wait: float = field(default=math.inf, init=False)
     _cut_at: float | None = field(default=None, init=False)
-    """The share of waiting at the last cut, as long as nothing is known of its effect."""
+    """The share of waiting at the last cut, until its effect is known."""
 
     def __post_init__(self) -> None:
         _check(self.start, self.least, target=self.target, step=self.step, gain=self.gain)
@@ -75,7 +75,7 @@ class Latency:
         return verdict
 
     def _waiting(self, wait: float | None, latency: float) -> float:
-        """The share of the time in flight that calls wait in the server's queue; 0 where it can't be told."""
+        """The share of their time in flight that calls wait in the server's queue; 0 if it is unknown."""
         if wait is None:
             return 0.0
         self._least_wait = min(self._least_wait, wait)
@@ -119,15 +119,15 @@ class Latency:
 
 @dataclass(slots=True)
 class ServerQueue:
-    """Keeps the server's own queue near ``target`` times what it works on: it always has the next request at hand, and
-    the rest wait here, where they can still be put in order.
+    """Keeps the server's own queue near ``target`` times the requests that it works on: it always has the next request
+    at hand, and the rest wait here, where they can still be reordered.
 
-    The limit grows by ``growth`` at each look until the server's queue is first seen, then by what the queue lacks. A
-    queue longer than twice the target is taken off the limit at once. Where others have requests there, too, it is our
-    share of the queue that is taken off, and the limit grows as at first when the queue is gone. A queue of up to twice
-    the target is then shared: at each look the limit loses its share of what is over the target and wins a quarter of
-    the target, so that runs that begin with unequal limits come to like ones. As long as the server says nothing of
-    itself, the limit goes by `Latency`.
+    The limit is multiplied by ``growth`` at each look until the server's queue is first seen; then it grows by what the
+    queue lacks. If the queue is longer than twice the target, the limit is cut by the excess at once. If other clients
+    have requests there, too, it is cut by our share of the excess, and grows as at first once the queue is gone. A
+    queue of up to twice the target is then shared: at each look the limit loses its share of what exceeds the target
+    and gains a quarter of the target, so that runs with unequal limits converge to similar ones. As long as the server
+    reports nothing about itself, the limit follows `Latency`.
 
     Raises:
         InputError: if a setting is out of range.

@@ -1,7 +1,7 @@
 """Allocation policies: how many workers each stage has (FlashEvolve §3.4).
 
-Asked at an interval of their own with what was measured since the last time. A change is by one worker, within the
-stage's bounds; a worker that is taken away finishes its item first. Policies may remember what they saw, and go by
+Each is asked at its own interval, with what was measured since the last time. A change is by one worker, within the
+stage's bounds; a worker that is taken away finishes its item first. Policies may remember what they saw, and use
 nothing else.
 """
 
@@ -19,8 +19,8 @@ from flowevolve.core.policies import Resize, StageLoad, Workload
 class MedianRate:
     """A stage that hands on less than half the median stage's items gets a worker, one with more than twice loses one.
 
-    FlashEvolve §3.4, *adaptive worker reallocation*; the interval is not published. Stages that handed nothing on
-    count, with a rate of 0; repair, which is not in every item's way, is left out.
+    FlashEvolve §3.4, *adaptive worker reallocation*; the interval is not published. Stages that handed nothing on count
+    with a rate of 0. The repair stage is left out, because not every item passes through it.
 
     Raises:
         InputError: if a setting is out of range.
@@ -49,18 +49,18 @@ class MedianRate:
 class Pressure:
     """Later stages get the workers their items need; new work is begun as fast as backend and freshness allow.
 
-    Work that was begun is not kept waiting: a later stage whose items wait while its workers are all busy gets one
-    more. The first stage is the valve. It gets a worker while the backend is used to less than ``full`` (calls in
-    flight over the limit) and later stages keep up. When it is full, the valve loses a worker if calls pile up (open
-    calls over the limit by more than ``flood`` of it), if more items wait at later stages than these have workers, or
-    if items come stale to the last stage (mean gap over ``max_gap``): a backend is not left idle for the sake of
-    freshness, but nothing is begun that would only grow old. Use and excess are means over about ``memory`` looks: what
-    is begun now is work for the backend only much later, so a valve that follows every dip makes waves. Workers that
-    idle for long are taken away, down to one to spare.
+    Work that has begun is not kept waiting: a later stage whose items wait while all its workers are busy gets one
+    more. The first stage is the valve. It gets a worker while the backend's use (calls in flight over the limit) is
+    below ``full`` and later stages keep up. When the backend is full, the valve loses a worker if calls pile up (open
+    calls exceed the limit by more than ``flood`` of it), if more items wait at later stages than these have workers, or
+    if items reach the last stage stale (mean gap over ``max_gap``): a backend is not left idle for the sake of
+    freshness, but nothing is begun that would only grow old. Use and excess are means over about ``memory`` looks: work
+    that begins now reaches the backend only much later, so a valve that follows every dip would oscillate. Workers that
+    are idle for long are taken away, except one spare worker.
 
-    Against oscillation: a sign has to be seen ``patience`` times in a row (idleness six times as often), the thresholds
-    leave a band in which nothing is done, and a stage changed in one direction is not changed in the other for ``rest``
-    looks.
+    Against oscillation, a sign has to be seen ``patience`` times in a row (idleness six times as often), the thresholds
+    leave a band in which nothing changes, and a stage that was changed in one direction is not changed in the other for
+    ``rest`` looks.
 
     Raises:
         InputError: if a setting is out of range.

@@ -1,4 +1,4 @@
-"""Bandits: which model of an ensemble is asked next, by what came of asking it before."""
+"""Bandits: which model of an ensemble is asked next, judging by the results of earlier calls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from flowevolve.llm.client.ensemble import Arm
 class UCB:
     """UCB1 (Auer, Cesa-Bianchi and Fischer, Machine Learning 47, 2002): the highest mean gain plus sqrt(2 ln n / n_i).
 
-    n_i counts calls as they are drawn, n all of them, so that those whose outcome is still open spread over the models.
-    Where the cost of every model is known the sum is divided by a model's mean dollars per call, as in fractional KUBE
-    (Tran-Thanh, Chapman, Rogers and Jennings, AAAI 2012). Not where one is free: by the dollar no other would be drawn,
-    however little it gains. Every model is drawn once first; among equals the first one.
+    n_i counts a model's calls as soon as they are drawn, and n those of all models, so that calls whose outcome is
+    still open spread over the models. If the cost of every model is known, the sum is divided by the model's mean
+    dollars per call, as in fractional KUBE (Tran-Thanh, Chapman, Rogers and Jennings, AAAI 2012). This is not done if a
+    model is free: per dollar, no other would ever be drawn, however little the free one gains. Every model is drawn
+    once first; of equals, the first is chosen.
     """
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:

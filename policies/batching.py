@@ -10,8 +10,9 @@ from random import Random
 class EpochBatches:
     """Minibatches from epoch-wise shuffles (GEPA's default sampler).
 
-    Each epoch is a shuffle of all ids, padded with those used least so far to a multiple of ``size``. Batch ``n`` is a
-    function of ``n`` and the generators alone, so proposals made side by side never draw the same one twice.
+    Each epoch is a shuffle of all ids, padded to a multiple of ``size`` with the ids that were used least for padding
+    so far. Batch ``n`` depends only on ``n`` and the generators, so concurrent proposals never draw the same batch
+    twice.
     """
 
     def __init__(self, ids: Sequence[str], size: int, generator: Callable[[int], Random]) -> None:
@@ -20,7 +21,7 @@ class EpochBatches:
         self._generator = generator
         self._epochs: list[list[str]] = []
         self._padded: Counter[str] = Counter()
-        """How often each id was drawn once more, to fill up an epoch."""
+        """How often each id was drawn again to fill up an epoch."""
 
     def batch(self, ordinal: int) -> tuple[str, ...]:
         """The ids of the ``ordinal``-th batch, counted from 0."""

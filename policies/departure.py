@@ -11,13 +11,14 @@ from flowevolve.policies.opening import SHARE, is_opening
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Items leave once as much was spent on making them as ``balance`` times the price of what follows, or once nothing
-    is under way that could join them.
+    """Items leave once the cost of making them has reached ``balance`` times the price of what follows, or once nothing
+    is under way that could still join them.
 
-    With a balance of 1, edits and their validations cost about the same in all. It goes by tokens or, where nobody
-    counts those, by rollouts. With ``after`` they also wait as long as there are so many items at later stages.
+    With a balance of 1, edits and their validations cost about the same in total. Costs are compared by tokens or, if
+    these are not counted, by rollouts. With ``after``, items also wait while there are at least this many items at
+    later stages.
 
-    In the opening of a run they leave at half of the balance, and wait for those that left before.
+    In the opening of a run, they leave at half the balance, and wait until the items that left before have ended.
 
     Raises:
         InputError: if the balance is not above 0.

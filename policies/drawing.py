@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def by_rank(count: int) -> list[float]:
-    """Weights of a population in order, best first: one over the rank (CodeEvolve, arXiv 2510.14150, eq. 2)."""
+    """Weights for a population that is sorted best first: one over the rank (CodeEvolve, arXiv 2510.14150, eq. 2)."""
     return [1 / rank for rank in range(1, count + 1)]
 
 
@@ -20,7 +20,7 @@ def evenly(count: int) -> list[float]:
 
 
 def draw(items: Sequence[T], weights: Sequence[float], count: int, random: Random) -> list[T]:
-    """Up to ``count`` of the items, one after another by their weights and none twice."""
+    """Draw up to ``count`` of the items, one after another by their weights, none twice."""
     left = list(range(len(items)))
     drawn: list[T] = []
     while left and len(drawn) < count:

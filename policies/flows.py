@@ -12,10 +12,10 @@ from flowevolve.policies.opening import CALLS, SHARE, is_opening
 
 @dataclass(frozen=True, slots=True)
 class FixedFlows:
-    """Always so many.
+    """Always the same number of flows.
 
     Raises:
-        InputError: if it is below 1.
+        InputError: if ``flows`` is below 1.
     """
 
     flows: int
@@ -29,26 +29,26 @@ class FixedFlows:
 
 
 LEAST_USEFUL = 0.7
-"""The share of edits that may not be overtaken, for more than one flow to be worth it where a validation is cheap."""
+"""If validations are cheap, more than one flow is worth it only if more than this share of edits is not overtaken."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoFlows:
-    """As many as there is use for, and ``most`` where nothing says how many that are.
+    """As many flows as there is use for, and ``most`` if nothing indicates how many that are.
 
-    Where edits are validated together, there is use for about as many as one validation costs: with more, edits wait
-    for each other and are made from parents that are out of date; with fewer, the server waits. ``scale`` multiplies
-    that number, and in the opening of a run it is halved. Beyond that, what is left of the budget has to pay for
-    ``rounds`` flows one after the other, as a chain of improvements is no longer than that, and no more than two flows
-    wait for each call that the server takes. In the opening there is one flow for each four calls that it takes, and
-    for each two once the first group is validated.
+    If edits are validated together, there is use for about as many flows as one validation costs edits: with more,
+    edits wait for each other and are made from outdated parents; with fewer, the server waits. ``scale`` multiplies
+    that number, and in the opening of a run it is halved. Besides, what is left of the budget has to pay for ``rounds``
+    flows one after the other in place of each, because no chain of improvements is longer than that; and there are at
+    most two flows for each call that the server takes at a time. In the opening there is one flow per four of these
+    calls, and one per two once the first group is validated.
 
-    With ``narrows`` there are the fewer the more edits of late came to nothing because another was there first.
+    With ``narrows``, there are fewer flows the more of the recent edits were overtaken by another edit.
 
-    Where rollouts run on machines, nothing else says how many flows there is use for than what these take: ``most`` is
-    then twice that, if that is more, so that half of the flows are written while the others run.
+    If rollouts run on machines, only their capacity indicates how many flows there is use for: then ``most`` is twice
+    that capacity, if that is more, so that half of the flows write programs while the others run them.
 
-    A limit is kept until another would be a quarter higher or lower.
+    A limit is kept until the wanted one is at least a quarter higher or lower.
     """
 
     most: int = 16

@@ -1,21 +1,21 @@
-"""How a run begins that validates edits together.
+"""The opening of a run that validates edits together.
 
-At first nothing is known of what edits are worth, and all that is under way at a time is a bet on the text that the run
-begins with. So fewer are made side by side and validated, until some validations have ended: still fewer where the
-server takes few calls, as flows that wait for each other there save no time.
+At first, nothing is known about what edits are worth, and everything under way is a bet on the text with which the run
+begins. So fewer edits are made concurrently and validated until some validations have ended, and still fewer if the
+server takes few calls, because flows that wait for each other there save no time.
 """
 
 from __future__ import annotations
 
 VALIDATIONS = 3
-"""The opening is over when so many validations have ended: that of the start, and those of two groups."""
+"""The opening is over when this many validations have ended: that of the start, and those of two groups."""
 SHARE = 0.5
-"""Open flows, and edits that are waited for, are so many times what they are after the opening."""
+"""In the opening, the number of open flows and the spending at which edits leave are this share of the later."""
 
 CALLS = 4
-"""In the opening, there are as many flows for so many calls that the server takes as validations have ended."""
+"""In the opening, each validation that has ended allows one flow per this many calls that the server takes."""
 
 
 def is_opening(validated: int) -> bool:
-    """Whether a run of which so many validations have ended is still in its opening."""
+    """Whether a run in which this many validations have ended is still in its opening."""
     return validated < VALIDATIONS

@@ -10,11 +10,12 @@ from flowevolve.llm.scheduling.request_queue import GroupFacts, Key, QueuedReque
 
 @dataclass(frozen=True, slots=True)
 class LaterFirst:
-    """Later stages first; each of the other settings orders what is still equal, in this order.
+    """Later stages first; the other settings order what is still equal.
 
-    ``nearly_finished``: the group with the fewest requests left, so that evaluations end one after another instead of
-    all at once. ``affinity``: a group of the candidate served last, whose prompt the server has cached.
-    ``long_first``: the longest expected answer, so that no long one is left for the end.
+    They apply in this order. ``nearly_finished`` prefers the group with the fewest requests left, so that evaluations
+    end one after another instead of all at once. ``affinity`` prefers a group of the candidate served last, whose
+    prompt the server has cached. ``long_first`` prefers the longest expected answer, so that no long one is left for
+    the end.
 
     Raises:
         InputError: if ``fair_every`` is below 1.
@@ -24,7 +25,7 @@ class LaterFirst:
     long_first: bool = True
     affinity: bool = True
     fair_every: int = 8
-    """Every so many slots one goes to whoever has waited longest."""
+    """One in this many slots goes to the request that has waited longest."""
 
     def __post_init__(self) -> None:
         if self.fair_every < 1:
@@ -45,7 +46,7 @@ class LaterFirst:
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """First come, first served, whatever it is for."""
+    """First come, first served, whatever a request is for."""
 
     @property
     def fair_every(self) -> int:

@@ -1,7 +1,7 @@
-"""Racing policies: when an evaluation under way is not worth finishing.
+"""Racing policies: when an evaluation is not worth finishing.
 
-Asked each time a result comes in. The evaluation is then stopped, its open requests are cancelled, and its candidate is
-rejected, or revoked if it was released speculatively.
+They are asked each time a result comes in. If an evaluation is not worth finishing, it is stopped, its open requests
+are cancelled, and its candidate is rejected, or revoked if it was released speculatively.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from flowevolve.core.policies import Race
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Stop what could not be accepted if every open example scored ``ceiling``.
+    """Stop an evaluation whose candidate could not be accepted even if every open example scored ``ceiling``.
 
-    Sound for every acceptance policy that does not turn a candidate down for scoring higher, and scores of at most
-    ``ceiling``: nothing is stopped that would have been accepted by the standing at that time.
+    This is sound for scores of at most ``ceiling`` and any acceptance policy that does not reject a candidate for
+    scoring higher: nothing is stopped that would have been accepted by the standing at that time.
 
     Raises:
         InputError: if the ceiling is not a number, or a score is above it.
@@ -42,11 +42,11 @@ class Bound:
 class Confidence:
     """Stop when a one-sided test says, at level ``1 - delta``, that the mean won't beat the incumbent's.
 
-    The test is on the paired differences of the ``n`` examples that are in, as a sample without replacement of all
-    ``N``: stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
-    ``least``, and ``delta`` is shared out over these looks (Bonferroni). Where all differences are equal, nothing is
-    known of how much they vary: losses are believed from the second look on. The normal approximation and the order
-    of arrival make the level approximate. Examples that the incumbent has no score on count for nothing.
+    The test treats the paired differences on the ``n`` finished examples as a sample without replacement of all ``N``:
+    stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
+    ``least``, and ``delta`` is divided among these looks (Bonferroni). If all differences are equal, nothing is known
+    about how much they vary; then losses count only from the second look on. The normal approximation and the order of
+    arrival make the level approximate. Examples on which the incumbent has no score are ignored.
 
     Raises:
         InputError: if a setting is out of range.
@@ -80,11 +80,11 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Stop what would not be accepted if the speculative prefix were the whole validation set.
+    """Stop an evaluation whose candidate would not be accepted if the speculative prefix were the whole validation set.
 
-    FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative. Where not
-    even ``ceiling`` on all of the prefix would be accepted, because the best candidate has that already, nothing is
-    stopped: else nothing would ever be accepted again.
+    This is FlashEvolve's gate against weak candidates, used to stop: cheap, and as reliable as the prefix is
+    informative. If not even ``ceiling`` on all of the prefix would be accepted, because the best candidate has that
+    already, nothing is stopped: otherwise nothing would ever be accepted again.
 
     Raises:
         InputError: if the ceiling is not a number, or a score is above it.

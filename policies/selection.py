@@ -1,4 +1,4 @@
-"""Selection policies: which candidate the next proposal starts from, and which of its components is rewritten."""
+"""Selection policies: from which candidate the next proposal starts, and which of its components are rewritten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowevolve.core.pool import Candidate
 
 
 class Ranked(Protocol):
-    """What selection needs of an archive; `flowevolve.archives.pareto.ParetoArchive` has it."""
+    """What selection needs of an archive, such as `flowevolve.archives.pareto.ParetoArchive`."""
 
     @property
     def candidates(self) -> Sequence[Candidate]: ...
@@ -22,13 +22,13 @@ class Ranked(Protocol):
 
 class Selection(Protocol):
     def select(self, archive: Ranked, random: Random) -> Candidate:
-        """A parent from a non-empty archive."""
+        """Select a parent from a non-empty archive."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """A non-dominated candidate, weighted by the number of examples it does best on (GEPA's default)."""
+    """A non-dominated candidate, weighted by the number of examples on which it is best (GEPA's default)."""
 
     def select(self, archive: Ranked, random: Random) -> Candidate:
         weights = archive.weights()
@@ -60,7 +60,7 @@ class EpsilonGreedy:
 
 @dataclass(frozen=True, slots=True)
 class TopKPareto:
-    """As ``pareto``, among the ``k`` non-dominated candidates with the highest mean score."""
+    """Like ``pareto``, among the ``k`` non-dominated candidates with the highest mean score."""
 
     k: int = 5
 
@@ -72,7 +72,7 @@ class TopKPareto:
 
 class ComponentSelection(Protocol):
     def select(self, components: Sequence[str], cursor: int) -> tuple[tuple[str, ...], int]:
-        """The components to rewrite, and the candidate's cursor from now on."""
+        """Return the components to rewrite, and the candidate's new cursor."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which texts say nearly the same, by their embeddings. This keeps playbooks and memories free of repetition."""
+"""Which texts say nearly the same, judged by their embeddings. This keeps playbooks and memories free of repetition."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Literal
 
 Vector = Sequence[float]
 _ROUNDING = 1e-6
-"""More than two ways to compute a cosine differ."""
+"""Two ways to compute a cosine differ by less than this."""
 Relation = Literal["duplicate", "between", "unlike"]
 
 
 def cosine(first: Vector, second: Vector) -> float:
-    """From -1 to 1; 0 where one of the vectors has no length."""
+    """The cosine of two vectors, from -1 to 1; 0 if one of them has length 0."""
     length = math.hypot(*first) * math.hypot(*second)
     return sum(map(mul, first, second)) / length if length else 0.0
 
 
 def near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
-    """Groups of two or more places whose vectors have at least this cosine with the group's first.
+    """Groups of two or more positions whose vectors have at least this cosine with the first of the group.
 
-    Greedy, as in ACE's grow-and-refine: the first place that is free starts a group, and all free places near it join.
-    Vectors of different lengths are of different embedders, and never near.
-    numpy finds those that may be near, as there are as many pairs as the square of their number, and `cosine` decides.
+    Groups are formed greedily, as in ACE's grow-and-refine: the first free position starts a group, and all free
+    positions near it join. Vectors of different dimensions come from different embedders, and are never near. Because
+    the number of pairs is quadratic, numpy finds the pairs that may be near, and `cosine` decides.
     """
     places: dict[int, list[int]] = {}
     for place, vector in enumerate(vectors):
@@ -58,7 +58,7 @@ def _near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Says how a new text relates to those that there are."""
+    """Says how a new text relates to the existing ones."""
 
     duplicate: float = 0.90
     """From this cosine on, two texts say the same."""
@@ -66,7 +66,7 @@ class Likeness:
     """Below this cosine, they are about different things."""
 
     def relation(self, vector: Vector, others: Sequence[Vector]) -> tuple[Relation, int | None]:
-        """The relation to the nearest of the others, and which one that is; ``unlike`` if there are no others."""
+        """The relation to the nearest of the others, and its position; ``unlike`` and None if there are no others."""
         if not others:
             return "unlike", None
         similar = [cosine(vector, other) for other in others]

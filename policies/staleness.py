@@ -1,6 +1,6 @@
 """Staleness policies: what becomes of an item made from an older pool version (FlashEvolve §3.2).
 
-A new one gets its name in `flowevolve.runner.registries`, or in a package of its own.
+A new policy is given a name in `flowevolve.runner.registries`, or by a package of its own.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Guarded:
 class Reflective:
     """Have a stale item judged and repaired (Reflective Async).
 
-    Items that can't be repaired where they are (nothing proposed yet) continue: what comes of them is looked at later.
-    An item is repaired at most ``max_repairs`` times and then continues, so that a fast pool can't keep it from being
-    evaluated for ever.
+    Items that can't be repaired at their stage, because nothing has been proposed yet, continue: what is made from them
+    is checked later. An item is repaired at most ``max_repairs`` times and then continues, so that a fast-changing pool
+    can't keep it from being evaluated for ever.
 
     Raises:
         InputError: if ``min_gap`` is below 1, or ``max_repairs`` below 0.

@@ -1,4 +1,4 @@
-"""Stopping policies: reasons to end a run besides its budget."""
+"""Stopping policies: reasons to end a run other than its budget."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class NoImprovement:
 
 @dataclass(slots=True)
 class Unevaluated:
-    """Stop when nothing was evaluated or run between so many proposals: no reply can be read, or every call fails.
+    """Stop when nothing was evaluated or run during this many proposals: no reply can be read, or every call fails.
 
-    A limit on evaluations or rollouts alone would never end such a run, which goes on paying for replies.
+    A limit on evaluations or rollouts alone would never end such a run, which would go on paying for replies.
     """
 
     proposals: int
     _since: int = 0
-    """Proposals there were when something was last evaluated or run."""
+    """How many proposals there were when something was last evaluated or run."""
     _ran: int = 0
 
     def reason(self, progress: Progress) -> str | None:
@@ -40,22 +40,22 @@ class Unevaluated:
 
 @dataclass(slots=True)
 class Unproductive:
-    """Stop when so many flows in a row ended of which came neither a proposal nor a commit.
+    """Stop when this many flows in a row have ended without a proposal or a commit.
 
-    So where no minibatch leaves anything to improve, or every reflection is refused: flows are paid for, and a limit
-    on proposals alone would never end the run.
+    This happens when no minibatch leaves anything to improve, or every reflection is refused: flows are paid for, but a
+    limit on proposals alone would never end the run.
     """
 
     flows: int
     _since: int = 0
-    """Changes there were when something was last proposed or committed."""
+    """How many changes there were when something was last proposed or committed."""
     _made: tuple[int, int] = (0, 0)
 
     def reason(self, progress: Progress) -> str | None:
         made = progress.spent.proposals, progress.pool_version
         if made != self._made:
             self._made, self._since = made, progress.changes
-        # One more, as the flow that committed ends after its commit.
+        # One more, because the flow that committed ends after its commit.
         return UNPRODUCTIVE if progress.changes - self._since > self.flows else None
 
 

@@ -1,4 +1,4 @@
-"""Triggers: when an algorithm starts an extra flow, besides the ordinary ones."""
+"""Triggers: when an algorithm starts a flow in addition to the ordinary ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EveryCommits:
 
 @dataclass(slots=True)
 class Stagnation:
-    """Fires when ``count`` updates in a row did not raise the best score, and again after as many more."""
+    """Fires when ``count`` updates in a row did not raise the best score, and again after every ``count`` more."""
 
     name: str
     stage: str
