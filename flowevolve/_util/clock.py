@@ -1,11 +1,11 @@
 """The event loop's clock, real or virtual.
 
-On a `VirtualClockLoop` time stands still while anything can run and then jumps to the next timer, so everything built
-on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. While work
-that was handed to a thread through `in_thread` is going on, the clock stands still. The time at which its result comes
-in is fixed when the work is handed over, so how long a thread really takes changes nothing.
+On a `VirtualClockLoop`, time stands still while anything can run and then jumps to the next timer. So everything built
+on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. The clock
+also stands still while a thread does work that was handed to it through `in_thread`. The time at which the result
+arrives is fixed when the work is handed over, so how long the thread really takes changes nothing.
 
-Where uvloop is installed (the extra ``uvloop``), real time is that of its loop, which takes less CPU time.
+Where uvloop is installed (the extra ``uvloop``), runs in real time use its loop, which takes less CPU time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Args = TypeVarTuple("Args")
 Clock = Literal["real", "virtual"]
 
 THREAD_SECONDS = 1e-6
-"""Seconds that work in a thread takes on a virtual clock. Results come in one by one, in the order of handing over."""
+"""Seconds that work in a thread takes on a virtual clock. Results arrive one by one, in the order of handing over."""
 
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
@@ -52,13 +52,13 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def next_result(self) -> float:
-        """The time at which the result of work that is handed to a thread now comes in."""
+        """The time at which the result of work that is handed to a thread now will arrive."""
         self._last_result = max(self.now, self._last_result) + THREAD_SECONDS
         return self._last_result
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Sets the loop's time forward where the loop would wait for a timer."""
+    """Moves the loop's time forward where the loop would wait for a timer."""
 
     def __init__(self, loop: VirtualClockLoop) -> None:
         self._loop = loop
@@ -96,7 +96,7 @@ class _JumpingSelector(selectors.BaseSelector):
 
 
 class _Thread(threading.local):
-    """The loop that `run` runs in a thread."""
+    """The loop that `run` is running in this thread."""
 
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -105,15 +105,15 @@ _thread = _Thread()
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """The running loop. Under `run` this costs a tenth of what asyncio's own function does up to Python 3.11, which
-    asks the operating system each time whether this process was forked.
+    """The running loop. Under `run`, this costs a tenth of what asyncio's own function costs up to Python 3.11, which
+    asks the operating system at each call whether this process was forked.
     """
     return _thread.loop or asyncio.get_running_loop()
 
 
 def now() -> float:
     """The time of the running loop, in seconds."""
-    return (_thread.loop or asyncio.get_running_loop()).time()  # not by `running_loop`: this is called all the time
+    return (_thread.loop or asyncio.get_running_loop()).time()  # not by way of `running_loop`: called all the time
 
 
 def is_virtual() -> bool:
@@ -131,9 +131,9 @@ def is_running() -> bool:
 
 
 async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
-    """Run blocking work in a worker thread; a virtual clock stands still until it returns.
+    """Run blocking work in a worker thread. A virtual clock stands still until it returns.
 
-    Once the work has begun, a cancellation takes effect after it: what it returns is not lost.
+    Once the work has begun, a cancellation takes effect only after its end, so that its result is not lost.
     """
     return await _in_thread(partial(noted, function, *args), limiter)
 
@@ -150,7 +150,7 @@ async def _in_thread(work: Callable[[], T], limiter: anyio.CapacityLimiter | Non
         return await anyio.to_thread.run_sync(work, limiter=limiter)
     finally:
         loop.holds -= 1
-        with anyio.CancelScope(shield=True):  # else what the work has returned would be lost
+        with anyio.CancelScope(shield=True):  # otherwise the work's result would be lost
             await came_in.wait()
 
 
@@ -160,7 +160,7 @@ async def in_thread_until(
     *args: *Args,
     limiter: anyio.CapacityLimiter | None = None,
 ) -> T:
-    """As `in_thread`, but a cancellation calls ``give_up`` and takes effect when the work has ended."""
+    """As `in_thread`, but a cancellation calls ``give_up`` at once and takes effect when the work has ended."""
     done = False
 
     async def watch() -> None:
@@ -179,7 +179,7 @@ async def in_thread_until(
 
 
 async def run_beside(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock) -> T:
-    """As `run`, on a loop of its own in a thread beside the running loop; a cancellation is handed on to it."""
+    """As `run`, on a loop of its own in another thread, beside the running loop. A cancellation is passed on to it."""
     begun: list[tuple[asyncio.AbstractEventLoop, anyio.CancelScope]] = []
     results: list[T] = []
     given_up = threading.Event()
@@ -202,7 +202,7 @@ async def run_beside(function: Callable[[*Args], Awaitable[T]], *args: *Args, cl
 
 
 def has_uvloop() -> bool:
-    """Whether runs in real time are on uvloop's event loop: where it is installed, which it can't be on Windows."""
+    """Whether uvloop is installed, so that runs in real time use its event loop. It does not exist for Windows."""
     return find_spec("uvloop") is not None
 
 
@@ -211,7 +211,7 @@ def run(
 ) -> T:
     """Run an async function to its end on a loop with this clock. Garbage is collected less often meanwhile.
 
-    Whether real time is that of uvloop's loop can be said by ``uvloop``; else it is where that is installed.
+    ``uvloop`` says whether real time uses uvloop's loop; by default it does if uvloop is installed.
     """
     use_uvloop = has_uvloop() if uvloop is None else uvloop
     options = {"loop_factory": VirtualClockLoop} if clock == "virtual" else {"use_uvloop": use_uvloop}

@@ -17,7 +17,7 @@ def usable_cores() -> set[int]:
 
 @cache
 def processor_name() -> str:
-    """The processor's name, or only its kind where the system does not tell as Linux does."""
+    """The processor's name, or only its architecture where the system does not give the name as Linux does."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether texts and functions are still those that they were."""
+"""Digests that show whether texts and functions have changed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def text_digest(lines: Iterable[str]) -> str:
 
 
 def code_digest(function: Callable[..., object]) -> str | None:
-    """A digest of what a function does, whatever its comments and its place in a file; None if its code is not at hand.
+    """A digest of a function's code, without its comments and its place in a file; None if the code is not available.
 
-    It begins with the version of Python, as each compiles in its own way. What the function calls is not in it.
+    It begins with the version of Python, because each version compiles differently. Functions that this one calls are
+    not included.
     """
     while isinstance(function, partial):
         function = function.func
@@ -33,8 +34,10 @@ def code_digest(function: Callable[..., object]) -> str | None:
 
 
 def modules_digest(kind: type) -> str | None:
-    """A digest of what the modules do that a class and its bases are written in, comments left aside; None if all of
-    them are ours or Python's own, or their source is not at hand. It begins as that of a function does.
+    """A digest of the modules that define a class and its bases, without comments.
+
+    Modules of ours and of Python itself don't count. None if there are no others, or their source is not available. It
+    begins with the version of Python, as in `code_digest`.
     """
     names = dict.fromkeys(base.__module__ for base in kind.__mro__)
     others = [name for name in names if name.partition(".")[0] not in {"flowevolve", *sys.stdlib_module_names}]

@@ -1,4 +1,4 @@
-"""Errors that a user can meet. A message says where something is wrong, what, and how to mend it."""
+"""Errors that users can see. A message says where something is wrong, what is wrong, and how to fix it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class TaskFailedError(FlowevolveError):
 class EndedInThreadError(TaskFailedError):
     """The task's own code tried to end the process from a worker thread.
 
-    Raised there in place of ``ended``, which would leave the event loop at once and its other threads waiting for ever.
+    It is raised there instead of ``ended``, which would end the event loop at once and leave its other threads waiting
+    forever.
     """
 
     def __init__(self, ended: KeyboardInterrupt | SystemExit) -> None:
@@ -53,13 +54,13 @@ class EndedInThreadError(TaskFailedError):
 
 
 class FruitlessError(FlowevolveError):
-    """Nothing came of the work of a run, from its first flow on: replies that can't be read, or that change nothing."""
+    """A run's flows have produced nothing from the first one on: no reply could be read, or none changed anything."""
 
     exit_code = 5
 
 
 class StorageError(FlowevolveError):
-    """The record of a run could not be written, because a disk is full or a file system is gone, for example."""
+    """The record of a run could not be written, for example because a disk is full or a file system is gone."""
 
 
 class EngineError(FlowevolveError):
@@ -67,7 +68,7 @@ class EngineError(FlowevolveError):
 
 
 class StageError(EngineError):
-    """What an algorithm's own code raised in the work on an item, and nobody may raise there. That is the cause."""
+    """An algorithm's own code raised an error that is not allowed in the work on an item. That error is the cause."""
 
 
 def one_line(error: Exception) -> str:
@@ -76,10 +77,10 @@ def one_line(error: Exception) -> str:
 
 
 def for_a_script(error: FlowevolveError) -> FlowevolveError:
-    """The error as Python is to print it where a script does not catch it.
+    """The error in the form in which Python should print it if a script does not catch it.
 
-    Its message says what is wrong, so it has no frames of ours. Of the errors that caused it those are left that came
-    through code of the user's, each from there on.
+    Its message says what is wrong, so its traceback is dropped. Of the errors that caused it, only those remain that
+    came through the user's code, with their tracebacks from there on. A bug of ours stays as it is.
     """
     if isinstance(error, EngineError) and not _is_of_the_user(error):
         return error
@@ -89,24 +90,24 @@ def for_a_script(error: FlowevolveError) -> FlowevolveError:
         if trace := _from_the_users(cause, of_task=of_task):
             kept.__cause__ = cause.with_traceback(trace)
             kept = cause
-    kept.__cause__ = None  # which hides what it came up in the handling of, too
+    kept.__cause__ = None  # this also hides the error that was being handled when it was raised
     return error
 
 
 def is_bug(error: FlowevolveError) -> bool:
-    """Whether something came up in a run that no code of the user's has to do with: all of it is of interest then."""
+    """Whether an error in a run has nothing to do with the user's code, so that its whole traceback is of interest."""
     return isinstance(error, EngineError) and _cause(error) is not None and not _is_of_the_user(error)
 
 
 def _is_of_the_user(error: EngineError) -> bool:
-    """Whether it was said on purpose of what the user's code did, or came through that code."""
+    """Whether the error came through the user's code, or was raised on purpose because of what that code did."""
     causes = _causes(error)
     told = bool(causes) and isinstance(causes[-1], FlowevolveError)
     return told or any(_from_the_users(each, of_task=False) for each in causes)
 
 
 def said(error: Exception) -> str:
-    """An error in one line: what it is, what it says and, if it came through code of the user's, where in that last."""
+    """An error in one line: its type, its message and, if it came through the user's code, the last place there."""
     own = isinstance(error, FlowevolveError)
     name, message, place = type(error).__name__, one_line(error), _last_of_the_users(error)
     told = message if own or message == name else f"{name}: {message}"
@@ -122,7 +123,7 @@ def _last_of_the_users(error: BaseException) -> TracebackType | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """What caused an error, and what caused that, as Python would print it."""
+    """The chain of an error's causes, as Python would print it, without the error itself."""
     found: list[BaseException] = [error]
     while (cause := _cause(found[-1])) is not None and not any(cause is each for each in found):
         found.append(cause)
@@ -134,10 +135,10 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 def _from_the_users(error: BaseException, *, of_task: bool) -> TracebackType | None:
-    """The trace from the first frame of the user's code on; None if there is none.
+    """The traceback from the first frame of the user's code on; None if there is none.
 
-    The code of a task may be in an installed package, where otherwise only what we use ourselves is: without frames of
-    the user's, all that comes below the last of our frames is the task's.
+    The code of a task may be in an installed package. Other code in installed packages is what we use ourselves. So if
+    ``of_task`` is set and no frame is the user's, all frames below the last of ours count as the task's.
     """
     below = None
     frame = error.__traceback__
@@ -157,6 +158,6 @@ def _is_ours(trace: TracebackType) -> bool:
 def _is_installed(trace: TracebackType) -> bool:
     """Whether a frame is of the standard library or of an installed package."""
     code = trace.tb_frame.f_code.co_filename
-    file = Path(str(trace.tb_frame.f_globals.get("__file__", code)))  # which of compiled code is where that is
+    file = Path(str(trace.tb_frame.f_globals.get("__file__", code)))  # for compiled code, this is where it is installed
     standard = code.startswith("<frozen ") or file.is_relative_to(sysconfig.get_path("stdlib"))
     return standard or not _FOLDERS_OF_PACKAGES.isdisjoint(file.parts)

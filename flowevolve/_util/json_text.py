@@ -1,4 +1,4 @@
-"""JSON by pydantic's writer and reader, which take a third of the time of Python's; these do what the others can't."""
+"""JSON by pydantic's writer and reader, which take a third of the time of Python's. Python's do what those can't."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _strict = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def json_text(value: object) -> str:
-    """A value of JSON as text, without spaces. Lone surrogates stay as they are, infinities and NaN as in JavaScript.
+    """A JSON value as text, without spaces. Lone surrogates stay as they are; infinities and NaN are as in JavaScript.
 
     Raises:
-        TypeError: if it holds something that neither writer knows. Sets, dates and the like are known, and become
-            lists and texts.
+        TypeError: if it holds something that neither writer supports. Sets, dates and the like are supported, and
+            become lists and texts.
     """
     try:
         return to_json(value, inf_nan_mode="constants").decode()
-    except ValueError:  # there is a lone surrogate in it, or what JSON does not have
+    except ValueError:  # it has a lone surrogate, or something that JSON does not have
         return _python.encode(value)
 
 
 def strict_json(value: object) -> bytes:
-    """A value of JSON as text in UTF-8, without spaces.
+    """A JSON value as UTF-8 text, without spaces.
 
     Raises:
         ValueError: if a text has lone surrogates, or a number is infinite or NaN.
@@ -36,7 +36,7 @@ def strict_json(value: object) -> bytes:
         content = to_json(value, inf_nan_mode="constants")
     except ValueError:
         return _strict.encode(value).encode()
-    if b"NaN" in content or b"Infinity" in content:  # in a text it may be, as a number not
+    if b"NaN" in content or b"Infinity" in content:  # allowed inside a text, but not as a number
         return _strict.encode(value).encode()
     return content
 
@@ -46,11 +46,11 @@ def read_json(content: bytes) -> JSON:
 
     Raises:
         ValueError: if it is not JSON.
-        RecursionError: if there are too many lists and objects inside each other.
+        RecursionError: if lists and objects are nested too deeply.
     """
     value: JSON
     try:
         value = from_json(content)
-    except ValueError:  # it has a lone surrogate, begins with a mark of its byte order, is nested deeply, or is no JSON
+    except ValueError:  # it has a lone surrogate, begins with a byte order mark, is nested deeply, or is not JSON
         value = json.loads(content)
     return value

@@ -1,4 +1,4 @@
-"""The plug-ins of installed packages, by entry-point group. Nothing is looked up or imported before it is asked for."""
+"""The plug-ins of installed packages, by entry-point group. They are looked up and imported only when needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One entry point: the object it names (``package.module:attribute``), and its package with the version."""
+    """One entry point: the object that it names (``package.module:attribute``), and its package with the version."""
 
     name: str
     target: str
@@ -37,7 +37,7 @@ class Plugin:
 
 
 def installed(group: str) -> list[Plugin]:
-    """The plug-ins of a group, by name; an entry point that is on the path twice counts once."""
+    """The plug-ins of a group, sorted by name. An entry point that is on the path twice counts once."""
     points = {
         Plugin(
             point.name, point.value, f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
@@ -52,11 +52,11 @@ _FOLDER: ContextVar[Path | None] = ContextVar("flowevolve_folder", default=None)
 
 @contextmanager
 def looking_in(folder: Path | None) -> Generator[None]:
-    """Look for modules in this folder, too, if they are nowhere on Python's path; None: in the working folder alone.
+    """Look for modules that are not on Python's path in this folder, too; with None, only in the working folder.
 
-    Folders may have modules of the same name, which never stand in for one another: as soon as something is imported
-    for another folder, the modules of this one leave ``sys.modules`` and come back, as the same objects, when it is
-    this one's turn again. An import inside a function that runs later is looked for in the folder whose turn it is.
+    Different folders may have modules of the same name, which are never confused: as soon as something is imported for
+    another folder, the modules of this one leave ``sys.modules``. They come back, as the same objects, when it is this
+    folder's turn again. An import inside a function that runs later looks in the folder whose turn it is then.
     """
     if folder is None:
         yield
@@ -70,17 +70,17 @@ def looking_in(folder: Path | None) -> Generator[None]:
 
 @dataclass(slots=True)
 class _Modules:
-    """The modules that are found outside Python's path. Those of one configuration's folder are there at a time."""
+    """The modules found outside Python's path. Only those of one configuration's folder are there at a time."""
 
     folder: Path | None = None
-    """Whose turn it is."""
+    """The folder whose turn it is."""
     added: list[str] = field(default_factory=list)
-    """What was added to Python's path for it."""
+    """What was added to Python's path for this folder."""
     aside: dict[Path | None, tuple[list[str], dict[str, ModuleType]]] = field(default_factory=dict)
-    """The same of all other folders, with the modules that were imported for them."""
+    """For each other folder: what was added to the path, and the modules that were imported for it."""
 
     def turn_to(self, folder: Path) -> None:
-        """Put aside what was imported for another folder, and bring back what was imported for this one."""
+        """Put the modules of another folder aside, and bring back those that were imported for this one."""
         if folder == self.folder:
             return
         ours = {name for name, module in sys.modules.items() if "." not in name and folder_of(module) in self.added}
@@ -115,8 +115,8 @@ _MODULES = _Modules()
 
 
 def imported(target: str) -> object:
-    """Import ``package.module:attribute``, from Python's path or else from the folder of `looking_in` or from the
-    working folder.
+    """Import ``package.module:attribute`` from Python's path or else from the folder of `looking_in` or the working
+    folder.
 
     Raises:
         LoadError: whatever goes wrong in the import, because a broken plug-in must not end what works without it.
@@ -139,7 +139,7 @@ def imported(target: str) -> object:
 
 
 def _extend_path(module: str) -> None:
-    """Add the first folder that has this module to the end of Python's path, if there is none of its name there.
+    """Add the first folder that has this module to the end of Python's path, unless the path has a module of its name.
 
     Raises:
         LoadError: if no folder has it.

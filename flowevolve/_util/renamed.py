@@ -1,4 +1,4 @@
-"""What public names of version 0.1 are called now, so that a plug-in of that time is told in a line what to change."""
+"""The present names of public names of version 0.1, so that an old plug-in gets one line that says what to change."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ RENAMED: Mapping[str, str] = {
     "store": "journal",
     "tasks.base": "core.task",
 }
-"""Names and modules below ``flowevolve``, each with where it is since 0.2."""
+"""Names and modules of 0.1 below ``flowevolve``, each with its name since 0.2."""
 
 
 def renamed(name: str) -> str | None:
-    """What to say of a name of 0.1, such as ``llm.types`` or ``flowevolve.llm.types.Role``; None if it has stayed."""
+    """A hint on a name of 0.1, such as ``llm.types`` or ``flowevolve.llm.types.Role``; None if it is not renamed."""
     parts = name.removeprefix("flowevolve.").split(".")
     for length in range(len(parts), 0, -1):
         old = ".".join(parts[:length])

@@ -1,7 +1,7 @@
 """API keys: where they are read from, and how they are kept out of everything that is written.
 
-A key comes from the environment or from a file. Once it was read, `redacted` removes it from any text; the message of
-every failed call goes through that (`flowevolve.core.model.LLMError`).
+A key comes from the environment or from a file. Once it was read, `redacted` removes it from any text. The message of
+every failed call goes through `redacted` (`flowevolve.core.model.LLMError`).
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
-"""The default environment variable of a key, and the only host that its key is sent to."""
+"""OpenAI's host, and the default environment variable of its key, which is sent to no other host by default."""
 
 AZURE_VARIABLE = "AZURE_OPENAI_API_KEY"
-"""The default environment variable of a key for Azure's form of the API, whatever the resource is called."""
+"""The default environment variable of the key for Azure's form of the API, whatever the resource is called."""
 
 KEY_PLACE = "{key}"
-"""What stands in a base URL for the key, where a server wants it in the path."""
+"""The placeholder for the key in a base URL, for servers that want the key in the path."""
 
 HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8
 """The length from which a key is hidden. Shorter ones are words such as ``none``, for servers without keys."""
 SURELY_A_KEY = 20
-"""The length from which a key is hidden in what a model answers, too. A shorter one may be a word that it means."""
+"""The length from which a key is also hidden in a model's answers. A shorter one may be a word that it means."""
 
 HEADERS_VARIABLE = "OPENAI_CUSTOM_HEADERS"
 """The environment variable with headers of a user's own, which OpenAI's SDK reads."""
 
 _A_KEY = re.compile(r"(key|token|secret|passw(or)?d|auth|authorization|bearer|cookie|credentials?)$", re.IGNORECASE)
 _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad|wc)[_-]?(key|token)$", re.IGNORECASE)
-"""Names that end like that of a key but name something else, such as ``prompt_cache_key``, or Slurm's ``wckey``."""
+"""Names that end like a key's name but mean something else, such as ``prompt_cache_key`` or Slurm's ``wckey``."""
 
 _LOOKS_LIKE_A_KEY = re.compile(
-    r"((sk|pk|rk|gsk|xai|nvapi)[-_]|(hf|ghp)_)(?=.*\d)[\w-]{16,}"  # as providers begin theirs
+    r"((sk|pk|rk|gsk|xai|nvapi)[-_]|(hf|ghp)_)(?=.*\d)[\w-]{16,}"  # the prefixes that providers use
     r"|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{32,}"
 )
 
-# One list for the whole process, as a key is a secret wherever its text turns up. The longest keys come first.
+# One list for the whole process, because a key is a secret wherever its text turns up. The longest keys come first.
 _known: list[str] = []
 
 
 def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
-    """The key for the server at ``url``: the one that is named or, for OpenAI's own servers, the default variable's.
+    """The key for the server at ``url``: from the variable or file given, or for OpenAI's own servers the default one.
 
     Raises:
         InputError: as `read_key`.
@@ -67,7 +67,7 @@ def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
 
 
 def missing_key(url: str, variable: str | None, file: Path | None) -> str | None:
-    """The environment variable that is to hold the key for the server at ``url``, if it is not set (see `key_for`)."""
+    """The environment variable that should hold the key for the server at ``url``, if it is not set (see `key_for`)."""
     if file is not None:
         return None
     expected = variable or (OPENAI_VARIABLE if is_openais(url) else None)
@@ -81,7 +81,7 @@ def is_openais(url: str) -> bool:
 
 
 def read_key(variable: str, file: Path | None) -> str | None:
-    """The key in ``file`` or, if that is None, in the environment variable; None if that is not set or empty.
+    """The key in ``file`` or, if that is None, in the environment variable; None if the variable is not set or empty.
 
     Logs a warning if other users may read the file.
 
@@ -101,7 +101,7 @@ def read_key(variable: str, file: Path | None) -> str | None:
 
 
 def hide(key: str) -> None:
-    """Have `redacted` remove this key from now on, also in the forms it has inside JSON strings, URLs and hosts."""
+    """Have `redacted` remove this key from now on, also in its forms inside JSON strings, URLs and host names."""
     if len(key) >= SHORTEST:
         forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
         if len(key) >= SURELY_A_KEY:
@@ -110,26 +110,26 @@ def hide(key: str) -> None:
 
 
 def hide_keys_of_environment() -> None:
-    """Have `redacted` remove all keys that are in the environment, for libraries that take theirs from there."""
+    """Have `redacted` remove all keys in the environment, for libraries that read their own keys from there."""
     for name, value in os.environ.items():
         if _A_KEY.search(name) and not _NO_KEY.search(name):
             hide(value)
 
 
 def hide_headers_of_environment() -> None:
-    """Have `redacted` remove what OpenAI's SDK adds to every request: its variable has lines such as ``X-Key: …``."""
+    """Have `redacted` remove the values of the headers that OpenAI's SDK adds to every request, from its variable."""
     for line in os.environ.get(HEADERS_VARIABLE, "").splitlines():
         for word in line.partition(":")[2].split():
             hide(word)
 
 
 def key_in_path(path: str) -> bool:
-    """Whether a part of a URL's path is a key by its looks: long and with no word in it."""
+    """Whether a part of a URL's path looks like a key: long and without a word in it."""
     return any(_LOOKS_LIKE_A_KEY.fullmatch(part) for part in unquote(path).split("/"))
 
 
 def key_among(settings: Mapping[str, object]) -> str | None:
-    """The first setting, at any depth, with a name like a key's and a text as its value; None if there is none."""
+    """The name of the first setting, at any depth, that is named like a key and has a text as its value; or None."""
     for name, value in settings.items():
         if isinstance(value, str) and value and _A_KEY.search(name) and not _NO_KEY.search(name):
             return name
@@ -141,7 +141,7 @@ def key_among(settings: Mapping[str, object]) -> str | None:
 
 
 def redacted(text: str, shortest: int = SHORTEST) -> str:
-    """The text with every key that was read, and is not shorter, replaced by `HIDDEN`."""
+    """The text with every known key of at least ``shortest`` characters replaced by `HIDDEN`."""
     for key in _known:
         if len(key) >= shortest and key in text:
             text = text.replace(key, HIDDEN)

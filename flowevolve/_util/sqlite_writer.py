@@ -1,9 +1,10 @@
 """Writing to SQLite off the event loop.
 
-Rows are written by one thread in the order in which they are put. The rows that are put in one turn of the event loop
-are one step: they are handed to the thread together and written in one transaction, so that of what a task puts between
-two awaits a file holds all or nothing. A transaction holds many steps, because the thread waits a moment for more,
-unless somebody waits for it. All who begin to wait in one turn of the loop wait for one mark behind its step.
+One thread writes the rows in the order in which they are put. The rows that are put in one turn of the event loop are
+one step: they are handed to the thread together and written in one transaction. So whatever a task puts between two
+awaits is in the file completely or not at all. A transaction holds many steps, because the thread waits a moment for
+more, unless somebody waits for it. All who begin to wait in one turn of the loop wait for the same mark behind its
+step.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from flowevolve._util.errors import EngineError
 T = TypeVar("T")
 
 LINGER_SECONDS = 0.02
-"""Seconds of real time for which the thread waits for more steps to write in one transaction. Nobody waits for that."""
+"""For how many seconds of real time the thread waits for more steps for a transaction, unless somebody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Put in the queue behind the steps that somebody waits for."""
+    """Marks the end of the steps in the queue that somebody waits for."""
 
     loop: asyncio.AbstractEventLoop
     passed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Writer(Generic[T]):
-    """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``; `close` it before that.
+    """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``. `close` this first.
 
-    ``write`` writes the rows of a transaction, in the thread. ``check`` is called there before each, and ``done`` with
-    its rows, once it is committed or given up. After the first failure of the former two all further steps are given
-    up.
+    ``write`` writes the rows of a transaction, in the thread. ``check`` is called there before each transaction, and
+    ``done`` with the transaction's rows once it is committed or given up. After the first failure of ``write`` or
+    ``check``, all further steps are given up.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Writer(Generic[T]):
         self._check = check
         self._step: list[T] = []
         self._mark: _Mark | None = None
-        """What those wait for who wait for the present step."""
+        """The mark that everybody waits for who waits for the present step."""
         self._line: SimpleQueue[list[T] | _Mark | threading.Event | None] = SimpleQueue()
         self._handed_over = 0
         self._ended = 0
@@ -66,7 +67,7 @@ class Writer(Generic[T]):
         self._thread.start()
 
     def put(self, row: T) -> None:
-        """Add a row to the present step; never waits. Outside an event loop it is a step of its own."""
+        """Add a row to the present step; never waits. Outside an event loop, the row is a step of its own."""
         self._step.append(row)
         if len(self._step) == 1:
             try:
@@ -77,7 +78,7 @@ class Writer(Generic[T]):
                 loop.call_soon(self.hand_over)
 
     def hand_over(self) -> None:
-        """End the present step, if anything was put or somebody began to wait since the last one."""
+        """End the present step, if anything was put, or somebody began to wait, since the last one."""
         if self._step:
             self._line.put(self._step)
             self._handed_over += 1
@@ -88,7 +89,7 @@ class Writer(Generic[T]):
             self._mark = None
 
     async def settled(self) -> None:
-        """Return when everything put so far is committed or given up. It was given up if ``failure`` is set.
+        """Return when everything that was put so far is committed or, if ``failure`` is set, given up.
 
         Raises:
             EngineError: if something was put after `close`.
@@ -103,7 +104,7 @@ class Writer(Generic[T]):
         await self._mark.passed.wait()
 
     def flush(self) -> None:
-        """As `settled`, where nothing else needs the event loop meanwhile: this blocks it."""
+        """As `settled`, but this blocks the event loop: for use where nothing else needs it meanwhile."""
         if not self._is_behind():
             return
         self._check_alive()
@@ -118,7 +119,7 @@ class Writer(Generic[T]):
         return bool(self._step) or self._ended != self._handed_over
 
     def _check_alive(self) -> None:
-        """Asking the thread takes a while, so this is done once for all who begin to wait in one turn of the loop."""
+        """Raise an error if the thread has ended. Checking takes a while, so this is done once a turn of the loop."""
         if not self._thread.is_alive():
             raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
 
@@ -143,7 +144,7 @@ class Writer(Generic[T]):
             open_ended = None not in batch
 
     def _next_batch(self) -> list[list[T] | _Mark | threading.Event | None]:
-        """All that is in the queue a moment after something is, so that there may be more."""
+        """Wait until something is in the queue, then a moment more, and return all that is there by then."""
         batch = [self._line.get()]
         self._hurry.wait(LINGER_SECONDS)
         self._hurry.clear()  # before the queue is read: whoever adds to it afterwards sets it again
@@ -158,7 +159,7 @@ class Writer(Generic[T]):
                 self._check()
                 with self._database:
                     self._write(self._database, rows)
-            except Exception as error:  # noqa: BLE001  kept for the loop: a dead thread would keep it waiting for ever
+            except Exception as error:  # noqa: BLE001  kept for the loop: a dead thread would keep it waiting forever
                 self.failure = error
         self._done(rows)
 

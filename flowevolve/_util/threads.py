@@ -1,4 +1,4 @@
-"""What is under way in worker threads. A thread can't be ended from outside, so who waits for one is told for what."""
+"""Calls under way in worker threads. A thread can't be ended from outside, so users are told what they wait for."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 _CALLERS = (str(Path(__file__).parents[1]), str(Path(asyncio.__file__).parent))
-"""The folders of this package and of the event loop's, which call what others wrote."""
+"""The folders of this package and of asyncio, whose code calls other people's functions."""
 _since: dict[int, float] = {}
-"""When the work began that each thread is at, in seconds of real time, by the thread's number."""
+"""When each thread began its present work, in seconds of real time, by thread id."""
 
 
 def noted(function: Callable[[*Args], T], *args: *Args) -> T:
-    """Call a function in this thread; `under_way` tells of it meanwhile.
+    """Call a function in this thread. `under_way` reports the call while it lasts.
 
     Raises:
-        EndedInThreadError: if it tried to end the process.
+        EndedInThreadError: if the function tried to end the process.
     """
     thread = threading.get_ident()
     _since[thread] = time.monotonic()
@@ -39,9 +39,9 @@ def noted(function: Callable[[*Args], T], *args: *Args) -> T:
 
 
 def under_way() -> list[str]:
-    """Whose functions are being called in threads, where they are, and for how long: the longest first.
+    """Which functions are being called in threads, at which line they are, and for how long: the longest first.
 
-    Calls that are at the same line are told together, by the first of them.
+    Calls at the same line are reported together, with the age of the oldest.
     """
     frames, now = sys._current_frames(), time.monotonic()
     calls = sorted(_since.copy().items(), key=lambda call: call[1])
@@ -56,7 +56,7 @@ def under_way() -> list[str]:
 
 
 def called(frame: FrameType) -> str:
-    """The function that was called last by this package or an event loop, and the line that it is at."""
+    """The innermost function that this package or asyncio called, and the line where it is now."""
     while frame.f_back is not None and not _is_caller(frame) and not _is_caller(frame.f_back):
         frame = frame.f_back
     return f"{frame.f_code.co_qualname}() at line {frame.f_lineno} of {frame.f_code.co_filename}"
