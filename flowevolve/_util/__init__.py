@@ -1,1 +1,1 @@
-"""Helpers that know nothing of evolution: errors, clocks, tasks, SQLite writing, registries, plug-ins, secrets."""
+"""Helpers that know nothing about evolution: errors, clocks, tasks, SQLite writing, registries, plug-ins, secrets."""

@@ -1,4 +1,4 @@
-"""What an address is, whoever listens or calls there."""
+"""What kind of address a host is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine's own loopback: it is reached from here alone, and by no proxy."""
+    """Whether a host is this machine's own loopback, which can be reached only from here and by no proxy."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

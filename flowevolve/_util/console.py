@@ -1,4 +1,4 @@
-"""Consoles that show the texts of models, which may hold anything, and whose reader may go away."""
+"""Consoles that show models' texts, which may contain anything, to a reader who may go away."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from rich.text import Text
 from flowevolve._util.outputs import LastingOutput
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
-"""Characters that would steer a terminal, and those that stand for them."""
+"""Maps characters that would control a terminal to pictures of them."""
 _KEPT = "\t\n\u200c\u200d"
-"""Line breaks, tabs, and the joiners of which words and emojis are made, though Python calls them not printable."""
+"""Characters that are kept although Python calls them unprintable: line breaks, tabs, and the joiners in words and
+emojis.
+"""
 UNKNOWN = "\ufffd"
 
 
 class PlainConsole(Console):
-    """A console that shows texts as they are: neither brackets nor ``:words:`` mean anything to it.
+    """A console that shows texts as they are: neither brackets nor ``:words:`` have a special meaning.
 
-    No text can steer the terminal: in place of a control character stands its picture, such as ␛. When the reader goes
-    away, as in ``flowevolve list | head -1``, the rest is not written, and the work goes on to its end.
+    No text can control the terminal: control characters are replaced by their pictures, such as ␛. When the reader goes
+    away, as in ``flowevolve list | head -1``, the rest of the output is dropped, and the work goes on to its end.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -49,7 +51,7 @@ class PlainConsole(Console):
 
 
 def shown(text: str) -> str:
-    """A text of the same length in which nothing steers a terminal."""
+    """A text of the same length in which nothing controls a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_shown, text.translate(_PICTURES)))

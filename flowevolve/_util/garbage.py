@@ -9,7 +9,7 @@ from threading import Lock
 
 YOUNG_OBJECTS = 250_000
 """New objects between two collections. Python's default of 700 is reached within a few LLM calls, and 50,000 with every
-larger validation, as each of its calls in flight takes some 150 objects.
+larger validation, because each of its calls in flight takes some 150 objects.
 """
 
 
@@ -43,8 +43,8 @@ _seldom = _Seldom()
 def seldom() -> Iterator[None]:
     """Collect garbage less often, because hundreds of calls in flight are thousands of objects that are in use.
 
-    A process that collects even less often, or never, keeps its setting. Of runs that go on at the same time, the last
-    one that ends restores what was before the first.
+    A process that collects even less often, or never, keeps its setting. If several runs overlap, the last one to end
+    restores the setting from before the first.
     """
     _seldom.begin()
     try:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 Interval = tuple[float, float]
 RESAMPLES = 5000
 _DRAWN_TOGETHER = 2**20
-"""How many values are drawn at a time, so that means of many values take little memory."""
+"""How many values are drawn at a time, so that resampling many values takes little memory."""
 
 
 def score_said(score: object) -> str:
-    """A score as it is printed everywhere; a dash where there is none."""
+    """A score as it is printed everywhere; a dash if there is none."""
     return f"{score:.4f}" if isinstance(score, int | float) else "-"
 
 
 def in_brackets(interval: Interval | None) -> str:
-    """An interval as it stands behind a number; nothing where both bounds are the same, as of a single example."""
+    """An interval as it is printed after a number; empty if both bounds are equal, as for a single example."""
     if interval is None:
         return ""
     low, high = interval
@@ -26,8 +26,8 @@ def in_brackets(interval: Interval | None) -> str:
 def mean_interval(values: Sequence[float]) -> Interval:
     """The 95 % interval of a mean of at least one value, by the percentile bootstrap.
 
-    The drawing is seeded, so equal values give equal bounds. Of fewer than two values nothing is known of how much they
-    vary: both bounds are the mean.
+    The resampling is seeded, so equal values give equal bounds. A single value says nothing about how much values vary:
+    then both bounds are the mean.
     """
     mean = sum(values) / len(values)
     if min(values) == max(values):

@@ -5,4 +5,6 @@ from __future__ import annotations
 from typing_extensions import TypeAliasType
 
 JSON = TypeAliasType("JSON", "bool | int | float | str | list[JSON] | dict[str, JSON] | None")
-"""Its name for itself is looked up here, so a module can use a type made of it without importing it."""
+"""The alias's reference to itself is resolved in this module, so other modules can use types built from it without
+importing it.
+"""

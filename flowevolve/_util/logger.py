@@ -1,6 +1,6 @@
-"""The logger of this package, and the work that records belong to.
+"""The logger of this package, and the work that log records belong to.
 
-Records are made with structlog, which is loaded when there is something to say.
+Records are written with structlog, which is loaded when there is something to log.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ STAGE, ITEM = ContextVar[str]("structlog_stage"), ContextVar[str]("structlog_ite
 CASE = ContextVar[str]("structlog_case")
 """The stage and the item that are worked on, and the case of a problem that a program is run on.
 
-``structlog.contextvars.merge_contextvars`` adds every variable with a name of this form to a record. Its own function
-for binding them would have to load structlog for every run, and take five times as long for every item.
+``structlog.contextvars.merge_contextvars`` adds every variable with a name of this form to a record. structlog's own
+function for binding them would require loading it in every run, and take five times as long for every item.
 """
 
 
@@ -32,5 +32,5 @@ def logger() -> FilteringBoundLogger:
 
 
 def logging_notes(event: str) -> Callable[[str], None]:
-    """What logs each note that it is given as a warning, by the name of this event."""
+    """A function that logs each note that it gets as a warning with this event name."""
     return lambda note: logger().warning(event, note=note)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def allow_open_files(wanted: int) -> int:
-    """Raise this process's own limit of open files to ``wanted``, as far as it may; returns how many it may open."""
+    """Raise this process's limit on open files to ``wanted``, as far as permitted. Returns how many it may open."""
     try:
         import resource  # noqa: PLC0415 - Windows has none, and no such limit
     except ImportError:
@@ -16,7 +16,7 @@ def allow_open_files(wanted: int) -> int:
         hard = max(wanted, soft)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return wanted
-    with suppress(ValueError, OSError):  # macOS has a limit of the system below the one that it tells
+    with suppress(ValueError, OSError):  # macOS has a system limit below the one that it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
         soft = min(wanted, hard)
     return soft

@@ -10,13 +10,13 @@ from io import UnsupportedOperation
 from typing import IO
 
 _GONE = (errno.EPIPE, errno.EIO)
-"""What writing says where a pipe's reader, or the terminal, has gone."""
+"""The errors of writing when a pipe's reader, or the terminal, has gone."""
 
 
 class LastingOutput:
-    """Writes to a file until nobody reads it any more; what comes after that is lost, and no error.
+    """Writes to a file until nobody reads it any more; later output is dropped without an error.
 
-    Characters that the file's encoding doesn't have become question marks.
+    Characters that the file's encoding does not have become question marks.
     """
 
     def __init__(self, file: IO[str]) -> None:
@@ -57,7 +57,7 @@ def _lasting(file: IO[str]) -> Iterator[None]:
 
 
 def drop_output(output: IO[str]) -> None:
-    """Let what is written to an output whose reader has gone go nowhere, from now on."""
+    """From now on, drop everything that is written to an output whose reader has gone."""
     try:
         number = output.fileno()
     except UnsupportedOperation:

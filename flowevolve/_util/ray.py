@@ -1,4 +1,4 @@
-"""The connection of this process to a Ray cluster, of which it has one at a time."""
+"""The connection of this process to a Ray cluster. A process has at most one at a time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CONNECT_SECONDS = 60.0
 
 @dataclass(slots=True)
 class _Connection:
-    """The one of this process, for all its runs, which may be in threads of their own."""
+    """This process's connection, which all its runs share; runs may be in threads of their own."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """One run at a time connects or disconnects."""
+    """Held while a run connects or disconnects."""
     address: str | None = None
-    """Whose it is; None if it was not made here."""
+    """The cluster's address; None if there is no connection, or it was not made here."""
     users: int = 0
 
 
@@ -37,12 +37,12 @@ _CONNECTION = _Connection()
 
 @asynccontextmanager
 async def connected(address: str, setting: str) -> AsyncGenerator[None]:
-    """The connection to the cluster at an address, as the setting of this name has it; the one there is, if there is.
+    """Connect to a cluster at an address, or share the existing connection. ``setting`` names the setting in messages.
 
-    The last of those who use it at the same time ends it, unless it was there before all of them.
+    The last of several users ends the connection, unless it existed before all of them.
 
     Raises:
-        InputError: if there is no such cluster, or this process uses another one now.
+        InputError: if there is no such cluster, or this process is using another one.
     """
     async with _turn():
         await _enter(address, setting)
@@ -99,7 +99,7 @@ async def _connect(address: str, setting: str) -> None:
     named, source = _named(address, setting)
     connect = partial(ray.init, address, log_to_driver=False, logging_level="ERROR")
     try:
-        # Ray's own handler of SIGTERM prints a stack of C++, and aborts the process three seconds later.
+        # Ray's own handler of SIGTERM prints a C++ stack, and aborts the process three seconds later.
         with kept_signals(), anyio.fail_after(CONNECT_SECONDS):  # where nothing listens, Ray would go on trying
             if named != "auto":
                 await anyio.to_thread.run_sync(_check_listening, named)
@@ -112,10 +112,10 @@ async def _connect(address: str, setting: str) -> None:
 
 
 def _named(address: str, setting: str) -> tuple[str, str]:
-    """The address of the cluster, which Ray's own variable may give, and where it was given.
+    """The address of the cluster, which may come from Ray's own environment variable, and where it was given.
 
     Raises:
-        InputError: if it is none.
+        InputError: if it is not a cluster's address.
     """
     variable = os.environ.get("RAY_ADDRESS", "") if address == "auto" else ""
     named, source = (variable, "the environment variable RAY_ADDRESS") if variable else (address, setting)

@@ -1,4 +1,4 @@
-"""Objects that a configuration can name: those that ship, those of installed packages, and all that can be imported.
+"""Objects that a configuration can name: built-in ones, those of installed packages, and all that can be imported.
 
 A name is looked up among the built-in ones, then among the entry points of the registry's group, and, if it has the
 form ``package.module:attribute``, imported. A plug-in never replaces a built-in name.
@@ -33,32 +33,33 @@ class Listed:
     package: str | None = None
     problem: str | None = None
     about: str = ""
-    """What it is, in a sentence or two: its ``description``, or the beginning of its docstring."""
+    """What the object is, in a sentence or two: its ``description``, or the beginning of its docstring."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry(Generic[T_co]):
     """Factories by name. ``kind`` is the word used in messages, ``group`` the entry-point group for plug-ins.
 
-    ``contract`` is what plug-ins are held to: the protocol of what factories make, or the class they are derived from.
+    ``contract`` is what plug-ins must fulfil: the protocol of the objects that factories make, or the class from which
+    the factories must be derived.
     """
 
     kind: str
     group: str
     builtin: Mapping[str, Callable[..., T_co] | str]
-    """The built-in factories: each itself, or as ``package.module:attribute``, which is imported when it is needed."""
+    """The built-in factories, or their names as ``package.module:attribute``, which are imported when needed."""
     contract: type | None = None
     reserved: Sequence[str] = ()
     """Built-in names whose objects are made elsewhere."""
     about: Mapping[str, str] = field(default_factory=dict)
-    """What built-in names are, where their objects don't say it themselves."""
+    """Descriptions of built-in names whose objects have none of their own."""
 
     def names(self) -> list[str]:
         """Every name known without importing anything."""
         return sorted({*self.reserved, *self.builtin, *(plugin.name for plugin in installed(self.group))})
 
     def listing(self) -> list[Listed]:
-        """Every name, built-in ones first. All are imported, to ask what they are and find out what is wrong."""
+        """Every name, built-in ones first. All are imported, to get their descriptions and find out what is wrong."""
         plugins = installed(self.group)
         named = [plugin.name for plugin in plugins]
         shipped = [*self.reserved, *self.builtin]
@@ -74,7 +75,7 @@ class Registry(Generic[T_co]):
         return listed
 
     def _about(self, name: str) -> str:
-        """What a built-in name is."""
+        """The description of a built-in name."""
         if name in self.about or name not in self.builtin:
             return self.about.get(name, "")
         shipped = self.builtin[name]
@@ -84,7 +85,7 @@ class Registry(Generic[T_co]):
         """The factory of this name. ``where`` is the config key that named it, for messages.
 
         Raises:
-            InputError: if there is none, several packages bring it, or it can't be used.
+            InputError: if there is none, if several packages bring one, or if it can't be used.
         """
         if name in self.builtin:
             shipped = self.builtin[name]
@@ -106,8 +107,8 @@ class Registry(Generic[T_co]):
         """Call the factory with the settings as keywords, checked against its signature.
 
         Raises:
-            InputError: as `find`; if a setting is unknown, missing or of the wrong type, which the message names; or if
-                the object that is made does not fulfil the contract.
+            InputError: as `find`; if a setting is unknown, missing or of the wrong type (the message names it); or if
+                the new object does not fulfil the contract.
         """
         factory = self.find(name, where)
         arguments = self.check(name, factory, settings, where)
@@ -161,17 +162,17 @@ class Registry(Generic[T_co]):
             raise LoadError(f"it is not a subclass of {base.__module__}.{base.__qualname__}")
         if not callable(found):
             raise LoadError(f"it is of type {type(found).__name__}, not a class or a function")
-        return cast("Callable[..., T_co]", found)  # what it makes is seen only when it is called
+        return cast("Callable[..., T_co]", found)  # what it makes can be checked only when it is called
 
 
 def _said_of(found: object) -> str:
-    """What an object says of itself: its ``description``, or else the first paragraph of its docstring."""
+    """An object's own description: its ``description``, or else the first paragraph of its docstring."""
     said = getattr(found, "description", None) or (inspect.getdoc(found) or "").partition("\n\n")[0]
     return "" if said.startswith("Raises:") else " ".join(said.replace("`", "").split())
 
 
 def _with_colon(name: str) -> str:
-    """What to write for something to be imported, where it is named with a dot; empty for any other name."""
+    """A hint for an object to import that was written with a dot instead of a colon; empty for any other name."""
     module, _, attribute = name.rpartition(".")
     if not module or not all(part.isidentifier() for part in name.split(".")):
         return ""
@@ -188,7 +189,7 @@ def _settings_model(factory: Callable[..., object]) -> type[BaseModel]:
     """The factory's parameters as a model, so that a class and a function are checked alike.
 
     Raises:
-        NameError, TypeError: if the types of its parameters can't be had.
+        NameError, TypeError: if the types of its parameters can't be determined.
     """
     hints = get_type_hints(
         inspect.unwrap(inspect.getattr_static(factory, "__init__")) if isinstance(factory, type) else factory
@@ -207,16 +208,16 @@ def _settings_model(factory: Callable[..., object]) -> type[BaseModel]:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """'did you mean X?' for a near miss, else the list of what there is."""
+    """'did you mean X?' for a near miss, else the list of known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known) or 'none'}"
 
 
 def validated(model: type[M], settings: Mapping[str, object], where: str) -> M:
-    """The settings, checked, as an instance of a model.
+    """Check the settings, and return them as an instance of a model.
 
     Raises:
-        InputError: if one is wrong; the message names the first of them.
+        InputError: if a setting is wrong; the message names the first one.
     """
     try:
         return model.model_validate(settings)
@@ -243,7 +244,7 @@ def describe_validation(error: ValidationError, where: str = "", known: Sequence
 
 
 def _faults(error: ValidationError) -> list[ErrorDetails]:
-    """What is wrong. That a tuple is too short is left out if it only is without those of its items that are wrong."""
+    """What is wrong. If items of a tuple are wrong, the error that the tuple is too short without them is left out."""
     found = error.errors()
 
     def has_wrong_items(place: tuple[int | str, ...]) -> bool:
@@ -254,11 +255,11 @@ def _faults(error: ValidationError) -> list[ErrorDetails]:
 
 
 _CHOICE = re.compile(r"int|float|str|bool|constrained-\w+|(literal|list|tuple|dict|function-\w+)\[.*\]")
-"""What pydantic has at the end of a place for each type that a value could be of."""
+"""What pydantic puts at the end of an error's location for each type that the value could have."""
 
 
 def _with_choices_as_one(faults: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """The faults, with those that say what else a value could be of another type as one."""
+    """The faults, with those merged that only name different types which the same value could have."""
 
     def place(fault: ErrorDetails) -> tuple[int | str, ...]:
         *before, last = fault["loc"] or ("",)

@@ -11,9 +11,9 @@ from flowevolve._util.registry import describe_validation
 
 
 class _Told(BaseModel):
-    """Says in a line what is wrong with the arguments of its constructor.
+    """A model whose constructor says in one line what is wrong with its arguments.
 
-    What is wrong with a table that is validated is told by whoever reads it, who knows where it stands.
+    Errors in a validated table are reported by the code that reads it, which knows where the table is.
     """
 
     def __init__(self, /, *given: object, **settings: object) -> None:
@@ -27,22 +27,22 @@ class _Told(BaseModel):
         except ValidationError as error:
             raise InputError(f"{name}: {self._describe(error)}") from None
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's mark: not to be called for tables
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's mark: don't call this for tables
 
     @classmethod
     def _describe(cls, error: ValidationError) -> str:
-        """What is wrong with the arguments, in a line."""
+        """What is wrong with the arguments, in one line."""
         return describe_validation(error, known=list(cls.model_fields))
 
 
 class Settings(_Told):
-    """A table in which an unknown key is an error. Its validator is built at the first use, not at import."""
+    """A table in which an unknown key is an error. Its validator is built at first use, not at import."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class OpenSettings(_Told):
-    """A table that names something, such as a policy, and also holds the settings of that."""
+    """A table that names an object, such as a policy, and also holds that object's settings."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 

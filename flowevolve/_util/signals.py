@@ -1,4 +1,4 @@
-"""The signals that end a program, as they come in, on every system."""
+"""Handling the signals that end a program, on every system."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from types import FrameType
 import anyio
 
 ENDING = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
-"""Of these, Windows has no SIGHUP, which comes when the terminal is closed."""
+"""The signals that end a program. SIGHUP, sent when the terminal is closed, does not exist on Windows."""
 
 
 @contextmanager
 def ending_signals(
     at_once: Callable[[FrameType | None], bool] = lambda frame: True, numbers: Sequence[signal.Signals] = ENDING
 ) -> Iterator[AsyncIterator[int]]:
-    """These signals, which do nothing else while this is open. For the main thread.
+    """Yield these signals as they arrive; they have no other effect while the block is open. For the main thread only.
 
-    ``at_once`` is called as each comes in, even where the event loop is held up, with what the main thread is at. It
-    returns whether the signal is told of.
+    ``at_once`` is called as soon as a signal arrives, even if the event loop is blocked, with the frame that the main
+    thread is executing. It returns whether the signal is to be yielded.
     """
     numbers = [number for number in numbers if not _ignored(number)]
     send, receive = anyio.create_memory_object_stream[int](len(numbers) * 8)
@@ -40,7 +40,7 @@ def ending_signals(
     with send, receive:
         try:
             for number in numbers:
-                with suppress(NotImplementedError):  # wakes the loop where another thread gets the signal
+                with suppress(NotImplementedError):  # wakes the loop if another thread gets the signal
                     loop.add_signal_handler(number, lambda: None)
                 signal.signal(number, tell)
             yield receive
@@ -53,9 +53,9 @@ def ending_signals(
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """What these signals do when this ends is what they did before, whatever native code has set meanwhile.
+    """Restore the handlers of these signals when the block ends, whatever native code has set meanwhile.
 
-    In another thread than the main one it does nothing, as Python sets handlers only there.
+    Outside the main thread this does nothing, because Python can set handlers only in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -65,12 +65,12 @@ def kept_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if handler is not None:  # which Python knows nothing of
+            if handler is not None:  # None: not set by Python
                 signal.signal(number, handler)
 
 
 def _ignored(number: signal.Signals) -> bool:
-    """Whether whoever started the program switched a signal off that it can live without, as nohup does."""
+    """Whether the signal was switched off when the program was started, as nohup does, and need not be handled."""
     return number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) is signal.SIG_IGN
 
 

@@ -17,8 +17,8 @@ T = TypeVar("T")
 async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Run all jobs side by side and return their results in order.
 
-    The first exception cancels the other jobs and is raised as it is, not wrapped in a group: jobs are alike, so the
-    others would only fail in the same way.
+    The first exception cancels the other jobs and is raised as it is, not wrapped in a group: the jobs are alike, so
+    the others would only fail in the same way.
     """
     async with aclosing(as_completed(jobs)) as ended:
         results = {index: result async for index, result in ended}
@@ -31,8 +31,8 @@ async def as_completed(jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGener
     A job's exception is raised here as it is. Leaving early, for whatever reason, cancels the jobs that have not ended
     and waits for them. Unlike a generator with a task group, this one may be suspended at a ``yield``.
 
-    A job is a bare task with a cancel scope of its own, which costs less than half of one in a task group. It is
-    cancelled by its scope, so that what it shields stays shielded.
+    Each job is a bare task with a cancel scope of its own, which costs less than half as much as a task in a group. It
+    is cancelled through its scope, so that what it shields stays shielded.
     """
     ended: deque[tuple[int, T]] = deque()
     failed: list[BaseException] = []
@@ -61,7 +61,7 @@ async def as_completed(jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGener
             yield ended.popleft()
     finally:
         left = [index for index, task in enumerate(tasks) if not task.done()]
-        for index in left:  # in order, so that what they give back is given back in the same order in every run
+        for index in left:  # in order, so that they release their resources in the same order in every run
             scopes[index].cancel()
         if left:
             with anyio.CancelScope(shield=True):
@@ -70,7 +70,7 @@ async def as_completed(jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGener
 
 @asynccontextmanager
 async def beside() -> AsyncGenerator[TaskGroup]:
-    """A task group for what goes on beside a block, cancelled when that ends.
+    """A task group for work beside a block. It is cancelled when the block ends.
 
     An exception of the block is raised as it is, not wrapped in a group. A task that fails ends the block, and its
     exception is raised instead.
@@ -90,7 +90,7 @@ async def beside() -> AsyncGenerator[TaskGroup]:
 
 
 def first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception in a group that is no group itself."""
+    """The first exception in a group that is not itself a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -98,11 +98,11 @@ def first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 class Pulse:
-    """Wakes everybody who waits for a change. What has changed they look up themselves."""
+    """Wakes everybody who waits for a change. They have to look up themselves what has changed."""
 
     def __init__(self) -> None:
         self._fired: asyncio.Event | None = None
-        """What is set by the next `fire`; None as long as nobody waits for that."""
+        """The event that the next `fire` sets; None as long as nobody waits."""
 
     def fire(self) -> None:
         if self._fired is not None:

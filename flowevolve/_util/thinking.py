@@ -1,10 +1,11 @@
-"""What a model thought and what it answered, told apart in the text of one reply.
+"""Separates what a model thought from what it answered in the text of one reply.
 
 Servers without a reasoning parser send both as one text, with tags around the thoughts (``<think>``, ``<thinking>``,
-``<reasoning>``, ``<thought>``, ``[THINK]``) or with the channels of gpt-oss. The forms are taken as models write them:
-the opening tag may be missing, as chat templates write it themselves; there may be several blocks, one inside another,
-and the last may be cut off. A tag is only text where it is quoted, in inline code, inside a fenced block or an edit, or
-in the middle of a sentence, and so is a pair with a mere placeholder between ("<think>...</think>") after other text.
+``<reasoning>``, ``<thought>``, ``[THINK]``) or with the channels of gpt-oss. The forms are accepted as models write
+them: the opening tag may be missing, because chat templates write it themselves; there may be several blocks, one
+inside another, and the last may be cut off. A tag counts as ordinary text where it is quoted, in inline code, inside a
+fenced block or an edit, or in the middle of a sentence. So does a pair of tags after other text with nothing but a
+placeholder between them ("<think>...</think>").
 
 The time is linear in the length of the text.
 """
@@ -26,7 +27,7 @@ class Thinking:
 
 
 def split_thinking(text: str) -> Thinking:
-    """Split a reply. One without thinking is the answer as it stands; thinking that was cut off leaves no answer."""
+    """Split a reply. A reply without thinking is all answer; one whose thinking was cut off has an empty answer."""
     if "<" not in text and "[" not in text and "analysis" not in text:  # as most replies are
         return Thinking("", text)
     return _channels(text) or _TagReader(text).read() or Thinking("", text)
@@ -42,7 +43,7 @@ _BARE_CHANNELS = re.compile(r"\s*analysis(?=[A-Z])(.*?)assistantfinal(.*)", re.D
 
 
 def _channels(text: str) -> Thinking | None:
-    """The thinking in the channels of gpt-oss; None if the text has none. Only ``final`` is an answer."""
+    """Split a text by the channels of gpt-oss; None if it has none. Only the channel ``final`` is the answer."""
     starts = list(_CHANNEL.finditer(text))
     if not starts:
         bare = _BARE_CHANNELS.match(text)
@@ -71,13 +72,13 @@ _TOKENS = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 _EDIT = "<<<"
-"""What stands for the marks of a fence within an edit."""
+"""Used in place of a fence's marks while inside an edit."""
 _TEXT = re.compile(r"\S")
 _QUOTES = "\"'`"
 _ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", ")", "…", ">")
 _LONGEST_PLACEHOLDER = 60
 _PLACEHOLDER = re.compile(r"[.…/,;|&-]*|,?\s*(?:and|or|to)|[\[{(][^\])}]*[\])}]", re.IGNORECASE)
-"""What stands between two tags of an example: "<think>...</think>", "<think>{your thoughts}</think>"."""
+"""Placeholders between the two tags of an example: "<think>...</think>", "<think>{your thoughts}</think>"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,16 @@ class _Tag:
 
 
 class _TagReader:
-    """Goes through a text once, from tag to tag, and puts what lies between to the thoughts or to the answer."""
+    """Goes through a text once, from tag to tag, and adds what lies between to the thoughts or to the answer."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._thoughts: list[str] = []
         self._answer: list[str] = []
         self._rest = 0
-        """Where the text begins that is neither thought nor answer yet."""
+        """Where the text begins that was added to neither thoughts nor answer yet."""
         self._first = self._next_text(0)
-        """The first character of that text that is no space."""
+        """The first character of that text that is not white space."""
         self._found = False
         self._opened: _Tag | None = None
         """The tag whose thoughts we are in."""
@@ -180,7 +181,7 @@ class _TagReader:
             self._thought(opened.start, opened.end, tag.start, tag.end)
 
     def _close(self, tag: _Tag) -> None:
-        """A closing tag without an opening one ends what stands before it, unless both are only mentioned."""
+        """Without an opening tag, a closing one makes all before it thoughts, unless the tags are only mentioned."""
         mentioned, self._mentioned = self._mentioned, None
         if mentioned is None or "\n" in self._text[mentioned.end : tag.start]:
             self._end_all_before(tag)
@@ -191,7 +192,7 @@ class _TagReader:
         return self._text[max(0, tag.start - 2) : tag.start].rstrip().endswith(_ENDS_OF_SENTENCES)
 
     def _has_answer(self, tag: _Tag) -> bool:
-        """Whether a part of an answer stands before a tag."""
+        """Whether there is a part of an answer before a tag."""
         return self._first < tag.start or bool(self._answer)
 
     def _is_example(self, opened: _Tag, tag: _Tag) -> bool:
@@ -206,7 +207,7 @@ class _TagReader:
         self._mentioned, self._broken_off, self._fence = None, None, ""
 
     def _thought(self, before: int, start: int, end: int, after: int) -> None:
-        """Put the text from ``start`` to ``end`` to the thoughts, and what is left up to ``before`` to the answer."""
+        """Add the text from ``start`` to ``end`` to the thoughts, and the rest up to ``before`` to the answer."""
         if self._first < before:
             self._answer.append(self._text[self._rest : before])
         self._thoughts.append(self._text[start:end])

@@ -1,4 +1,4 @@
-"""Warnings that name the line of whoever called this library, which is where something can be changed."""
+"""Warnings that name the line of the user's code that called this library, where something can be changed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import inspect
 import warnings
 
 _BETWEEN = frozenset({"flowevolve", "typer", "click", "asyncio", "anyio", "contextlib", "threading", "concurrent"})
-"""Top-level packages whose frames lie between a warning and the user's call, which may be of a whole run."""
+"""Top-level packages whose frames may lie between a warning and the user's call, which may be that of a whole run."""
 
 
 def warn_user(message: str) -> None:
-    """Warn at the innermost line outside the library, its command line and the event loop; where there is none, as in
-    a thread of a run, at the line that warns.
+    """Warn at the innermost line outside the library, its command line and the event loop. If there is none, as in a
+    thread of a run, warn at the line that called this.
     """
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:

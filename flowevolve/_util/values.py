@@ -1,4 +1,4 @@
-"""Immutable value objects that are made many times for every LLM call."""
+"""Immutable value objects that are created many times for every LLM call."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[T]) -> type[T]:
-    """A dataclass with slots that nothing may change once it is made, which type checkers see to.
+    """Make a dataclass with slots whose objects must not be changed, which only type checkers enforce.
 
-    ``dataclass(frozen=True)`` also sees to it at run time. That makes each object cost about six times as much, as its
-    fields can only be set through a function of ``object``. It is not for types that users may derive theirs from, as a
-    frozen dataclass can't inherit from one of these.
+    ``dataclass(frozen=True)`` also enforces it at run time. Then creating an object takes about six times as long,
+    because its fields can only be set through a function of ``object``. Don't use this for types that users may derive
+    from, because a frozen dataclass can't inherit from one of these.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -1,4 +1,4 @@
-"""One way to serve a web application on an address, for all servers of this package."""
+"""Serving a web application on an address, in the same way for all servers of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve the application there until the block ends, and yield its URL, without a slash. Port 0 takes any free one.
+    """Serve the application until the block ends, and yield its URL, without a final slash. Port 0 takes any free one.
 
     A handler is cancelled when its client has gone away.
 
@@ -31,9 +31,9 @@ async def listening(app: web.Application, host: str, port: int) -> AsyncGenerato
 
 
 def is_asked_locally(request: web.Request, host: str) -> bool:
-    """Whether a request has a name of this machine, or that which is listened on.
+    """Whether a request is addressed to a local name of this machine, or to the host name that is listened on.
 
-    Where a server on loopback asks for that, no other site can have a browser ask it under a name of its own that leads
-    here.
+    If a server on loopback requires this, no other site can have a browser send it requests under a host name of the
+    site's own that resolves to this machine (DNS rebinding).
     """
     return (urlsplit(f"//{request.host}").hostname or "") in _LOCAL_NAMES | {host}

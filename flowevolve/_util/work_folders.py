@@ -1,7 +1,7 @@
-"""Temporary folders that are gone at the end of their work, or at the next start where that end was a kill.
+"""Temporary folders that are removed when their work ends or, if the process was killed, at the next start.
 
-All are in one folder of the user's own below the temporary folder. Who works in one holds a lock on it, which the
-kernel releases however its holder ends.
+All of them are in the user's own folder below the temporary folder. A process that works in one holds a lock on it,
+which the kernel releases however the process ends.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 
 from flowevolve._util.errors import InputError
 
-with suppress(ImportError):  # Windows has none, and nothing that works in such folders runs there
+with suppress(ImportError):  # Windows has none, and nothing that uses such folders runs there
     import fcntl
 
 _USER = os.getuid() if hasattr(os, "getuid") else 0  # Windows has none
 
 
 def user_folder() -> Path:
-    """The path of this user's folder below the temporary folder, which `check_user_folder` makes."""
+    """The path of this user's folder below the temporary folder. `check_user_folder` creates it."""
     return Path(tempfile.gettempdir()) / f"flowevolve-{_USER}"
 
 
 def check_user_folder(folder: Path) -> None:
-    """Make the folder if there is none.
+    """Create the folder if it does not exist.
 
     Raises:
-        InputError: if it can't be made, or is not this user's own.
+        InputError: if it can't be created, or does not belong to this user.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -48,10 +48,10 @@ def unusable(path: Path, why: str) -> InputError:
 
 @contextmanager
 def work_folder(purpose: str) -> Iterator[Path]:
-    """A new folder, which is removed when the block ends. ``purpose``: the beginning of its name.
+    """Create a folder that is removed when the block ends. Its name begins with ``purpose``.
 
     Raises:
-        InputError: if there can be none.
+        InputError: if the folder can't be created.
     """
     parent = user_folder()
     check_user_folder(parent)
@@ -64,7 +64,7 @@ def work_folder(purpose: str) -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove the folders that killed processes left. No link is followed, and what somebody works in stays."""
+    """Remove the folders that killed processes left. No links are followed, and folders in use stay."""
     with suppress(OSError), os.scandir(user_folder()) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -81,7 +81,7 @@ def _remove_if_left(path: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(path)
     except BlockingIOError:
-        return  # somebody works in it
+        return  # it is in use
     finally:
         os.close(lock)
 
@@ -106,7 +106,7 @@ def _opened(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder with all that is in it, of any depth, also where somebody took the right to do so away."""
+    """Remove a folder and all its contents, at any depth, even if the permission to do so was taken away."""
     for words in (["rm", "-rf"], ["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
         if path.exists():
             subprocess.run([*words, "--", path], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
