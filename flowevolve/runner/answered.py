@@ -1,4 +1,6 @@
-"""Whether any call of a run was answered: a run to its end in which none was has failed, whatever ended it."""
+"""Whether any model call of a run was answered. A run that goes to its end without an answer has failed, whatever ended
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from flowevolve.telemetry.result_words import unanswered
 
 
 def unanswered_error(result: Result, config: Config) -> BackendUnreachableError | None:
-    """What to raise of a run that had no answer until its budget was spent; None of any other."""
+    """The error to raise for a run that went to its end without an answer to any call; None for any other run."""
     if result.stop_reason.leaves_work or not (said := unanswered(result.to_json())):
         return None
     return BackendUnreachableError(

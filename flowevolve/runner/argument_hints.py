@@ -1,4 +1,4 @@
-"""How what is known from configurations and from other optimizers is said in arguments of `flowevolve.optimize`."""
+"""Hints for users who give `flowevolve.optimize` what they know from configurations or from other optimizers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ ELSEWHERE: Mapping[str, str] = {
     "dataset": "give the rows as train=",
     **dict.fromkeys(("run_dir", "log_dir"), "give the directory as out="),
 }
-"""Arguments that others have, and settings of a configuration, by name: what to give instead."""
+"""What to give instead of an argument of other optimizers, or of a setting of a configuration, by its name."""
 
 
 def check_algorithm(algorithm: object) -> None:
-    """Raises: InputError if it is not named."""
+    """Raises: InputError if the algorithm is not given by its name."""
     if isinstance(algorithm, str):
         return
     if isinstance(algorithm, type):
@@ -60,7 +60,7 @@ def check_algorithm(algorithm: object) -> None:
 
 
 def check_prices(config: Config) -> None:
-    """Check that a budget in dollars has prices, where the model was given as an object.
+    """Check that all models have prices if the budget is in dollars, for a model that was given as an object.
 
     Raises:
         InputError: naming the models that have none.
@@ -78,7 +78,7 @@ def check_prices(config: Config) -> None:
 
 
 def model_hint(llm: object) -> str:
-    """What to give for a model, in place of something else."""
+    """What to give as the model in place of ``llm``, in words."""
     if not isinstance(llm, str):
         return "give flowevolve.LLM('gpt-5-mini'), or 'simulated'"
     if llm in ("sim", "simulate", "simulation", "simulator"):

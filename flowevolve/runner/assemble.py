@@ -42,7 +42,7 @@ def make_task(config: Config) -> Task:
 
 
 def make_problem(config: Config) -> Problem:
-    """The problem that ``[task]`` names; what else stands there are the problem's settings."""
+    """The problem that ``[task]`` names; its other keys are the problem's settings."""
     from flowevolve.problems.catalog import EVALUATED, PROBLEMS  # noqa: PLC0415 - only programs need it
 
     settings = dict(config.task.settings)
@@ -54,7 +54,7 @@ def make_problem(config: Config) -> Problem:
 
 
 def problem_notes(config: Config) -> Sequence[str]:
-    """What whoever runs a configuration should know of its problem, a line each."""
+    """Notes on the problem for whoever runs the configuration, one line each."""
     if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
         return ()
     from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
@@ -64,7 +64,7 @@ def problem_notes(config: Config) -> Sequence[str]:
 
 
 def make_staleness(config: Config, default: str) -> StalenessPolicy:
-    """The staleness policy that a configuration names, or else the one of this name."""
+    """The staleness policy that the configuration names, or else the one named ``default``."""
     return STALENESS.make(config.staleness.policy or default, config.staleness.settings, "staleness")
 
 
@@ -99,7 +99,7 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
 
 
 def find_algorithm(config: Config) -> type[Algorithm]:
-    # The registry says what a factory makes; that this one's are classes is its contract, which it has checked.
+    # A registry is typed by what its factories make. Those of this one are classes, as its contract has checked.
     with modules_beside(config):
         factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
     if not hasattr(factory, "name"):
@@ -116,7 +116,7 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
     asked = set[str]()
     try:
         algorithm = factory(task, settings, _noting(tuning, asked))
-        algorithm.graph()  # what is wrong with it is told before anything is paid
+        algorithm.graph()  # errors in it are reported before anything is paid for
     except (AttributeError, TypeError) as error:
         place = extract_tb(error.__traceback__)[-1]
         raise InputError(
@@ -128,7 +128,7 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
 
 
 def _noting(tuning: Tuning, asked: set[str]) -> Tuning:
-    """The tuning, which adds to ``asked`` the name of each of its fields that somebody reads."""
+    """A copy of the tuning that adds the name of each field that is read to ``asked``."""
 
     class Noting(Tuning):
         def __getattribute__(self, name: str) -> object:
@@ -139,10 +139,10 @@ def _noting(tuning: Tuning, asked: set[str]) -> Tuning:
 
 
 def _check_asked(algorithm: str, tuning: Tuning, asked: Collection[str]) -> None:
-    """See that no section says how the run is to go that the algorithm, now that it is made, has never asked for.
+    """Check that the algorithm, which has been made, has read everything that the configuration tunes.
 
     Raises:
-        InputError: naming the first setting that would be left alone.
+        InputError: naming the first setting that would have no effect.
     """
     if tuning.workers and "workers" not in asked:
         raise InputError(

@@ -1,8 +1,8 @@
-"""Whose proposals were accepted: a run's calls and events put together, by the item a call was made for.
+"""Which models' proposals were accepted: combines a run's calls and events by the item that a call was made for.
 
-A candidate is credited to the calls of the item that proposed it. Its outcome is a gain of 1 for each of them if it is
-confirmed, and of 0 if it is rejected, for whatever reason, or revoked; a call whose item ends without a proposal, or
-whose reply could not be read, gained nothing either. The ensembles of the roles are told, and confirmed candidates are
+A candidate is credited to the calls of the item that proposed it. Each of these calls gains 1 if the candidate is
+confirmed, and 0 if it is rejected, for whatever reason, or revoked. A call whose item ends without a proposal, or whose
+reply could not be read, gains 0 too. The gains are reported to the ensembles of the roles, and confirmed candidates are
 counted by model.
 """
 
@@ -31,14 +31,16 @@ class Attribution:
 
     def __init__(self, roles: Mapping[str, Models]) -> None:
         self.accepted: Counter[str] = Counter()
-        """Confirmed candidates by the name of a model that had a part in making them."""
+        """The number of confirmed candidates that a model had a part in making, by the model's name."""
         self._ensembles = {name: role for name, role in roles.items() if isinstance(role, Ensemble)}
         self._by_item: dict[str, list[_AskedModel]] = {}
         self._by_candidate: dict[str, list[_AskedModel]] = {}
         self._proposed: set[str] = set()
 
     def restore(self, facts: Iterable[Event | CallRecord], cost: Callable[[str, Usage], float | None]) -> None:
-        """Go on from what happened before a run was interrupted; ``cost`` tells what a model's tokens come to."""
+        """Take in what happened before the run was interrupted. ``cost`` returns the price in dollars of a model's
+        tokens.
+        """
         for fact in facts:
             if isinstance(fact, Event):
                 self.event(fact)
@@ -73,13 +75,13 @@ class Attribution:
                 for change in changes:
                     match change:
                         case LoggedAdd(add=candidate, status=status) | LoggedMove(move=candidate, status=status):
-                            if status != "speculative":  # that is not the last word
+                            if status != "speculative":  # which is not final
                                 self._judge(candidate, accepted=status == "confirmed")
             case ItemDone(item=item):
                 self._end(item)
 
     def _unread(self, item: str, role: str) -> None:
-        """The newest reply of a role could not be read: whoever wrote it has no part in what comes of the item."""
+        """The newest reply of a role could not be read: it gains 0, and gets no credit for what becomes of the item."""
         asked = self._by_item.get(item, [])
         for place in reversed(range(len(asked))):
             if asked[place].role == role:

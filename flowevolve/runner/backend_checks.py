@@ -1,4 +1,4 @@
-"""What can be known of backends before anything is opened: that they are to be had, and that their keys are there."""
+"""Checks of backends before anything is opened: that they are available, and that their keys are set."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from flowevolve.runner.llm import endpoints
 LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 
 OPENAI_PREFIX = "openai/"
-"""What LiteLLM, gepa and DSPy have before the names of OpenAI's models."""
+"""The prefix that LiteLLM, gepa and DSPy put before the names of OpenAI's models."""
 
 OTHER_FILES = 100
-"""Files and pipes that a run needs beside its connections: its journal, the interpreter's own, the sandbox's."""
+"""Files and pipes that a run needs in addition to its connections, for its journal, the interpreter and the sandbox."""
 
 
 def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
     """Raises:
-    InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
+    InputError: if the backend is not available or does not suit the configuration. Nothing is opened to find out.
     """
     llm = config.llm
     if llm.backend in SHIPPED_BACKENDS:
@@ -68,7 +68,7 @@ def check_open_files(config: Config, roles: Iterable[ResolvedRole]) -> None:
 
 
 def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
-    """Raises: InputError if a model that is to be OpenAI's own has a name that none of theirs has."""
+    """Raises: InputError if a model is meant to be OpenAI's own, but has a name that none of theirs can have."""
     for role, model in ((role, model) for role, settings in roles.items() for model in settings.models):
         if model.llm.backend != "openai" or model.llm.urls or "/" not in model.name:
             continue
@@ -87,7 +87,7 @@ def check_names(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
 
 
 def check_keys(roles: Iterable[ResolvedRole]) -> None:
-    """Raises: InputError if the environment variable that is to hold the key of a model's server is not set."""
+    """Raises: InputError if the environment variable for the key of a model's server is not set."""
     for model in (model for role in roles for model in role.models):
         _check_key(model.llm)
 

@@ -1,4 +1,4 @@
-"""Branching a new run off a candidate of another one: the same configuration, begun with that candidate's texts."""
+"""Branching a new run off a candidate of another one: the same configuration, with the candidate's texts as seed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.plan import ProvidedObjects, make_plan
 
 FEW = 20
-"""Candidates that are all named where one is asked for that is none of them."""
+"""In a run with fewer candidates than this, an error about an unknown one suggests the closest, or lists them all."""
 
 
 def branch_config(directory: Path, candidate: str, overrides: Sequence[str] = ()) -> Config:
-    """The configuration of the run in a directory, with overrides ``key=value``, begun with a candidate's texts.
+    """The configuration of the run in a directory, with ``key=value`` overrides and a candidate's texts as the seed.
 
-    The run may be going on, or have ended in whatever way. The new one shares nothing with it: not its pool, and not
-    the pool that it was itself started from.
+    The run may be going on, or have ended in any way. The new run takes over neither that run's pool nor the pool that
+    it was itself started from.
 
     Raises:
         InputError: if there is no such run or candidate, the run was given its task or staleness policy as an object,
@@ -50,7 +50,7 @@ def branch_config(directory: Path, candidate: str, overrides: Sequence[str] = ()
 
 
 def write_branch(config: Config, out: Path) -> None:
-    """Write the directory of a run that is still to begin, once its configuration has turned out to be sound.
+    """Check that the configuration can be run, and write the directory of a run that has yet to begin.
 
     Raises:
         InputError: if the configuration can't be run, or there is a run in the directory already.
@@ -63,7 +63,7 @@ def _texts(recorded: RecordedRun, candidate: str) -> dict[str, str]:
     """The texts of a candidate by component.
 
     Raises:
-        InputError: if there is none of this name, or a text is one that no configuration can hold.
+        InputError: if there is no such candidate, or a configuration can't hold one of its texts.
     """
     known: list[str] = []
     for event in recorded.events_of(CandidateProposed):

@@ -1,4 +1,4 @@
-"""The candidates of a run as plain data, and how one came of another."""
+"""The candidates of a run as plain data, and the lineage of each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from flowevolve.journal.reading import RecordedRun
 
 @dataclass(frozen=True, slots=True)
 class FoundCandidate:
-    """A candidate and what became of it. ``score`` is its mean over the ``examples`` that it was scored on.
+    """A candidate and its outcome. ``score`` is its mean score over the ``examples`` that it was scored on.
 
-    ``born`` is the pool's version that it was made from, ``pool`` the name of the pool that it is in (None: in none).
+    ``born`` is the version of the pool that it was made from, and ``pool`` the name of the pool that it is in, or None.
     """
 
     id: str
@@ -33,7 +33,7 @@ class FoundCandidate:
     score: float | None
     examples: int
     name: str
-    """What its writer calls its last change, and says of it; empty where nothing was said."""
+    """What its writer calls its last change; ``idea`` is its explanation. Both are empty if the writer gave none."""
     idea: str
     artifact: Artifact
 
@@ -69,17 +69,17 @@ class Step:
 
 
 def read_candidate(data: Mapping[str, Any]) -> FoundCandidate:
-    """The candidate that `FoundCandidate.to_json` made this of.
+    """The candidate of which `FoundCandidate.to_json` made ``data``.
 
     Raises:
-        KeyError, TypeError: if it did not.
+        KeyError, TypeError: if ``data`` is not of this form.
     """
     rest = {name: data[name] for name in FoundCandidate.__slots__ if name not in ("parents", "artifact")}
     return FoundCandidate(**rest, parents=tuple(data["parents"]), artifact=Artifact(data["components"], data["kind"]))
 
 
 def in_pool(pool: Pool) -> Iterator[FoundCandidate]:
-    """The candidates that a pool keeps, oldest first. It keeps none that was turned down before it got there."""
+    """The candidates that a pool keeps, oldest first. Those that were rejected before they got into it are missing."""
     for where, candidate in pool.candidates():
         said = Named.of(candidate)
         yield FoundCandidate(
@@ -113,7 +113,7 @@ def in_directory(path: Path) -> Iterator[FoundCandidate]:
 
 
 def lineage(candidates: Sequence[FoundCandidate], candidate_id: str) -> list[Step]:
-    """The way from the seed to a candidate, by the first parent of each that is among these candidates.
+    """The path from the seed to a candidate, by the first parent of each one that is among ``candidates``.
 
     Raises:
         InputError: if there is no such candidate.
@@ -134,7 +134,7 @@ def lineage(candidates: Sequence[FoundCandidate], candidate_id: str) -> list[Ste
 
 
 def table_row(candidate: FoundCandidate) -> dict[str, object]:
-    """A candidate as a row of a table: a column for each text, called after its component."""
+    """A candidate as a row of a table, with a column for each text, named after its component."""
     row = candidate.to_json()
     texts = row.pop("components")
     assert isinstance(texts, dict)

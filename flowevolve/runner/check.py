@@ -20,13 +20,13 @@ from flowevolve.runner.vllm_server import starts_vllm
 async def check(config: Config, task: Task | None = None, note: Callable[[str], None] | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
-    Of a vLLM that the run would start itself, only that it could be started; to Slurm no job is submitted. ``note`` is
-    told what can't be known so, such as whether a backend without a list of models serves one (by default that is
-    logged), and which machines are awaited.
+    For a vLLM that the run would start itself, it is only checked that it could be started; no Slurm job is submitted.
+    ``note`` is called with a line on what can't be checked this way, such as whether a backend without a list of models
+    serves a model (by default, the line is logged), and on machines that are waited for.
 
     Raises:
-        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
-            several that a run would begin without.
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for one of several endpoints
+            without which a run would still begin.
     """
     plan = make_plan(config, ProvidedObjects(task))
     check_roles(plan.config)
@@ -52,7 +52,7 @@ async def check(config: Config, task: Task | None = None, note: Callable[[str], 
 
 @asynccontextmanager
 async def _checked(task: Task, note: Callable[[str], None]) -> AsyncIterator[None]:
-    """A task that a run could hold, checked by holding it, but for one of programs, which checks itself."""
+    """Check that a run could use a task, by entering its context. A task of programs is checked by its ``check``."""
     if isinstance(task, ProgramTask):
         await task.check(note)
         yield

@@ -1,4 +1,4 @@
-"""What a run talks to: the LLM client, its scheduler and traffic, and a server of its own where it starts one."""
+"""What a run talks to: the LLM client, its scheduler and traffic, and a server of its own if it starts one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from flowevolve.telemetry.failed_rollouts import FailureCounter
 from flowevolve.vllm.server import ServerListener
 
 SideTask = Callable[[Engine], Coroutine[object, object, None]]
-"""Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+"""Something to do alongside a run, such as listening for Ctrl-C; cancelled when the run ends."""
 OpenRoles = Callable[
     [Config, Mapping[str, ResolvedRole], OurServers | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
 ]
@@ -50,7 +50,7 @@ class Clients:
     scheduler: Scheduler
     attribution: Attribution
     side_tasks: Sequence[SideTask]
-    """What is to go on beside the engine."""
+    """Tasks to run alongside the engine."""
     observed: LoadSummary
     traffic: Traffic
     cut: CutReplies
@@ -58,11 +58,11 @@ class Clients:
 
     @property
     def sinks(self) -> Sequence[Sink]:
-        """What is to be told of the run's events."""
+        """The sinks that must get the run's events."""
         return (self.attribution.event, self.failures.event)
 
     def restore(self, history: History) -> None:
-        """Go on from what happened before a run was interrupted. Blocks."""
+        """Take in what happened before the run was interrupted. Blocks."""
 
         def facts() -> Iterator[Event | CallRecord]:
             for fact in history.facts():
@@ -70,7 +70,7 @@ class Clients:
                     self.failures.event(fact)
                 yield fact
 
-        spent = [each for each in history.spent() if each.stage != HELD_OUT]  # as its own process counted
+        spent = [each for each in history.spent() if each.stage != HELD_OUT]  # which the first process didn't count
         self.llm.account.restore(spent)
         self.attribution.restore(facts(), self.llm.account.cost)
 
@@ -94,10 +94,10 @@ async def open_clients(
     servers: Sequence[ServerListener] = (),
     path: Path | None = None,
 ) -> AsyncIterator[Clients]:
-    """What a run with these roles talks to, opened by ``opening``; what happens there is written to ``log``.
+    """Open what a run with these roles talks to. ``opening`` opens the roles, and events are written to ``log``.
 
-    ``observers`` are told of every call, ``servers`` of the server that is started, if one is. The server's output is
-    written to ``path``, the run directory.
+    ``observers`` get every call, ``servers`` the changes of the server that is started, if one is. The server's output
+    is written to a file in ``path``, the run directory.
     """
     admission, order = make_admission(config), make_order(config)
     async with (

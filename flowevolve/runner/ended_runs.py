@@ -1,4 +1,4 @@
-"""Whether a run that has ended can go on, and with what."""
+"""Whether a run that has ended can go on, and what has to be changed for that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flowevolve.runner.overview import read_overview
 
 
 def check_room(budget: Budget, directory: Path) -> None:
-    """Raises: InputError if a run that has ended has taken all that this budget has of something."""
+    """Raises: InputError if a run that has ended has used up something that ``budget`` limits."""
     run = read_overview(directory)
     taken = {
         "rollouts": run.rollouts,
@@ -32,7 +32,7 @@ def check_room(budget: Budget, directory: Path) -> None:
 
 
 def advice(ended: str, budget: Budget) -> str:
-    """What makes a run go on that ended for this reason."""
+    """Advice on how to go on with a run that ended for this reason."""
     if ended in Budget.model_fields:
         return f"; to go on with it, give it more, such as --set budget.{_setting(ended, budget)}=…"
     if ended in StoppingSettings.model_fields:
@@ -41,5 +41,7 @@ def advice(ended: str, budget: Budget) -> str:
 
 
 def _setting(limit: str, budget: Budget) -> str:
-    """The setting of a limit; one in time may have been given in another unit."""
+    """The setting that raises a limit. A time limit that was given in another unit is raised by ``minutes``, as times
+    add up.
+    """
     return limit if limit in budget.model_dump(exclude_none=True) else "minutes"

@@ -31,8 +31,8 @@ from flowevolve.tasks.rollout_checks import check_rollout
 async def hold_out_or_leave(
     task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None
 ) -> HeldOut | None:
-    """As `hold_out`, for a run that can't be gone on with: an error or an interrupt leaves its result as it is, with a
-    warning.
+    """Like `hold_out`, for a run that can't be resumed: after an error or an interrupt its result has no test scores,
+    and there is a warning.
     """
     left = "was cut off"
     with cut_off_alone():
@@ -45,7 +45,9 @@ async def hold_out_or_leave(
 
 
 async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:
-    """The scores of seed and best; calls that were answered before the run was interrupted are not made again."""
+    """Score seed and best on the test split. Calls that were answered before the run was interrupted are not made
+    again.
+    """
     candidates = [seed] if best.id == seed.id else [seed, best]
     recorded_replies = RecordedReplies()
     if history is not None:
@@ -60,7 +62,7 @@ async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClie
 
 
 def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFunction:
-    """Calls that belong to no stage."""
+    """A function for calls that belong to no stage. It uses recorded replies where there are any."""
 
     async def chat(
         role: str,
@@ -79,7 +81,9 @@ def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFun
 
 
 class Tested(NamedTuple):
-    """One rollout of the test. One that failed has the task's worst score, or the one that a metric's failure has."""
+    """One rollout of the test. If it failed, it has the task's worst score, or the one that the metric gave the
+    failure.
+    """
 
     score: float
     failed: bool
@@ -88,8 +92,8 @@ class Tested(NamedTuple):
 async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[Sequence[Tested]]:
     """Each candidate's scores on the test split, in its order.
 
-    An example that gets no answer, on which the task or its metric fails, or whose score is no finite number has
-    failed, which is logged.
+    A rollout has failed, which is logged, if it got no answer, the task or its metric failed on the example, or the
+    score is not a finite number.
     """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
@@ -103,7 +107,7 @@ async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatF
         made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
         score = check_rollout(made, example, task).score
         value, failed = score.value, None if isfinite(score.value) else f"its score is {score.value}"
-        if not isinstance(task, Measured):  # of such a task it is what was measured that failed
+        if not isinstance(task, Measured):  # otherwise, what it measures has failed
             failed = failed or score.failure
     except FlowevolveError:
         raise

@@ -27,10 +27,11 @@ from flowevolve.runner.clients import SideTask
 T = TypeVar("T")
 
 ONE_PRESS_SECONDS = 0.3
-"""Signals that come sooner than this after one another, in real time, are of one Ctrl-C: a parent process may pass it
-on, too, as ``timeout`` sends its own to the child and to the group."""
+"""Signals that follow one another in less than this, in real time, are from one Ctrl-C: a parent process may pass it on
+too, as ``timeout`` does, which sends its signal to the child and to the group.
+"""
 MOST_NAMED = 3
-"""Of the functions that are waited for, so many are named."""
+"""The most functions that are named of those that are waited for."""
 _SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -40,14 +41,15 @@ async def until_interrupted(
     numbers: Sequence[signal.Signals] = ENDING,
     parting: Callable[[], str] = lambda: "",
 ) -> T | None:
-    """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
+    """Await ``go`` and return its result; None if it was cut off. ``go`` gets a side task that its run must carry out.
 
-    While the engine runs, the first signal stops it, and the second cuts it off; also where it was ending already, for
-    a reason of its own. Before it has begun, and after it has ended, the first one cuts off what is under way.
+    While the engine runs, the first signal stops it, and the second cuts it off. This holds too if it was ending
+    already for another reason. Before the engine runs, and after it has ended, the first signal cuts off what is under
+    way.
 
-    What runs in a thread can't be cut off. Which functions are waited for is said on standard error, and one more
-    signal ends the process at once, with exit code 130 and ``parting`` as its last line. So does one more if the event
-    loop itself is held up.
+    What runs in a thread can't be cut off. The functions that are waited for are named on standard error, and one more
+    signal ends the process at once, with exit code 130 and ``parting`` as its last line. It does so too if the event
+    loop itself is blocked.
     """
     interrupts = _Interrupts(parting)
     before = _HEARD.set(interrupts)
@@ -63,7 +65,7 @@ async def until_interrupted(
 
 @contextmanager
 def cut_off_alone() -> Iterator[None]:
-    """What is under way in this block, after the engine has ended, is cut off by a signal without what follows it."""
+    """A block, after the engine has ended, that a signal cuts off alone: what follows it still runs."""
     interrupts = _HEARD.get()
     with anyio.CancelScope() as scope:
         if interrupts is not None:
@@ -79,17 +81,19 @@ class _Interrupts:
     def __init__(self, parting: Callable[[], str]) -> None:
         self.scope = anyio.CancelScope()
         self.alone: anyio.CancelScope | None = None
-        """What is cut off in place of all."""
+        """What is cut off instead of everything, if there is a block for it."""
         self._parting = parting
         self._engine: Engine | None = None
         self._told = False
-        """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
+        """Whether the engine was asked to stop by a signal. It may be stopping for another reason already."""
         self._pressed = -inf
-        """When the last signal came that is a press of its own, on the clock of the signal handler."""
+        """When the last signal came that is a press of its own, by the signal handler's clock."""
         self._unheard: float | None = None
-        """When the first signal came that the event loop has not heard of, on the clock of the signal handler."""
+        """When the first signal came that the event loop has not handled yet, by the signal handler's clock."""
         self._last_chance: float | None = None
-        """Since when all was done that can be done in good order."""
+        """When the work was cut off, or the event loop found blocked: one more press ends the process. None before
+        that.
+        """
 
     async def side_task(self, engine: Engine) -> None:
         self._engine, self._told = engine, False
@@ -119,8 +123,8 @@ class _Interrupts:
             self._engine.cancel(INTERRUPTED)
 
     def _at_once(self, frame: FrameType | None) -> bool:
-        """Called by the signal itself, so nothing that the loop is at can keep it waiting: whether it is a press of its
-        own.
+        """Called by the signal handler itself, so that a busy event loop can't delay it. Returns whether the signal is
+        a press of its own.
         """
         now = time.monotonic()
         if now - self._pressed < ONE_PRESS_SECONDS:
@@ -147,7 +151,7 @@ class _Interrupts:
 
 
 _HEARD: ContextVar[_Interrupts | None] = ContextVar("flowevolve_interrupts", default=None)
-"""Who hears of signals to what is under way."""
+"""What handles the signals for the work that is under way."""
 
 
 def _named(calls: Sequence[str]) -> str:
@@ -156,6 +160,8 @@ def _named(calls: Sequence[str]) -> str:
 
 
 def _write(line: str) -> None:
-    """Write past whatever is writing to standard error at this moment; a cursor that a live table hid comes back."""
-    with suppress(OSError):  # the terminal may be what has gone
+    """Write directly to standard error, whatever else is being written, and show the cursor again if a live table hid
+    it.
+    """
+    with suppress(OSError):  # the terminal may be gone
         os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode(errors="backslashreplace"))

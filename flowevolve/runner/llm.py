@@ -1,4 +1,4 @@
-"""From a checked configuration to what makes the LLM calls of a run: roles on open transports, limits, cache, probe."""
+"""Makes what a run's LLM calls need, from its configuration: roles on open transports, limits, cache and probe."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
 EMBEDDING = "embedding"
-"""The role of embeddings by default, which what looks for similar texts calls."""
+"""The default role for embeddings, which searches for similar texts call."""
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -56,10 +56,11 @@ def make_roles(config: Config) -> dict[str, ResolvedRole]:
 
 
 def check_roles(config: Config) -> None:
-    """Check that every role that the config adds is one that somebody could call.
+    """Check that every role that the config adds could be called.
 
-    A shipped algorithm calls those that it names, so a role that none of them has is misspelt. One of another of them
-    may stand in a config for several. An algorithm of the user's own need not name all that it calls.
+    A shipped algorithm calls only the roles that it names, so a role that no shipped algorithm has is misspelled. A
+    role of another shipped algorithm is accepted, as a config may serve several. A user's own algorithm need not name
+    all roles that it calls, so nothing is checked then.
 
     Raises:
         InputError: naming the role.
@@ -81,7 +82,7 @@ def check_roles(config: Config) -> None:
 
 
 def _called(config: Config) -> list[str]:
-    """The roles that the algorithm calls, by itself or by its settings."""
+    """The roles that the algorithm calls, because of its class or its settings."""
     factory = find_algorithm(config)
     settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
     return [*factory.roles, *(settings.named_roles if isinstance(settings, NamesRoles) else ())]
@@ -91,9 +92,9 @@ def _called(config: Config) -> list[str]:
 async def open_roles(
     config: Config, roles: Mapping[str, ResolvedRole], ours: OurServers | None = None, log: Log = log_nothing
 ) -> AsyncIterator[dict[str, Models]]:
-    """The roles of a run on open transports, one for all models with the same backend.
+    """The roles of a run on open transports. Models with the same backend share one.
 
-    ``ours`` is said where the endpoints of ``[llm]`` are servers that the run has started; what happens to endpoints is
+    ``ours`` is given if the endpoints of ``[llm]`` are servers that the run has started. What happens to endpoints is
     written to ``log``.
 
     Raises:
@@ -137,7 +138,7 @@ def make_recorded_roles(
 
 
 def make_models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
-    """What the name of a role stands for, on open transports by `ResolvedModel.backend`."""
+    """The model or the ensemble of a role, on open transports by `ResolvedModel.backend`."""
     scheduler = None if role.concurrency is None else Scheduler(role.concurrency, make_order(config))
     members = [_member(model, transports[model.backend], scheduler) for model in role.models]
     if len(members) == 1:
@@ -163,27 +164,28 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         idle_seconds=llm.idle_seconds if llm.stream else None,
         retries=llm.retries,
         scheduler=scheduler,
-        fails_if_cut=llm.backend not in SIMULATED_BACKENDS,  # where an answer that was cut has always been an empty one
-        keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
+        fails_if_cut=llm.backend not in SIMULATED_BACKENDS,  # whose cut answers have always been empty ones
+        keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # recorded replies were stripped before
         must_be_listed=model.must_be_listed,
         must_have_list=model.must_have_list,
     )
 
 
 def endpoints(llm: LLMSettings) -> tuple[str, ...]:
-    """Where the backend is that one model's form of ``[llm]`` names."""
+    """The addresses of the backend that one model's version of ``[llm]`` names."""
     return llm.urls or (OPENAI_URL,)
 
 
 def make_transport(
     llm: LLMSettings, ours: OurServers | None = None, log: Log = log_nothing, sender: Sender | None = None
 ) -> Transport:
-    """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
+    """The open transport to the backend that one model's version of ``[llm]`` names; a router if it has several
+    endpoints.
 
-    It tells a gateway who the ``sender`` is.
+    ``sender`` identifies the run to a gateway.
 
     Raises:
-        InputError: if an endpoint is there twice, or there is something wrong with the key.
+        InputError: if an endpoint is given twice, or something is wrong with the key.
     """
     identity, drawn, may_move = (None, None, False) if ours is None else (ours.identity, ours.api_key, ours.may_move)
 
@@ -219,7 +221,7 @@ def make_litellm(llm: LLMSettings) -> Transport:
     """The transport over LiteLLM.
 
     Raises:
-        InputError: if there is something wrong with the key.
+        InputError: if something is wrong with the key.
     """
     from flowevolve.llm.transports.litellm import LiteLLMTransport  # noqa: PLC0415 - slow to load
 
@@ -229,7 +231,7 @@ def make_litellm(llm: LLMSettings) -> Transport:
 
 
 def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Models], log: Log) -> Traffic:
-    """What shares out, holds back and repeats the requests of a run."""
+    """What distributes, delays and repeats the requests of a run: endpoints, rate limits and hedging."""
     limits = Limits(
         scheduler,
         requests_per_minute=llm.requests_per_minute,
@@ -255,9 +257,9 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 async def open_probe(
     config: Config, transports: Sequence[Transport], admission: Admission, unanswered: Pulse
 ) -> AsyncIterator[Probe]:
-    """What tells the load of the servers behind transports that `open_roles` opened, all together.
+    """A probe of the total load of the servers behind transports that `open_roles` opened.
 
-    ``unanswered`` is fired whenever one gives no answer.
+    ``unanswered`` is fired whenever one of them does not answer.
     """
     if isinstance(admission, Latency) and config.llm.backend != "vllm":
         yield NullProbe()

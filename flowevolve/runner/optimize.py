@@ -1,4 +1,4 @@
-"""Running evolution from Python, in one call: `optimize` blocks, `optimize_async` is awaited. The open form is
+"""Running evolution from Python, in one call: `optimize` blocks, `optimize_async` is awaited. For more control there is
 `flowevolve.Engine`.
 """
 
@@ -44,11 +44,11 @@ from flowevolve.telemetry.progress import Lines, LiveTable, Progress, lines
 class LLM(LLMSettings):
     """A model behind an OpenAI-compatible endpoint: ``LLM("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")``.
 
-    With ``backend="vllm"`` and no ``base_url``, on a vLLM that the run starts. For OpenAI the name alone is enough.
-    Takes every setting of a config's ``[llm]`` section by name; docs/reference/config.md has what each means:
+    With ``backend="vllm"`` and no ``base_url``, the run starts a vLLM for it. For OpenAI the name alone is enough.
+    Takes every setting of a config's ``[llm]`` section by name; docs/reference/config.md explains each:
 
     - where: ``backend`` (``"openai"``, ``"vllm"``, ``"litellm"``), ``base_url``, ``base_urls``, ``azure_api_version``,
-      ``api_key_env``, ``api_key_file``, ``transport``, ``unlisted_models``, ``settings`` (of a backend of a plug-in)
+      ``api_key_env``, ``api_key_file``, ``transport``, ``unlisted_models``, ``settings`` (of a plug-in's backend)
     - what is asked: ``temperature``, ``max_tokens``, ``send_seed``, ``send_priority``, ``extra``, ``enable_thinking``,
       ``reasoning_effort``, ``thinking``, ``thinking_tokens``
     - how long: ``timeout_seconds``, ``patience_seconds``, ``stream``, ``idle_seconds``, ``max_reply_bytes``
@@ -71,7 +71,7 @@ class LLM(LLMSettings):
 
 
 class PromptArguments(TypedDict, Generic[RowType], total=False):
-    """A prompt, rows and a metric, in place of a task; `flowevolve.tasks.metric.MetricTask` says what each means."""
+    """A prompt, rows and a metric, in place of a task; `flowevolve.tasks.metric.MetricTask` explains each."""
 
     prompt: str | Path | Mapping[str, str]
     train: Rows[RowType]
@@ -84,7 +84,7 @@ class PromptArguments(TypedDict, Generic[RowType], total=False):
 
 
 class Arguments(PromptArguments[RowType], Generic[RowType], total=False):
-    """What `optimize` takes beside a task and the name of an algorithm, by keyword."""
+    """The keyword arguments of `optimize`, in addition to a task and the name of an algorithm."""
 
     llm: LLM | Literal["simulated"] | None
     budget: Required[Budget]
@@ -112,7 +112,7 @@ _DEFAULTS: dict[str, object] = {
     "progress": True,
     "watch": False,
 }
-"""What is shown of arguments that are left out; None where it depends on others."""
+"""The defaults that the signature shows; None if the default depends on other arguments."""
 
 
 _SETTINGS_OF_TASKS = (
@@ -125,47 +125,46 @@ _SETTINGS_OF_TASKS = (
 def optimize(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
-    """Evolve a prompt, or whatever a task is about, and return what was found. Blocks.
+    """Evolve a prompt, or whatever a task is about, and return the result. Blocks.
 
-    Ctrl-C finishes what is open and returns what there is, a second one cuts off what is open, and a third ends the
+    Ctrl-C finishes open work and returns the result so far, a second one cuts open work off, and a third ends the
     process, with exit code 130, if a function of the task does not return.
 
-    Either ``prompt``, ``train`` and ``metric`` say what to evolve, or ``task`` does. `optimize_async` takes the same.
+    Say what to evolve with ``prompt``, ``train`` and ``metric``, or with ``task``. `optimize_async` takes the same.
 
     What each argument means:
 
-    - ``task``: An object, or the name of one; by default ``house_style``, a small task for trying things.
-    - ``algorithm``: The name of one: ``flowevolve list algorithms`` shows those there are.
+    - ``task``: A task object, or the name of a task; by default ``house_style``, a small one for trying things out.
+    - ``algorithm``: The name of an algorithm; ``flowevolve list algorithms`` shows all.
     - ``prompt``: A text, the ``Path`` of a file, or several texts by name.
     - ``train``: Rows that edits are made from: mappings, a data frame, or the path of a file.
     - ``val``: Rows that candidates are scored on; by default half of ``train`` is split off.
-    - ``test``: Rows that seed and best are scored on at the end, which is the result's ``held_out``.
-    - ``metric``: Scores the output for a row, from 0 to 1, and perhaps with feedback in words; may be async.
-    - ``input``: What the model is shown of a row, such as ``"{question}"``; by default the one column that is no
+    - ``test``: Rows that seed and best are scored on at the end, for the result's ``held_out``.
+    - ``metric``: A function that scores the output for a row from 0 to 1, if you like with feedback; may be async.
+    - ``input``: What the model is shown of a row, such as ``"{question}"``; by default the one column that is not an
       answer.
-    - ``program``: Makes several calls for a row: an async function of the row and of ``ask(component, text)``.
-    - ``on_error``: With ``"count"`` a row on which the metric or the program fails has the score 0; by default the run
-      ends.
-    - ``llm``: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"``, which answers without a model, and
-      on the real clock twenty times as fast as a GPU would (profile ``fast-demo``); tasks that are named need none.
+    - ``program``: An async function of a row and of ``ask(component, text)``, which makes several calls for the row.
+    - ``on_error``: With ``"count"``, a row on which the metric or the program fails scores 0; by default the run ends.
+    - ``llm``: The model: ``flowevolve.LLM("gpt-5-mini")``, or ``"simulated"`` (the default, but not with
+      ``prompt``), which on the real clock answers twenty times as fast as a GPU would (profile ``fast-demo``).
     - ``budget``: When to stop, such as ``flowevolve.Budget(minutes=10)``. The one argument that is always needed.
     - ``mode``: ``"stream"``, or ``"sync"`` for rounds.
-    - ``preset``: Decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
+    - ``preset``: The preset that decides what is left open, such as ``mode``, ``max_in_flight`` and ``staleness``
       (`flowevolve.config.presets`).
     - ``max_in_flight``: How many flows may be open at once.
-    - ``staleness``: The name of a policy, or one of your own.
-    - ``settings``: The algorithm's own, by name.
-    - ``seed``: Of all that is drawn.
+    - ``staleness``: The name of a staleness policy, or a policy object.
+    - ``settings``: The algorithm's settings, by name.
+    - ``seed``: The seed of all random numbers.
     - ``clock``: ``"virtual"`` lets simulated time pass at once.
     - ``out``: The run directory; by default there is none.
     - ``resume``: Go on with the run that is in ``out`` already: a script that was killed can simply be started
       again.
-    - ``progress``: Show on standard error how the run goes.
-    - ``watch``: Serve a live page of the run in ``out``; its address is told on standard error.
+    - ``progress``: Show the run's progress on standard error.
+    - ``watch``: Serve a live page of the run in ``out``; its address is printed on standard error.
 
     Raises:
-        InputError: if the arguments can't be run, or a loop runs already: then await `optimize_async`.
-        FlowevolveError: if the run failed. One in which no call of a model was answered has, whatever ended it.
+        InputError: if the arguments can't be run, or an event loop is running: then await `optimize_async`.
+        FlowevolveError: if the run failed. It also has if it went to its end without an answer to any model call.
     """
     if clocks.is_running():
         raise InputError(
@@ -185,9 +184,9 @@ def optimize(
 async def optimize_async(
     task: Task | str | None = None, algorithm: str = "gepa", **arguments: Unpack[Arguments[RowType]]
 ) -> Result:
-    """As `optimize`, for notebooks and for whoever has an event loop already.
+    """Like `optimize`, for notebooks and for code in which an event loop is running already.
 
-    With ``clock="virtual"`` the run is on a loop of its own, in another thread, as time jumps there.
+    With ``clock="virtual"`` the run has its own event loop, in another thread, because time jumps there.
     """
     try:
         if arguments.get("clock", "real") == "virtual":
@@ -198,8 +197,8 @@ async def optimize_async(
 
 
 async def _until_interrupted(task: Task | str | None, algorithm: str, arguments: Arguments[Any]) -> Result | None:
-    """The result up to an interrupt, if there is one; None if that came before the run began."""
-    if threading.current_thread() is not threading.main_thread():  # which alone hears of signals
+    """The result, up to an interrupt if there is one; None if that came before the engine ran or after it ended."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
         return await _evolve(task, algorithm, arguments)
     out = arguments.get("out")
     parting = "" if out is None else f"what was done is in {out}: to go on, start the script again with resume=True"
@@ -225,7 +224,7 @@ async def _evolve(
 
 
 def _config(given_task: Task | str, algorithm: str, arguments: Arguments[Any]) -> Config:
-    """What the arguments say, as a configuration. Raises: InputError if it can't be run."""
+    """The configuration that the arguments describe. Raises: InputError if it can't be run."""
     staleness = arguments.get("staleness")
     sections: dict[str, object] = {
         "seed": _seed(arguments),
@@ -300,7 +299,7 @@ async def _evolve_task(
 
 
 def _simulated(task: Task | str, clock: clocks.Clock) -> dict[str, object]:
-    """The simulated server: with a model that can write what the task evolves, if that is an object."""
+    """The ``[sim]`` section, whose model can write what the task evolves, if that is an object."""
     if isinstance(task, str):
         world = None
     else:
@@ -329,7 +328,7 @@ def _progress(config: Config, *, shown: bool) -> Progress:
 
 
 def _check_names(arguments: Arguments[Any]) -> None:
-    """Raises: InputError if an argument has a name that is not known, or the budget or the model is missing."""
+    """Raises: InputError if an argument is unknown or is of the wrong kind, or there is no budget."""
     known = ["task", "algorithm", *Arguments.__annotations__]
     for name in arguments:
         if name not in known:
@@ -364,7 +363,7 @@ def _task(task: Task | str | None, arguments: Arguments[Any]) -> Task | str:
     """The task, or its name.
 
     Raises:
-        InputError: if there are two, or the arguments for one are incomplete.
+        InputError: if two are given, or the arguments for one are incomplete.
     """
     prompted = [name for name in PromptArguments.__annotations__ if name in arguments]
     if not prompted:

@@ -1,6 +1,6 @@
-"""What a run directory says of its run at a glance, whether that has ended, goes on or was cut off. Nothing is written.
+"""An overview of the run in a directory, whether it has ended, is going on or was cut off. Nothing is written.
 
-Of a run that has ended the result is read, of another one its journal.
+For a run that has ended it comes from the result, otherwise from the journal.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ class Overview:
     """Why it ended, as ``result.json`` has it; None if it has not."""
     error: str | None
     wall_seconds: float
-    """How long it has taken, by its own clock; of one at work in real time, up to now."""
+    """How long it has taken, by its own clock; for a run that is going on in real time, until now."""
     seed_score: float | None
     best_id: str | None
     best_score: float | None
     interval: Interval | None
-    """That of the best score; None if the run has not ended: `find_best` has it."""
+    """The interval of the best score; None if the run has not ended: then use `find_best`."""
     proposals: int
     accepted: int
     rollouts: int
     pool_version: int
     llm: Totals
     score_trust: ScoreTrust | None
-    """Whether programs could forge their scores; None of tasks that run none, and of older runs."""
+    """Whether programs could forge their scores; None for tasks without programs, and for older runs."""
     given: frozenset[str]
-    """The names of what it was given as objects."""
+    """The names of the parts that it was given as objects."""
     pause: str
-    """Words on for how long a run that is at work has been paused; empty if it is not."""
+    """How long a run that is going on has been paused, in words; empty if it is not paused."""
     silent_seconds: float
-    """For how long a run at work in real time has written nothing; 0 of any other run."""
+    """How long a run that is going on in real time has written nothing; 0 for any other run."""
     cut_replies: Mapping[str, CutCount]
-    """How many replies the limit of tokens cut off, by role; of a run that has ended, since its last resume."""
+    """How many replies the token limit cut off, by role; for a run that has ended, only since its last resume."""
     failed_rollouts: FailedRollouts
 
     @property
@@ -81,31 +81,31 @@ class Overview:
 
     @property
     def how_many_failed(self) -> str:
-        """Words on rollouts that failed; empty if none did."""
+        """How many rollouts failed, in words; empty if none did."""
         return self.failed_rollouts.said(self.rollouts)
 
     @property
     def lull(self) -> str:
-        """Words on why nothing seems to happen in a run that is at work: empty unless it is paused or long silent."""
+        """Why nothing seems to happen in a run that is going on, in words; empty unless it is paused or long silent."""
         if self.pause or self.silent_seconds < _LONG_SILENCE:
             return self.pause
         return f"nothing new for {self.silent_seconds:.0f} s"
 
     @property
     def many_cut(self) -> list[str]:
-        """Words on the roles of which many replies were cut off by the limit of tokens."""
+        """For each role of which the token limit cut off many replies, a line about that."""
         return many_cut(self.cut_replies)
 
     @property
     def hint(self) -> str:
-        """How to go on with it; empty where there is nothing to go on with, or somebody does."""
+        """How to go on with the run; empty if it is finished or is going on."""
         if self.state in ("finished", "running"):
             return ""
         return "start its script again with resume=True" if self.given else f"flowevolve resume {self.path}"
 
     def to_json(self, interval: Interval | None = None) -> dict[str, object]:
-        """What ``status --json``, ``compare --json`` and, of an unfinished run, ``report --json`` print. ``interval``
-        is that of the best score, where it is not known from a result.
+        """What ``status --json``, ``compare --json`` and, for an unfinished run, ``report --json`` print. ``interval``
+        is that of the best score, if it is not known from a result.
         """
         config, bounds = self.config, self.interval or interval
         return {
@@ -144,13 +144,13 @@ class Overview:
 
 
 _LONG_SILENCE = 60.0
-"""After so many seconds it is told that a run writes nothing new."""
+"""A run that has written nothing for this many seconds is said to be silent."""
 _COUNTED = ("rollouts", "proposals", "tokens", "dollars")
 
 
 @dataclass(frozen=True, slots=True)
 class BestFound:
-    """The best candidate of a run up to now: its texts, and the 95 % interval of its score."""
+    """The best candidate of a run so far: its texts, and the 95 % interval of its score."""
 
     interval: Interval | None
     components: Mapping[str, str]
@@ -168,7 +168,7 @@ def read_overview(path: Path) -> Overview:
 
 
 def with_raised_limits(config: Config, recorded: RecordedRun) -> Config:
-    """The configuration of a run, with the limits of its budget as somebody has raised them since it began."""
+    """The configuration of a run, with the budget limits that users have raised since it began."""
     budget = config.budget
     for steered in recorded.events_of(RunSteered):
         if isinstance(steered.act, RaiseBudget) and steered.refused is None:
@@ -190,7 +190,7 @@ def run_directories(folder: Path) -> list[Path]:
     """The run directories in a folder, by name.
 
     Raises:
-        InputError: if there is no such folder, or it can't be looked into.
+        InputError: if there is no such folder, or it can't be read.
     """
     with looking(folder):
         if not folder.is_dir():
@@ -229,7 +229,7 @@ def _ended(path: Path, config: Config, result: Mapping[str, Any], given: frozens
 def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview:
     figures, failures = ProgressFigures(), FailureCounter()
     for event in recorded.events():
-        if isinstance(event.body, RunResumed):  # what came before it was counted, too
+        if isinstance(event.body, RunResumed):  # what came before it has been counted already
             figures.end_pause()
         else:
             figures.take(event)
@@ -265,7 +265,7 @@ def _from_journal(path: Path, config: Config, recorded: RecordedRun) -> Overview
 
 
 def _silent_seconds(path: Path, config: Config) -> float:
-    """For how long a run that is at work in real time has written nothing; by the time of day, so about."""
+    """How long a run that is going on in real time has written nothing; approximate, as it compares times of day."""
     if config.clock == "virtual" or not is_held(path):
         return 0.0
     written = [file.stat().st_mtime for file in (path / JOURNAL, path / WAL) if file.is_file()]
@@ -273,5 +273,5 @@ def _silent_seconds(path: Path, config: Config) -> float:
 
 
 def _task(recorded: RecordedRun, config: Config) -> str:
-    """The task's own name, which the configuration need not give."""
+    """The task's own name, which may not be in the configuration."""
     return (recorded.start and recorded.start.task) or config.task.name

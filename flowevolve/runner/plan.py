@@ -29,7 +29,7 @@ from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
 
 AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
-"""By what each aim multiplies the number of flows that there is use for."""
+"""The factor by which each aim multiplies the number of flows that are useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ProvidedObjects:
     staleness: StalenessPolicy | None = None
 
     def names(self) -> list[str]:
-        """What was: a run can be gone on with only if it is given again."""
+        """The names of the parts that were given as objects. To go on with a run, they have to be given again."""
         return [name for name in ("task", "staleness") if getattr(self, name) is not None]
 
 
@@ -56,11 +56,11 @@ class Plan:
     templates: Templates
     roles: Mapping[str, ResolvedRole]
     prices: Mapping[str, Price]
-    """Of models, by name."""
+    """The prices of models, by name."""
     open_roles: OpenRoles
     """Opens the roles."""
     trust: ScoreTrust | None = None
-    """Whether programs could forge their scores, as an interrupted run found; None: it is found out."""
+    """Whether programs could forge their scores, as an interrupted run found; None if the run is to find out."""
 
 
 def make_plan(
@@ -72,7 +72,7 @@ def make_plan(
 ) -> Plan:
     """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``opens_roles`` opens the LLM roles.
 
-    By default they are opened by transports to servers, whose keys have to be there.
+    By default, roles are opened on transports to servers, whose keys have to be available.
 
     Raises:
         InputError: if the configuration can't be run.
@@ -126,5 +126,7 @@ async def start_of(plan: Plan) -> Start | None:
 
 
 def in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
-    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
+    """A context in which a task or an algorithm holds what it needs during a run, such as a sandbox, if it is a context
+    manager.
+    """
     return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()

@@ -1,4 +1,4 @@
-"""``flowevolve run FOLDER``: a run's configuration, made of a problem folder of another system and of overrides."""
+"""``flowevolve run FOLDER``: a run's configuration, made from a problem folder of another system and from overrides."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from flowevolve.runner.registries import ALGORITHMS
 ALGORITHM = "one_plus_lambda"
 WORLD = "code"
 PROPOSALS = 100
-"""The budget where nobody says one."""
+"""The budget in proposals if none is given."""
 MEMORY_MB = 2048
-"""Evaluators bring libraries with them, which the sandbox's own default has no room for."""
+"""More than the sandbox's own default, which has no room for the libraries that evaluators use."""
 TIMEOUT = 300.0
-"""Seconds; what OpenEvolve has, for the forms whose folders say nothing of it."""
+"""OpenEvolve's default in seconds, for kinds of folders that give no time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRun:
-    """A configuration that can be run, and what its user should know, a line each."""
+    """A configuration that can be run, and notes for its user, one line each."""
 
     config: Config
     notes: tuple[str, ...]
 
 
 def load_folder(folder: Path, overrides: Sequence[str] = ()) -> FolderRun:
-    """The configuration of a problem folder; ``key=value`` overrides go before what the folder says.
+    """The configuration of a problem folder; ``key=value`` overrides take precedence over what the folder says.
 
     Raises:
         InputError: naming file, key and what is wrong.
@@ -86,7 +86,7 @@ def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) 
 
 
 def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
-    """The ``[llm]`` section; several models are an ensemble, for algorithms with the one role ``code``."""
+    """The ``[llm]`` section. Several models become an ensemble for algorithms whose only role is ``code``."""
     models = llm.weighted()
     section: dict[str, object] = {
         "base_url": llm.api_base,

@@ -1,6 +1,6 @@
 """Replaying a run: its recorded replies and latencies on the virtual clock, under other workers, policies and limits.
 
-The task, its prompts and the seed stay the run's own, so that as many requests as possible are ones that were recorded
+The task, its prompts and the seed stay those of the run, so that as many requests as possible were recorded
 (`flowevolve.sim.replay`).
 """
 
@@ -53,7 +53,7 @@ MAY_CHANGE = (
     "stages",
     "staleness",
 )
-"""Settings, and sections of them, that may be others than the recorded run's."""
+"""Settings and sections that may differ from the recorded run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Replies:
     """Where the replies of a replay came from."""
 
     matched: int
-    """Recorded for the same requests."""
+    """How many were recorded for the same requests."""
     stand_ins: int
-    """Recorded for other requests: what they say means nothing."""
+    """How many were recorded for other requests, so that their contents mean nothing."""
     peak_in_flight: int
     """The most requests the replay's server worked on at once."""
     recorded_peak_in_flight: int
     slowing: float
-    """What each request in flight adds to latencies, as a part of an idle server's, as far as the record shows it."""
+    """What each request in flight adds to latencies, as a fraction of an idle server's, as far as the record shows."""
 
     @property
     def matched_share(self) -> float:
@@ -77,7 +77,9 @@ class Replies:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A finished replay: its result, and what the recorded run and it came to, both at the replay's prices."""
+    """A finished replay: its result, and the figures of the recorded run and of the replay, both at the replay's
+    prices.
+    """
 
     result: Result
     replies: Replies
@@ -101,8 +103,8 @@ async def replay(
     watchers: Watchers | None = None,
     side_task: SideTask | None = None,
 ) -> Replayed:
-    """Run the recorded run in a directory once more, with ``changes`` of its settings, ``key=value``. To be awaited on
-    the virtual clock; the run may be going on, and its directory is only read.
+    """Run the recorded run in a directory once more, with ``key=value`` ``changes`` to its settings. Must be awaited on
+    the virtual clock. The run may be going on; its directory is only read.
 
     The recorded server works on ``slots`` requests at once, by default on as many as ``llm.concurrency`` allows. What
     was given to the run as an object has to be given again. With ``out``, the replay leaves a run directory there.
@@ -136,7 +138,7 @@ async def replay(
 
 
 class _ReplayDirectory(RunDirectory):
-    """A run directory whose ``result.json`` says that, and of what, it is a replay."""
+    """A run directory whose ``result.json`` says that it is a replay, and of which run."""
 
     def __init__(self, path: Path, config: Mapping[str, object], about: Callable[[], Mapping[str, object]]) -> None:
         super().__init__(path, config)
@@ -148,7 +150,7 @@ class _ReplayDirectory(RunDirectory):
 
 @dataclass(frozen=True, slots=True)
 class _ReplaySource:
-    """What is needed of a recorded run."""
+    """What a replay needs from a recorded run."""
 
     config: Config
     given: frozenset[str]
@@ -185,7 +187,7 @@ def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
 
 
 def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figures:
-    """The recorded run's figures at these prices; like a result's, without the held-out test."""
+    """The recorded run's figures at these prices. Like those of a result, they leave out the held-out test."""
     measured, account = Measurement(graph), Account(prices)
     with RecordedRun(directory) as recorded:
         account.restore(spent for spent in recorded.totals() if spent.stage != HELD_OUT)
@@ -195,7 +197,7 @@ def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figu
 
 
 def _changed(config: Config, changes: Sequence[str]) -> Config:
-    """The replay's configuration: changed as asked, on the virtual clock, and with nothing that reaches outside."""
+    """The replay's configuration: changed as asked, on the virtual clock, and without anything that reaches outside."""
     for change in changes:
         key = change.partition("=")[0].strip()
         if not is_among(key, MAY_CHANGE):

@@ -64,7 +64,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a result is made of that was loaded, or unpickled: the table of its ``result.json``, and its candidates."""
+    """The source of a result that was loaded or unpickled: the table of its ``result.json``, and its candidates."""
 
     table: Table
     candidates: Sequence[FoundCandidate]
@@ -72,7 +72,9 @@ class Loaded:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """One finished run. It can be pickled and saved to a file: what `load` brings back has all but ``report``."""
+    """The result of a finished run. It can be pickled and saved to a file; what `load` returns has all of it but
+    ``report``.
+    """
 
     algorithm: str
     mode: str
@@ -87,31 +89,31 @@ class Result:
     seed_score: float | None
     best: Best | None
     source: RunReport | Loaded
-    """Where the rest comes from."""
+    """Where all other figures come from."""
     llm: Totals
     mean_in_flight: float
     cancelled: int = 0
     """Requests cancelled on the wire."""
     held_out: HeldOut | None = None
     frontier: Sequence[Best] = ()
-    """The candidates that nobody is better than in everything, as the algorithm has it."""
+    """The candidates than which no other is better in every respect, as the algorithm keeps them."""
     server: LoadSummary | None = None
-    """The server's own load, where the admission policy looked at it."""
+    """The load that the server reported, if the admission policy looked at it."""
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     traffic: TrafficStats = field(default_factory=TrafficStats)
     """Endpoints, rate limits and hedging."""
     directory: Path | None = None
-    """The run directory, if it has one; not kept in files and pickles."""
+    """The run directory, if there is one; not kept in files and pickles."""
     score_trust: ScoreTrust | None = None
-    """Whether programs could forge their scores; None of tasks that run none, and in older files."""
+    """Whether programs could forge their scores; None for tasks without programs, and in older files."""
     cut_replies: Mapping[str, CutCount] = field(default_factory=dict)
-    """How many replies the limit of tokens cut off, by role, where it did, since the last resume."""
+    """How many replies the token limit cut off since the last resume, by role, for roles with any."""
     failed_rollouts: FailedRollouts = field(default_factory=FailedRollouts)
-    """How many rollouts got no score, for want of an answer or by an error of the task's code."""
+    """How many rollouts got no score, for lack of an answer or because of an error in the task's code."""
 
     @property
     def report(self) -> RunReport:
-        """What the engine says of the run, its pool among it.
+        """The engine's report on the run, with its pool.
 
         Raises:
             InputError: if the result was loaded or unpickled.
@@ -125,8 +127,8 @@ class Result:
 
     @cached_property
     def candidates(self) -> Sequence[FoundCandidate]:
-        """All candidates, oldest first. Without a run directory those that were turned down before they got into the
-        pool are missing: nothing of them is kept in memory.
+        """All candidates, oldest first. Without a run directory, those that were rejected before they got into the pool
+        are missing, as they are not kept in memory.
         """
         if isinstance(self.source, Loaded):
             return self.source.candidates
@@ -135,7 +137,7 @@ class Result:
         return tuple(in_pool(self.source.pool))
 
     def lineage(self, candidate_id: str | None = None) -> list[Step]:
-        """The way from the seed to a candidate, by default to the best.
+        """The path from the seed to a candidate, by default to the best.
 
         Raises:
             InputError: if there is no such candidate.
@@ -147,13 +149,13 @@ class Result:
         return lineage(self.candidates, candidate_id)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The candidates as a data frame of pandas, one a row, with a column for each component.
+        """The candidates as a pandas data frame, one per row, with a column for each component.
 
         Raises:
             InputError: if pandas is not installed.
         """
         try:
-            import pandas as pd  # noqa: PLC0415 - an extra of few
+            import pandas as pd  # noqa: PLC0415 - an optional extra
         except ImportError:
             raise InputError("result.to_pandas: needs pandas: pip install pandas") from None
         return pd.DataFrame([table_row(each) for each in self.candidates])
@@ -163,15 +165,15 @@ class Result:
         ``timeline``, ``lineage``, ``heat_map`` or ``staleness``. Its ``savefig`` writes it to a file.
 
         Raises:
-            InputError: if there is no such figure, there is nothing to be seen in it, the run left no run directory, or
-                matplotlib is not installed.
+            InputError: if there is no such figure, it would be empty, the run left no run directory, or matplotlib is
+                not installed.
         """
         from flowevolve.page.figures.catalog import draw  # noqa: PLC0415 - slow to load, and few results are drawn
 
         return draw(self._recorded("plot"), figure)
 
     def write_page(self, path: Path | str | None = None) -> Path:
-        """Write the run's page, one file of HTML that needs no network, and return its path.
+        """Write the run's page, a single HTML file that needs no network, and return its path.
 
         By default it is ``report.html`` in the run directory.
 
@@ -211,7 +213,7 @@ class Result:
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """The result that was saved to a file, or that of the run in a directory.
+        """Load the result that was saved to a file, or that of the run in a directory.
 
         Raises:
             InputError: if there is none, or the run has not ended.
@@ -292,12 +294,12 @@ class Result:
         return stopped_by(self.stop_reason, perfect_minibatches(table), after)
 
     def _troubles(self, table: Mapping[str, object]) -> list[str]:
-        """What whoever sees the result should know of its calls and rollouts, in words."""
+        """Warnings about the run's calls and rollouts, in words."""
         said = (unanswered(table), too_little(table), how_many_failed(table))
         return [*filter(None, said), *many_cut(self.cut_replies)]
 
     def _way(self) -> str:
-        """From the seed's score to the best one."""
+        """The seed's score and the best one, in words."""
         best = self.best
         if best is None:
             return view.scores(self.seed_score, None, None)

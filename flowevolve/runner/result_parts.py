@@ -1,4 +1,4 @@
-"""The parts of a result, each with how it is read from the table that ``result.json`` holds."""
+"""The parts of a result, and how each is read from the table in ``result.json``."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Best:
     components: Mapping[str, str]
     artifact: Artifact
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """What else was measured of it: means over the cases of a problem."""
+    """Other measurements of it: means over the cases of a problem."""
     name: str = ""
-    """What the writer of a program calls its last change, and says of it; empty where nothing was said."""
+    """What a program's writer calls its last change; ``idea`` is its explanation. Both are empty if it gave none."""
     idea: str = ""
     interval: Interval | None = None
-    """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
-    too high on average; what it is worth is said by `fresh`, and by `HeldOut`.
+    """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, the score is a
+    little too high on average; `fresh` and `HeldOut` say what the candidate is worth.
     """
     fresh: FreshScore | None = None
-    """What it scored on examples that it was not selected by, if it was chosen by such at the end."""
+    """What it scored on fresh examples, if such were run at the end to choose it. They did not select it earlier."""
 
     as_seed: bool = False
-    """Whether its texts are the seed's: a difference in their scores is no gain then."""
+    """Whether its texts are the seed's, so that a difference between their scores is no gain."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -69,7 +69,7 @@ class Best:
         *,
         seed: Candidate | None = None,
     ) -> Self:
-        """What is said of a candidate."""
+        """Describe a candidate. ``as_seed`` is set if it has the same texts as ``seed``."""
         # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
         noted = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
         metrics = {name: value for name, value in noted.items() if _can_be_written(value)}
@@ -89,7 +89,7 @@ class Best:
 
     @classmethod
     def read(cls, table: Table, artifact: Artifact) -> Self:
-        """Those of the frontier have fewer keys."""
+        """Read it from a table; candidates of the frontier have fewer keys."""
         fresh = table.get("fresh")
         return cls(
             table["id"],
@@ -118,11 +118,13 @@ class HeldOut:
     seed_score: float
     best_score: float
     best_interval: Interval | None
-    """95 %, by resampling examples; None in results of 0.1, as the next."""
+    """The 95 % interval of the best score, by resampling examples. None in results of 0.1, as is the next one."""
     gain_interval: Interval | None
-    """That of the best candidate's score less the seed's, example by example."""
+    """The interval of the best candidate's score minus the seed's, example by example."""
     failed: int = 0
-    """Rollouts of seed and best that got no score, as the log says, and count as 0, or as a measured task's worst."""
+    """How many rollouts of seed and best failed, as logged. Those without a score count as 0, or as a measured task's
+    worst.
+    """
 
     def to_json(self) -> dict[str, object]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -167,7 +169,7 @@ def read_interval(bounds: Sequence[float] | None) -> Interval | None:
 
 
 def read_totals(table: Table) -> Totals:
-    """The sums, but for the latency, which is not written. Older files have fewer of them."""
+    """The totals, except the latency, which is not written. Older files have fewer of them."""
     return Totals(
         table["requests"],
         table["failed"],
@@ -188,7 +190,7 @@ def read_by_model(llm: Table) -> dict[str, ModelCounts]:
 
 
 def read_traffic(llm: Table) -> TrafficStats:
-    """Raises: ValueError if endpoints, limits or hedging have not their fields."""
+    """Raises: ValueError if endpoints, limits or hedging do not have their fields."""
     written = {name: llm[name] for name in TrafficStats.__slots__ if name in llm}
     return TypeAdapter(TrafficStats).validate_python(written)
 
@@ -201,7 +203,7 @@ def trust_to_json(trust: ScoreTrust | None) -> dict[str, object]:
 
 
 def read_trust(table: Table) -> ScoreTrust | None:
-    """None of tasks that run no programs, and in older files."""
+    """None for tasks that run no programs, and in older files."""
     return ScoreTrust.of(table.get("score_trust"), table.get("shared_because"))
 
 

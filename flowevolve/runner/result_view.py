@@ -9,12 +9,12 @@ from flowevolve._util.intervals import Interval, in_brackets, score_said
 
 
 def scores(seed: float | None, best: float | None, interval: Interval | None) -> str:
-    """The way from the seed's score to the best one."""
+    """The seed's score, and the best one after an arrow."""
     return f"{score_said(seed)} → {score_said(best)}{in_brackets(interval)}"
 
 
 def html(rows: Sequence[tuple[str, str]], texts: Mapping[str, str]) -> str:
-    """A table of two columns, and below it texts that can be unfolded. Everything is escaped."""
+    """A table of two columns, and below it texts that can be unfolded. All values are escaped."""
     cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(said)}</td></tr>" for name, said in rows)
     unfolded = "".join(
         f"<details><summary>best {escape(name)}</summary><pre>{escape(text)}</pre></details>"

@@ -1,9 +1,9 @@
 """Going on with a run that was killed or stopped.
 
-A run is rebuilt from its journal and goes on from there (`flowevolve.engine.recovery.recovery`). One on the virtual
-clock that was killed is done again instead: its simulated server went with it, and doing the same again brings it back
-exactly where it was; every event and reply is compared with the journal on the way. Nothing is paid twice in either
-case.
+A run is rebuilt from its journal and goes on from there (`flowevolve.engine.recovery.recovery`). A run on the virtual
+clock that was killed is repeated from the beginning instead: its simulated server is gone, and repeating everything
+brings it back to exactly where it was. On the way, every event and reply is compared with the journal. Nothing is paid
+for twice in either case.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ MAY_CHANGE = (
     "vllm",
     "watch",
 )
-"""Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
+"""Settings and sections that may differ when a run goes on; the others may not, so that scores keep their meaning."""
 MODELS = ("model", "models")
-"""Within ``llm`` what is called so may not change either."""
+"""Keys within ``llm`` that may not change, although others there may."""
 
 
 async def resume(
@@ -95,16 +95,16 @@ async def resume(
     note: Callable[[str], None] | None = None,
     plan: Callable[[Config, ProvidedObjects], Plan] = make_plan,
 ) -> Result:
-    """Go on with the run in a directory until its budget is spent; one that never began is begun.
+    """Go on with the run in a directory until its budget is spent; a run that has not begun is started.
 
-    ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
-    when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
-    instead of being refused. ``note`` is told what of the task has changed that the run can go on with; by default it
-    is logged. ``plan`` makes what is to be run of the configuration.
+    ``config`` replaces the run's own configuration; ``changes`` are ``key=value`` overrides of it. What was given as an
+    object when the run began has to be given again. With ``again``, a run that has ended is not refused, but ends once
+    more with the same result. ``note`` is called with a line on each permitted change of the task; by default it is
+    logged. ``plan`` makes the plan to run from the configuration.
 
     Raises:
-        InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
-            not one it can go on with.
+        InputError: if there is no such run, another process is at work on it, it has ended, or it can't go on with the
+            configuration.
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     directory = Path(directory)
@@ -142,7 +142,7 @@ class _ResumeRequest:
 
 
 async def _begin(request: _ResumeRequest) -> Result:
-    """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
+    """Start a run that has only created its files: it may have other settings than those it was created with."""
     directory, config, given = request.directory, request.config, request.given
     if config is None:
         with RecordedRun(directory) as recorded:
@@ -155,7 +155,7 @@ async def _begin(request: _ResumeRequest) -> Result:
 
 
 async def _read(function: Callable[[Place], T], place: Place) -> T:
-    """In a thread; on a virtual clock at once, as doing a run again needs the clock where it was."""
+    """Call ``function`` in a thread, but directly on a virtual clock: to repeat a run, the clock must not move."""
     return function(place) if is_virtual() else await in_thread(function, place)
 
 
@@ -182,7 +182,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
         with closing(
             RunDirectory(directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
         ) as keeping:
-            # A response cache has learnt since then: asked again, it would answer at other times.
+            # A response cache has new entries since then, so that a repeated run would get answers at other times.
             exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
             exact = exact and not changed and not new_functions
             if exact and before.ended is None and not before.was_touched:
@@ -192,7 +192,7 @@ async def _go_on(request: _ResumeRequest, again: bool) -> Result:
 
 
 def _measuring_alike(config: Config, start: RunStarted) -> Config:
-    """The configuration with the class of machines that the run began to measure on, unless it names one."""
+    """The configuration with the class of machines that the run began to measure on, unless it names one itself."""
     if start.measured_on is None or config.sandbox.measure_on:
         return config
     sandbox = config.sandbox.model_copy(update={"measure_on": start.measured_on})
@@ -200,7 +200,7 @@ def _measuring_alike(config: Config, start: RunStarted) -> Config:
 
 
 def is_run(directory: Path) -> bool:
-    """Whether there is a run in a directory that could be gone on with.
+    """Whether there is a run in a directory that can be resumed.
 
     Raises:
         InputError: if its journal can't be read.
@@ -216,15 +216,15 @@ class _EarlierRun:
     start: RunStarted
     """What its first event says."""
     ended: StopReason | None
-    """Why it stopped; None if it was killed, be it before it could write its result."""
+    """Why it stopped; None if it was killed, even if that was just before it wrote its result."""
     was_touched: bool
-    """Whether somebody stopped, paused or went on with it, gave it candidates or acted on it: doing it again needs them
-    again.
+    """Whether a user stopped, paused, resumed or steered it, or injected candidates, all of which a repetition would
+    need again.
     """
 
 
 def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
-    """How the run was left, once its journal has turned out to be whole. This takes seconds for a large one."""
+    """Check that the journal is whole, and read how the run was left. This takes seconds for a large one."""
     recorded.check()
     directory, start, last = recorded.path, recorded.start, recorded.last_event()
     if start is None or last is None:
@@ -254,7 +254,7 @@ def _check_given(directory: Path, before: Collection[str], given: ProvidedObject
 
 
 def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
-    """What `_check_compatible` can't see: a task given as an object, and data files that have changed."""
+    """Check what `_check_compatible` can't see: a task given as an object, and data files that have changed."""
     wrong = difference(start, plan.task)
     if wrong is not None:
         raise InputError(
@@ -269,14 +269,14 @@ def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
 
 
 FUNCTIONS = ("metric", "program", "algorithm")
-"""Code of the user's that may be mended when a run goes on, as after an error in it."""
+"""The user's code that may change when a run goes on, for example to fix an error in it."""
 
 
 def _check_parts(request: _ResumeRequest, start: RunStarted, plan: Plan) -> list[str]:
-    """The code and the settings that have changed of what may be others, which `request.note` is told.
+    """The names of the code and settings that may change and have changed; `request.note` gets a line on each.
 
     Raises:
-        InputError: if anything else has: the run would go on with what it began with.
+        InputError: if anything else has changed, as a run goes on with what it began with.
     """
     changed = changed_parts(start, plan.task, type(plan.algorithm))
     settings = plan.task.adjustable() if isinstance(plan.task, Adjustable) else {}
@@ -329,15 +329,15 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _is_same_start(event: Event, before: Event) -> bool:
-    """Whether both begin the same run; what an older version did not write of it does not count."""
+    """Whether both events start the same run; digests don't count, as older versions did not write them all."""
     new, old = event.body, before.body
     return isinstance(new, RunStarted) and isinstance(old, RunStarted) and replace(new, digests=old.digests) == old
 
 
 class _Rerun:
-    """A run directory whose run is being done again: nothing is written until that is where it was.
+    """A run directory whose run is being repeated: nothing is written until the run is where it was.
 
-    Should it be stopped before, or take another way, the directory stays as it was.
+    If it is stopped before that, or takes another course, the directory stays as it was.
     """
 
     def __init__(self, directory: RunDirectory, recorded: RecordedRun) -> None:

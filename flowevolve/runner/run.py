@@ -52,26 +52,26 @@ TICK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic.
+    """Callbacks for a run's events and LLM calls, for the servers that are started for it, and for its traffic.
 
-    What a watcher raises is its own error and never counts as a failure of a call, the task or a server: it ends the
-    run and comes out as it is. The journal is told before any watcher, so `flowevolve.resume` goes on from there.
+    What a watcher raises never counts as a failure of a call, the task or a server: it ends the run and comes out as it
+    is. The journal is written before any watcher is called, so `flowevolve.resume` goes on from there.
     """
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
     servers: Sequence[ServerListener] = ()
     traffic: Sequence[Callable[[Traffic], None]] = ()
-    """Told, as the run begins, what shares out its requests."""
+    """Called, as the run begins, with the object that distributes its requests."""
     machines: Sequence[Callable[[str], None]] = ()
-    """Told, in a line each, when a machine for programs is awaited, has come then, or is lost."""
+    """Called with a line when a machine for programs is awaited, then arrives, or is lost."""
     pages: Sequence[Callable[[str], None]] = ()
-    """Told the address of the live page, where the configuration asks for one; if nobody is, it is logged."""
+    """Called with the address of the live page, if the configuration asks for one; without callbacks it is logged."""
     ticks: Sequence[Callable[[float, SchedulerStats], None]] = ()
-    """Told once a second for how long the run has gone on, and which requests wait and are under way."""
+    """Called once a second with the time since the run began, and counts of requests that wait and are under way."""
 
     def kept_by(self, errors: WatcherErrors) -> Watchers:
-        """These, with what is raised in the middle of a run's work kept from that; the others are told before it."""
+        """These, wrapped so that what they raise amid the run's work is kept from it. The others stay as they are."""
         return replace(
             self,
             events=[errors.kept_from(tell) for tell in self.events],
@@ -81,7 +81,7 @@ class Watchers:
         )
 
     async def tick(self, scheduler: Scheduler, engine: Engine) -> None:
-        """A side task: tell the time, once a second, until it is cancelled."""
+        """A side task: call ``ticks`` once a second, until it is cancelled."""
         while True:
             await anyio.sleep(TICK_SECONDS)
             for tell in self.ticks:
@@ -96,7 +96,7 @@ class RunRecord(Protocol):
     def event(self, event: Event) -> None: ...
     def call(self, record: CallRecord) -> None: ...
     def begin(self, origin: float) -> None:
-        """Told the loop's time at which the run began."""
+        """Take the loop's time at which the run began."""
 
     async def settled(self) -> None: ...
     def write_result(self, result: Mapping[str, object]) -> None: ...
@@ -113,7 +113,7 @@ async def run(
     watchers: Watchers | None = None,
     side_task: SideTask | None = None,
 ) -> Result:
-    """Run a configuration to its end. ``task`` and ``staleness``, given as objects, stand in for what the config names.
+    """Run a configuration to its end. ``task`` and ``staleness``, given as objects, replace what the config names.
 
     Raises:
         InputError: if the configuration can't be run.
@@ -127,7 +127,7 @@ async def run(
 
 
 def _keep(plan: Plan, out: Path | str | None, *, events: bool = False) -> Callable[[], RunRecord] | None:
-    """What opens the directory in which a run leaves its record; None if it leaves none."""
+    """The function that opens the directory in which a run leaves its record; None if it leaves none."""
     if out is None:
         return None
     table, sync = plan.config.model_dump(mode="json"), plan.config.journal.sync
@@ -143,13 +143,13 @@ async def run_plan(
 ) -> Result:
     """Run a plan to its end, from the start or from where ``history`` ends, which is closed.
 
-    ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
+    ``keep`` opens the record that the run leaves, once the configuration has turned out to be sound.
     """
     async with _opened(plan, keep, watchers, history) as opened:
         side_tasks = [*([side_task] if side_task is not None else []), *opened.side_tasks]
         result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
         if result.report.error is not None:
-            raise result.report.error  # in the block, as what a run holds may be left in another way then
+            raise result.report.error  # in the block, so that the contexts in it see the error
     return result
 
 
@@ -162,10 +162,10 @@ async def open_run(
     out: Path | str | None = None,
     watchers: Watchers | None = None,
 ) -> AsyncIterator[Engine]:
-    """A run in a loop of one's own: the engine, which runs beside the block.
+    """Run a configuration beside a block of code, which gets the run's engine.
 
-    When the block is left, the run is waited for, and its result written; stop or cancel it to be done sooner. What the
-    block raises comes out as it is.
+    At the end of the block the run is awaited and its result is written; to end it sooner, stop or cancel the engine.
+    What the block raises comes out as it is.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError, TaskFailedError: as `run`.
@@ -187,7 +187,7 @@ async def open_run(
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A run that can begin."""
+    """A run that is ready to begin."""
 
     plan: Plan
     engine: Engine
@@ -196,10 +196,10 @@ class _Opened:
     history: History | None
     trust: ScoreTrust | None
     side_tasks: Sequence[SideTask]
-    """What is to go on beside the engine."""
+    """Tasks to run alongside the engine."""
 
     async def finish(self, report: RunReport) -> Result:
-        """The result of the run, which has ended; it is written, too."""
+        """Make the result of the run, which has ended, and write it."""
         config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
         client = clients.llm
         traffic = clients.traffic.stats()
@@ -216,7 +216,7 @@ class _Opened:
         cancelled, held_out = client.cancelled, None
         tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
-            # A run with a directory can be gone on with, and its test, too.
+            # A run with a directory can be resumed, and so can its test.
             score = hold_out if self.keeping is not None else hold_out_or_leave
             held_out = await score(self.plan.task, seed, best, client, history)
         result = Result(
@@ -252,7 +252,7 @@ class _Opened:
 
 
 def _best_and_frontier(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
-    """The best candidate and the frontier; none where the algorithm has failed, and this is what it can't say."""
+    """The best candidate and the frontier; none if the algorithm gives no candidates, or raises once the run failed."""
     try:
         best, frontier = algorithm.best(), algorithm.frontier()
         known = all(isinstance(each, Candidate) for each in (*frontier, *([] if best is None else [best])))
@@ -392,7 +392,7 @@ async def _run_and_follow(engine: Engine, side_tasks: Sequence[SideTask]) -> Run
 
 @contextmanager
 def _left_to_the_report(engine: Engine) -> Iterator[None]:
-    """What the run has ended with is raised once its result is written, and not here."""
+    """Suppress the error that ended the run: it is raised once the result is written."""
     try:
         yield
     except EngineError as error:

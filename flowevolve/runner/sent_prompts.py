@@ -1,4 +1,4 @@
-"""What a run would send to its models, found out by a short run against the simulated server."""
+"""The prompts that a run would send to its models, found by a short run against the simulated server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHORT: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The first of the prompts of a role that were written from one template, or sent by one stage of the task's."""
+    """The first prompt of a role that was written from one template or, without a template, sent by one stage."""
 
     role: str
     stage: str
@@ -101,7 +101,7 @@ def sent_by(config: Config) -> list[Sent]:
 
 
 def example_prompts(algorithm: str) -> list[Sent]:
-    """As `sent_by`, for a shipped algorithm with an example of a task that it is for.
+    """Like `sent_by`, for a shipped algorithm with an example of a task that suits it.
 
     Raises:
         InputError: if there is no example for an algorithm of this name.

@@ -1,4 +1,4 @@
-"""The signature that ``help`` and completion show of a function whose keyword arguments a table of types declares."""
+"""The signature that ``help`` and completion show for a function whose keyword arguments a table of types declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def shows_arguments(table: type, defaults: Mapping[str, object]) -> Callable[[F], F]:
-    """A decorator for a function with ``**arguments`` of a `TypedDict`: one without a default is required."""
+    """A decorator for a function whose ``**arguments`` are those of a `TypedDict`; arguments without a default are
+    required.
+    """
 
     def decorated(function: F) -> F:
         shown = inspect.signature(function)
@@ -32,6 +34,6 @@ def shows_arguments(table: type, defaults: Mapping[str, object]) -> Callable[[F]
 
 
 def _said(annotation: object) -> str:
-    """An annotation as it stands in the source."""
+    """An annotation as it is written in the source."""
     text = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else str(annotation)
     return re.sub(r"^Required\[(.*)\]$", r"\1", text)

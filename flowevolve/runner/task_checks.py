@@ -1,4 +1,4 @@
-"""What a user gives as a task, checked before anything is paid for."""
+"""Checks of what a user gives as a task, before anything is paid for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from flowevolve.core.task import Task
 
 
 def check_task(task: object, where: str) -> None:
-    """``where`` is who was given it, for messages.
+    """Check that something is a task. ``where`` names the function that it was given to, for messages.
 
     Raises:
-        InputError: if it is no task, or one whose parts could not be used.
+        InputError: if it is a class, or lacks a part of a task.
     """
     if isinstance(task, type):
         raise InputError(f"{where}: task is the class {task.__name__}; give an instance: {task.__name__}()")

@@ -1,4 +1,6 @@
-"""Whether the programs of a run could forge their scores: found out as it begins, and kept by what goes on with it."""
+"""Whether the programs of a run could forge their scores: found out as it begins, and kept when it is resumed or
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from flowevolve.core.task import Task, TellsTrust
 
 
 async def find_trust(task: Task, before: ScoreTrust | None) -> ScoreTrust | None:
-    """As it was ``before``, or as the task finds out; None of a task that runs no programs."""
+    """The score trust as it was ``before``, or else as the task finds out; None for a task that runs no programs."""
     if not isinstance(task, TellsTrust):
         return None
     trust = await task.find_trust(before)
@@ -19,6 +21,6 @@ async def find_trust(task: Task, before: ScoreTrust | None) -> ScoreTrust | None
 
 
 def earlier_trust(start: RunStarted) -> ScoreTrust:
-    """What a run that began so had found; it is gone on with, and replayed, in the same way."""
+    """What the run that began with ``start`` had found. It stays so when the run is resumed or replayed."""
     known = ScoreTrust.of(start.score_trust, start.shared_because)
     return known or ScoreTrust("shared", "a version began the run that had no other way")

@@ -1,4 +1,4 @@
-"""The server that a run starts for itself, where its config asks for one."""
+"""The server that a run starts for itself, if its config asks for one."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ def starts_vllm(config: Config) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OurServers:
-    """What there is to know of servers that a run has started itself, beside their addresses."""
+    """What is known of servers that a run has started itself, besides their addresses."""
 
     identity: str
-    """What they reply by, in place of their addresses, which may change from run to run."""
+    """What identifies them in the response cache, instead of their addresses, which may change from run to run."""
     api_key: str | None = field(repr=False)
-    """The key that was drawn for them, if one was."""
+    """The key that was generated for them, if there is one."""
     may_move: bool
-    """Whether one that is started again may be at another address then."""
+    """Whether a server that is restarted may have another address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The servers of ours that a run has; there may be none."""
+    """The servers that a run has started itself, if any."""
 
     ours: OurServers | None
     urls: Sequence[str]
-    """Of the servers that are ours, as they began."""
+    """Their addresses when they were started."""
     server_changes: MemoryObjectReceiveStream[ServerChange] | None
-    """Of the servers that are ours."""
+    """What happens to them; None if there are none."""
     unanswered: Pulse = field(default_factory=Pulse)
-    """To be fired when a request gets no answer: servers of ours are looked after then."""
+    """To be fired when a request gets no answer, so that the servers are checked."""
 
     def serve(self, roles: Mapping[str, ResolvedRole]) -> Mapping[str, ResolvedRole]:
-        """The roles with the addresses of our servers, where there are such servers."""
+        """The roles with the addresses of these servers, if there are any."""
         return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
 
     async def side_task(self, engine: Engine, observed: LoadSummary, traffic: Traffic) -> None:
-        """Log what becomes of our servers, send requests to where they are, and end the run when none is left."""
+        """Log what happens to the servers, follow those that move, and end the run when none is left."""
         gone = 0
         if self.server_changes is None:
             return
@@ -84,9 +84,9 @@ class Served:
 
 @asynccontextmanager
 async def open_server(config: Config, out: Path | None, listeners: Sequence[ServerListener]) -> AsyncGenerator[Served]:
-    """Start what the config wants started, and yield it with what leads to it.
+    """Start the servers that the config asks for, if any, and yield them.
 
-    The log is in the run's directory; without one, in a temporary folder that stays.
+    Their log is in the run's directory or, if there is none, in a temporary folder that is not deleted.
 
     Raises:
         InputError, BackendUnreachableError: as `flowevolve.vllm.serving.serve_vllm`.
@@ -116,12 +116,12 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Serv
 
 
 def _draw_key() -> str:
-    """A key for servers that other machines can reach."""
+    """Generate a key for servers that other machines can reach."""
     key = secrets.token_urlsafe(32)
     hide(key)
     return key
 
 
 def _identity(config: Config, model: str) -> str:
-    """Model and flags. What else a server's replies depend on, such as its version, the response cache can't see."""
+    """Model and flags. The response cache can't see what else a server's replies depend on, such as its version."""
     return f"vllm {shlex.join([model, config.vllm.model or model, *config.vllm.flags])}"

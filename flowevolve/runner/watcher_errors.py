@@ -1,4 +1,4 @@
-"""What watchers of a run raise: it ends the run, whatever they were told of, and is never taken for anything else."""
+"""Exceptions that a run's watchers raise: they end the run, and are never taken for another failure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class WatcherErrors:
-    """Keeps what watchers raise out of the work in whose midst they are told something, and ends a block with it.
+    """Keeps exceptions of watchers out of the work that called them, and ends a block with the first one.
 
-    Otherwise what a watcher of calls raises would come out of the call, as if the task or the server had failed.
+    Otherwise an exception of a watcher of calls would come out of the call, as if the task or the server had failed.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class WatcherErrors:
         self._raised = anyio.Event()
 
     def kept_from(self, tell: Callable[[T], None]) -> Callable[[T], None]:
-        """Tells a watcher something, and raises nothing."""
+        """A function that calls ``tell`` but raises nothing: `ending` raises the first exception."""
 
         def told(what: T) -> None:
             try:

@@ -1,7 +1,7 @@
 """The live page of a run that asks for it, served by a process of its own, so that it takes no time from the run.
 
-What is done in the page comes through a pipe and is done to the run: `flowevolve.page.live.run_pipe` is its other end.
-Whatever that process does or writes, the run goes on.
+Acts that users post in the page come through a pipe and are applied to the run; `flowevolve.page.live.run_pipe` is the
+other end. Whatever that process does or writes, the run goes on.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from flowevolve.core.acts import read_act
 from flowevolve.engine.engine import Engine
 
 STARTING_SECONDS = 60.0
-"""The time that the page has to tell its address."""
+"""The time that the page has to report its address."""
 ENDING_SECONDS = 5.0
 """The time that the page has, when the run has ended, to tell browsers of the run's last events."""
 ANSWER = "the live page: "
-"""What stands before the address in the line that ``flowevolve watch`` prints."""
+"""The text before the address in the line that ``flowevolve watch`` prints."""
 LONGEST_LINE = 8 * 1024 * 1024
-"""Bytes of a line that the page writes: of an act that was posted with as many bytes as may be, and escaped."""
+"""The most bytes of a line that the page writes: enough for an act of the largest size, escaped."""
 MOST_UNDER_WAY = 16
-"""Acts that are being done at the same time. What comes then waits in the pipe."""
+"""The most acts that are carried out at the same time. Others wait in the pipe."""
 LONGEST_SAID = 300
-"""Characters that are logged of a line that the page should not have written."""
+"""The most characters that are logged of a line that the page should not have written."""
 
 
 class PageProcess:
@@ -50,7 +50,7 @@ class PageProcess:
         self._writing = anyio.Lock()
 
     async def start(self, directory: Path) -> str:
-        """Serve the page of the run in a directory; returns its address or, in words, why there is none."""
+        """Serve the page of the run in a directory. Returns its address or, in words, why there is none."""
         self._process = process = await in_thread(lambda: _started(directory))
         return await in_thread_until(process.kill, _address, process)
 
@@ -67,7 +67,7 @@ class PageProcess:
         process, room = self._process, anyio.Semaphore(MOST_UNDER_WAY)
         if process is None:
             return
-        # A process that has hung is waited for by nobody but the thread, which ends with it.
+        # Only the thread waits for a process that hangs, and it ends with the process.
         read_line = partial(anyio.to_thread.run_sync, _next_line, process, abandon_on_cancel=True)
         limiter = anyio.CapacityLimiter(1)
         async with anyio.create_task_group() as tasks:
@@ -107,7 +107,7 @@ class PageProcess:
         return None
 
     async def end(self) -> None:
-        """End the process, if it was started, once browsers have got what there is."""
+        """End the process, if it was started, once browsers have received everything."""
         process = self._process
         if process is not None:
             with anyio.CancelScope(shield=True):
@@ -116,7 +116,7 @@ class PageProcess:
 
 def _started(directory: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "flowevolve", "watch", str(directory), "--until-closed"]
-    # In a session of its own, as Ctrl-C is for the run, which has work to finish.
+    # In a session of its own, as Ctrl-C is meant for the run, which has work to finish.
     return subprocess.Popen(  # noqa: S603 - our own program
         command,
         stdin=subprocess.PIPE,
@@ -127,9 +127,10 @@ def _started(directory: Path) -> subprocess.Popen[bytes]:
 
 
 def _address(process: subprocess.Popen[bytes]) -> str:
-    """The address that the process tells or, in words, why there is none: the last that it says before it ends.
+    """The address that the process reports or, in words, why there is none: the last line that it wrote before it
+    ended.
 
-    The limit is one of real time, on every clock: the process is killed, and so its output ends.
+    The time limit is in real time, on every clock: the process is killed, which ends its output.
     """
     late, why = threading.Event(), ""
 
@@ -167,7 +168,7 @@ def _read(line: bytes) -> JSON:
 
 
 def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
-    """Write a line, past the buffer of the pipe, so that `_let_go` has none to wait for."""
+    """Write a line without the pipe's buffer, so that `_let_go` need not wait for it to be flushed."""
     assert process.stdin is not None
     with suppress(OSError, ValueError):  # the process has ended, or is being let go
         while line:
@@ -177,7 +178,7 @@ def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
 def _let_go(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(OSError):  # it has ended by itself
+    with suppress(OSError):  # it has ended already
         process.stdin.close()
     try:
         process.wait(ENDING_SECONDS)

@@ -1,4 +1,4 @@
-"""The course of a simulated run: what it had taken by when, and what it will have taken when its budget is spent."""
+"""The course of a simulated run: what it had used at each time, and what it will have used when its budget is spent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from flowevolve.runner.result import Result
 from flowevolve.telemetry.run_figures import ProgressFigures
 
 BEGINNING = 0.3
-"""The share of the simulated calls that is taken for the beginning, in which a run goes otherwise than later."""
+"""The share of the simulated calls that counts as the beginning, when a run behaves differently than later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What a run has taken up to a time."""
+    """What a run has used up to some time."""
 
     seconds: float = 0.0
     input_tokens: float = 0.0
@@ -29,21 +29,21 @@ class Amounts:
     evaluations: float = 0.0
     calls: float = 0.0
     call_seconds: float = 0.0
-    """The sum of the times in flight of its calls."""
+    """The sum of the times that its calls were in flight."""
 
     @property
     def tokens(self) -> float:
         return self.input_tokens + self.output_tokens
 
     def plus(self, other: Amounts, times: float) -> Amounts:
-        """This and so many times the other."""
+        """The sum of this and ``times`` times the other."""
         sums = {each.name: getattr(self, each.name) + times * getattr(other, each.name) for each in fields(self)}
         return Amounts(**sums)
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a simulated run had taken after each of its calls. ``end`` is None if it was cut short."""
+    """What a simulated run had used after each of its calls. ``end`` is None if it was cut short."""
 
     marks: Sequence[Amounts]
     end: Amounts | None
@@ -51,18 +51,18 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """How long it was followed."""
+        """How long the run was simulated."""
         return self.marks[-1].seconds
 
     @property
     def late(self) -> Amounts:
-        """What the later calls took, without those with which a run begins."""
+        """What the calls used that came after the beginning."""
         return self.marks[-1].plus(self.marks[round(BEGINNING * len(self.marks))], -1.0)
 
     def when_spent(self, budget: Budget) -> tuple[Amounts, str]:
-        """What the run takes in all, and which limit ends it.
+        """What the run uses in total, and which limit ends it.
 
-        A run that was cut short goes on as it went after its beginning.
+        A run that was cut short is extrapolated from how it went after its beginning.
         """
         if self.end is not None:
             by_budget = self.stop_reason in (*DIMENSIONS, "seconds")
@@ -83,14 +83,14 @@ class Course:
 
 
 def _said(budget: Budget, limit: str) -> str:
-    """The setting that a limit has in the configuration: one in time by its unit."""
+    """The setting of a limit in the configuration; for a time limit, the one in the unit that was given."""
     units = () if limit in DIMENSIONS else ("hours", "minutes")
     return f"budget.{next((unit for unit in units if getattr(budget, unit) is not None), limit)}"
 
 
 @dataclass(slots=True)
 class CourseTaker:
-    """Listens to a run's calls and events."""
+    """Listens to a run's calls and events, and records its course."""
 
     origin: float = 0.0
     """The loop's time at which the run began."""
@@ -119,7 +119,7 @@ class CourseTaker:
         )
 
     def taken(self, result: Result, *, whole: bool) -> Course:
-        """The course of a run that has ended: by itself, or because it was cut short."""
+        """The course of a run that has ended. ``whole`` is False if it was cut short."""
         spent, usage, dollars = result.report.spent, result.llm.usage, result.llm.dollars
         end = replace(
             self.marks[-1],

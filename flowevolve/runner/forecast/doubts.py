@@ -1,10 +1,10 @@
-"""What nobody knows before a run, how far it may be off, and the interval that follows.
+"""What is uncertain before a run, how far it may be off, and the interval that follows.
 
-A run is simulated as it is expected to be, and once for each end of the range of each doubt, all with seeds of their
-own. What these runs took is a sample of what a run may take. In logarithms, the interval goes `DEVIATIONS` standard
-deviations of this sample to both sides, and by `SIMULATION_OFF` more, as independent errors add up, for what a
-simulation gets wrong whatever it assumes. Both numbers and the ranges of the doubts were chosen on the tuning runs of
-``python -m bench.plan`` and on nothing else.
+A run is simulated under the expected assumptions, and once for each end of the range of each uncertain one, every time
+with another seed. What these runs used is a sample of what a run may use. In logarithms, the interval extends
+`DEVIATIONS` standard deviations of this sample to both sides. `SIMULATION_OFF`, for what a simulation gets wrong under
+any assumptions, is added as independent errors are, in quadrature. Both numbers and the ranges were chosen on the
+tuning runs of ``python -m bench.plan`` and on nothing else.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from statistics import fmean, stdev
 DEVIATIONS = 2.4
 SIMULATION_OFF = 0.2
 DIGITS = 6
-"""So many digits of an amount are written."""
+"""The number of digits with which an amount is written."""
 LEAST = 0.03
-"""Every interval goes at least so far to both sides, as a share: budgets are met about as closely as that."""
+"""Every interval extends at least this far to both sides, as a share: budgets are met about as closely as that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Assumptions:
     """What a simulation assumes. ``lengths`` and ``times`` multiply what is expected of answers and of the server."""
 
     gains: str = "normal"
-    """How easily prompts become better: a preset of the simulated model. Most of what is accepted is validated whole,
-    so this says what a proposal costs.
+    """How easily prompts improve: a preset of the simulated model. Most of the accepted proposals are validated in
+    full, so this determines what a proposal costs.
     """
     lengths: float = 1.0
     times: float = 1.0
@@ -39,7 +39,7 @@ LENGTHS_UNKNOWN, LENGTHS_MEASURED, TIMES_DIFFER = 1.4, 1.1, 1.1
 
 
 def doubted(*, measured: bool) -> Sequence[Assumptions]:
-    """What else may be. The range of lengths is smaller where they were ``measured``."""
+    """The alternatives to the expected assumptions. The range of lengths is smaller if they were ``measured``."""
     lengths = LENGTHS_MEASURED if measured else LENGTHS_UNKNOWN
     return (
         Assumptions(gains="easy"),
@@ -53,7 +53,7 @@ def doubted(*, measured: bool) -> Sequence[Assumptions]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is expected of an amount, and the interval that it should lie in at least four times out of five."""
+    """The expected value of an amount, and the interval that it should lie in at least four times out of five."""
 
     expected: float
     low: float
@@ -61,7 +61,7 @@ class Estimate:
 
     @property
     def factor(self) -> float:
-        """How many times its lower end the interval's upper end is."""
+        """The interval's upper end divided by its lower end."""
         return self.high / self.low if self.low > 0 else math.inf
 
     def scaled(self, factor: float) -> Estimate:
@@ -73,8 +73,8 @@ class Estimate:
 
 
 def estimate(taken: Sequence[float], *, settled: bool = False) -> Estimate:
-    """What a run takes of something, from what at least two simulated runs took. With ``settled`` the budget says it,
-    so that nothing can be off but how closely that is kept.
+    """The estimate of an amount, from what at least two simulated runs used. With ``settled`` the budget fixes the
+    amount, so that it can only be off by how closely the budget is met.
     """
     if min(taken) <= 0:
         return Estimate(fmean(taken), min(taken), max(taken))

@@ -25,13 +25,13 @@ from flowevolve.sim.profiles import find_profile
 
 SCHEMA = 1
 CALLS = 25_000
-"""About as many calls are simulated in all, unless that leaves a run too few or gives it more than it needs."""
+"""The approximate number of calls that are simulated in total, within the bounds below for each run."""
 LEAST_CALLS, MOST_CALLS = 600, 2500
-"""Of each simulated run."""
+"""The bounds on the calls of each simulated run."""
 CODER_SLOWER = 8
-"""A simulated coder, which takes programs apart, needs so many times the CPU time of another model for a call."""
+"""The CPU time of a call of a simulated coder, which takes programs apart, as a multiple of another model's."""
 ALIKE = 0.1
-"""What differs by no more than this share is not worth a choice."""
+"""Rows that differ by no more than this share count as equal when one is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Forecast:
     ends: str
     """Which setting of the budget ends the run, or else the reason why it stops."""
     limit: Limit
-    """What limits how fast it goes."""
+    """What limits its speed."""
     in_flight: float
-    """Requests at a time, on average."""
+    """The mean number of requests in flight."""
     simulated: float
-    """The share of the run that was simulated, by its time; the rest is extrapolated."""
+    """The share of the run's time that was simulated; the rest is extrapolated."""
 
     def to_json(self) -> dict[str, object]:
         amounts = {name: getattr(self, name) for name in ("hours", "input_tokens", "output_tokens", "proposals")}
@@ -73,16 +73,16 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """Forecasts of one configuration, and which of them to take."""
+    """Forecasts for one configuration, and which of them to choose."""
 
     rows: Sequence[Forecast]
     taken: int
-    """The number of the row to take, from 0."""
+    """The index of the row to choose."""
     because: str
     calls: int
-    """So many calls a simulated run made at most."""
+    """The most calls that a simulated run made."""
     measured: bool
-    """Whether lengths were measured."""
+    """Whether the lengths of answers were measured."""
 
     def to_json(self) -> dict[str, object]:
         """As docs/reference/plan.md says."""
@@ -107,12 +107,13 @@ def plan(
     probe: int | None = None,
     note: Callable[[str], None] = lambda said: None,
 ) -> Forecasts:
-    """Foretell what a run of a configuration takes: hours, tokens, dollars and proposals, without asking any model.
+    """Forecast what a run of a configuration takes (hours, tokens, dollars and proposals), without asking any model.
 
-    ``widths`` are values of ``llm.concurrency``, ``models`` of ``llm.model``, ``profiles`` names or files of servers;
-    each combination is a row. Without them it is the configuration's own. ``lengths`` is the directory of an earlier
-    run, whose answers were as long as this one's will be. Or they are measured, by ``probe`` proposals of the real
-    model, which is paid for them. ``note`` is told what is being done. It blocks, for seconds to a minute, and needs a
+    ``widths`` are values of ``llm.concurrency``, ``models`` of ``llm.model``, and ``profiles`` names or files of server
+    profiles; each combination is a row. What is left out is as in the configuration, but ``profiles`` can only be left
+    out if the backend is simulated. ``lengths`` is the directory of an earlier run whose answers were as long as this
+    one's will be. Alternatively, lengths are measured on ``probe`` proposals of the real model, which cost what they
+    cost in a run. ``note`` is called with lines on what is being done. Blocks, for seconds to a minute, and needs a
     thread without an event loop.
 
     Raises:
@@ -179,7 +180,9 @@ def _changed(config: Config, width: int, model: str | None) -> Config:
 
 
 def _forecast(config: Config, width: int, profile: str, model: str | None, runs: Sequence[Simulated]) -> Forecast:
-    """A row from the simulated runs, of which the first is as expected, and the others as it may be instead."""
+    """A row from the simulated runs, the first of which is under the expected assumptions, the others under
+    alternatives.
+    """
     ends = [run.course.when_spent(config.budget) for run in runs]
     (expected, ends_by), course = ends[0], runs[0].course
 
@@ -204,7 +207,7 @@ def _forecast(config: Config, width: int, profile: str, model: str | None, runs:
 
 
 def _choose(rows: Sequence[Forecast]) -> tuple[int, str]:
-    """The row to take, and why: the cheapest of those that are about as fast as the fastest, or else the narrowest."""
+    """The row to choose, and why: the narrowest of the cheapest of the rows that are about as fast as the fastest."""
 
     def speed(row: Forecast) -> float:
         return row.proposals.expected / row.hours.expected if row.hours.expected else math.inf

@@ -17,14 +17,14 @@ ABOUT: dict[Limit, str] = {
     "lockstep": "every step waits for its slowest request; mode stream doesn't",
 }
 BUSY = 0.85
-"""The share from which on something counts as used up."""
+"""The share of use above which something counts as used up."""
 HELD_BACK = 0.3
-"""The share of the time in which a request waits for a rate limit, from which on that counts."""
+"""If requests wait for a rate limit for more than this share of the time, that limit counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy a simulated run kept what it runs on."""
+    """How busy a simulated run kept the resources that it used."""
 
     width: int
     slots: int | None

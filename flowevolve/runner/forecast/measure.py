@@ -22,24 +22,24 @@ from flowevolve.sim.scores import SeedRun
 from flowevolve.sim.service_model import count_tokens
 
 LEAST_ANSWERS = 5
-"""With fewer answers nothing is known of their lengths."""
+"""The fewest answers from which something is known of their lengths."""
 MOST_ANSWERS = 2000
-"""Of each role and stage, so many are kept."""
+"""The most answers that are kept for each role and stage."""
 MOST_CASES = 5
-"""So many cases are run to see how long a program takes."""
+"""The most cases that are run to see how long a program takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """How long the answers of a recorded run were, and of what."""
+    """How long the answers of a recorded run were, and which task and models they are from."""
 
     lengths: MeasuredLengths
     task: str | None
     models: Mapping[str, Collection[str]]
-    """Those that answered, by role."""
+    """The models that answered, by role."""
 
     def unlike(self, task: Task, roles: Mapping[str, ResolvedRole]) -> Iterator[str]:
-        """In what it differs from a run to come, in words."""
+        """How it differs from a run to come, in words."""
         if self.task not in (None, task.name):
             yield f"that run is of task {self.task!r}, and this one of {task.name!r}"
         for name, role in roles.items():
@@ -57,7 +57,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def read_earlier(directory: Path) -> EarlierRun:
-    """A recorded run, for the lengths of its answers.
+    """Read the lengths of a recorded run's answers.
 
     Raises:
         InputError: if it is no run directory, or has too few answers.

@@ -22,15 +22,16 @@ from flowevolve.sim.lengths import MeasuredLengths
 from flowevolve.sim.profiles import Profile
 
 ROWS = 8
-"""So many rows of each split are used."""
+"""The number of rows that are used of each split."""
 AT_MOST = 3
-"""So many times the expected tokens a probe may take."""
+"""The most tokens that a probe may use, as a multiple of the expected number."""
 
 
 def probe(
     config: Config, known: Known, profile: Profile, proposals: int, note: Callable[[str], None]
 ) -> MeasuredLengths:
-    """Have the configuration's own model make so many proposals. ``note`` is told first how many tokens that may take.
+    """Have the configuration's own model make some proposals. ``note`` is first called with how many tokens that may
+    take.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as a run.
@@ -52,7 +53,7 @@ def probe(
 
 
 def _few_rows(task: Task) -> Task:
-    """The same task with the first of its rows alone; one of programs, whose cases cost no tokens, as it is."""
+    """The same task with only the first of its rows. A task of programs stays as it is, as its cases cost no tokens."""
     if isinstance(task, ProgramTask):
         return task
     small, data = copy(task), task.data

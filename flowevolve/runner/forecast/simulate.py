@@ -43,11 +43,11 @@ CUT_SHORT = "simulated far enough"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known before a run beside its configuration: the task, and what was measured of it."""
+    """What is known before a run besides its configuration: the task, and what was measured of it."""
 
     task: Task
     seed_run: SeedRun | None = None
-    """Of tasks of programs."""
+    """For tasks of programs only."""
     lengths: MeasuredLengths | None = None
 
 
@@ -60,7 +60,7 @@ class Simulated:
 def simulate(
     config: Config, known: Known, profile: Profile, assumed: Assumptions, *, most_calls: int, seed: int
 ) -> Simulated:
-    """Run a configuration on simulated servers until it ends by itself, or has made so many calls."""
+    """Run a configuration on simulated servers until it ends, or has made ``most_calls`` calls."""
     return clock.run(_Simulation(config, known, profile, assumed, most_calls, seed).run, clock="virtual")
 
 
@@ -143,23 +143,23 @@ class _Simulation:
 
 
 def _to_simulate(config: Config, seed: int) -> Config:
-    """The configuration of a simulated run: nothing is asked of a server, and nothing of it is kept."""
+    """The configuration of a simulated run: it calls no real server, and leaves nothing behind."""
     llm = config.llm.model_copy(update={"backend": "sim", "cache": CacheSettings(), "settings": {}})
     return config.model_copy(update={"llm": llm, "clock": "virtual", "seed": seed, "watch": False, "held_out": False})
 
 
 def _with(profile: Profile, assumed: Assumptions) -> Profile:
-    """The server as it is assumed to be."""
+    """The profile of the server under these assumptions."""
     output = replace(profile.output, median=profile.output.median * assumed.lengths)
     slower = replace(profile.faster(1 / assumed.times), output=output)
     if isinstance(slower, BatchingProfile) or isinstance(profile, BatchingProfile):
         return slower
-    # What an account may ask for does not depend on how fast it is answered.
+    # The rate limits of an account do not depend on how fast it is answered.
     return replace(slower, requests_per_minute=profile.requests_per_minute, tokens_per_minute=profile.tokens_per_minute)
 
 
 class _Tagged(Role):
-    """A role whose requests tell which role and stage they are of, as `flowevolve.sim.lengths` reads it."""
+    """A role whose requests say which role and stage they are from, for `flowevolve.sim.lengths`."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ class _Tagged(Role):
 
 
 def _tagged(name: str, models: Models) -> Models:
-    if not isinstance(models, Role):  # which model of an ensemble is asked is drawn there, without the stage
+    if not isinstance(models, Role):  # an ensemble draws its model itself, without the stage
         models.members = tuple(replace(member, chat_extra=tags(name, "")) for member in models.members)
         return models
     given = {each.name: getattr(models, each.name) for each in fields(models)}
