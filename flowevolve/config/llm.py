@@ -75,8 +75,7 @@ class EndpointsSettings(Settings):
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
     azure_api_version: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$")
-    """If set, the addresses are endpoints of Azure resources, with deployments as models and Azure's form of the API.
-    """
+    """If set, the addresses are endpoints of Azure resources, with deployments as models and Azure's API."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -215,8 +214,7 @@ class LLMSettings(EndpointsSettings):
     retries: int = Field(default=1, ge=0)
     """How often the model is asked again after a reply that can't be read, with the error explained to it."""
     hedge: float = Field(default=0.0, ge=0, le=0.5)
-    """For up to this share of calls, a second request is sent if one is overdue while its item waits for it; 0: never.
-    """
+    """For up to this share of calls, a second request is sent if one is overdue and its item waits for it; 0: none."""
     unlisted_models: bool = False
     """The endpoints also serve models that their lists leave out, so an unlisted model is no error before a run."""
     send_seed: bool = True
