@@ -57,7 +57,7 @@ class DataSource(BaseModel):
 
     @contextmanager
     def loaded(self) -> Generator[Dataset]:
-        """As `load`; errors in what is made of the rows in the block say where the rows are from."""
+        """As `load`, for a ``with`` block. An InputError in the block gets the source of the rows as a prefix."""
         rows = self.load()
         try:
             yield rows

@@ -1,4 +1,4 @@
-"""What is odd about a prompt and its rows, and not for certain wrong: it is told in warnings."""
+"""Warns about what is odd in a prompt and its rows, but not certainly wrong."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from flowevolve.core.task import Dataset, Example
 ANSWERS = frozenset(
     {"answer", "answers", "label", "labels", "target", "targets", "expected", "gold", "output", "reference", "solution"}
 )
-"""Columns of these names, in whatever case, are taken for answers where nothing says what the model is to be shown."""
+"""Columns with these names, in upper or lower case, are taken for answers, which the model is not to see."""
 
 
 def warn_of_doubts(prompt: Mapping[str, str], data: Dataset, places: Mapping[str, str]) -> None:
-    """Warn whoever made the task. ``places`` says where the user has each example's row."""
+    """Warn the user about what is doubtful. ``places`` says where the user has each example's row."""
     doubts = (*_blank_answers(data, places), *_shared_rows(data, places), *_odd_texts(prompt, data))
     for doubt in doubts:
         warn_user(doubt)
 
 
 def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
-    """A metric often takes such a row for solved, as ``"" in output`` is true of any output."""
+    """Find columns with answers that are blank in some rows. Metrics often take such a row for solved, since ``"" in
+    output`` is true of any output.
+    """
     rows = list(data)
     for name in sorted({name for row in rows for name in row.data if name.lower() in ANSWERS}):
         blank = [row.id for row in rows if _blank(row.data.get(name))]
@@ -35,7 +37,7 @@ def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
 
 
 def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
-    """Rows by which candidates are chosen say too much good of them if prompts were made from the same rows."""
+    """Find rows of validation or test that prompts were also made from, so that scores on them are too high."""
     for rows, what, others, whose in (
         (data.val, "rows for validation", data.train, "that prompts are made from"),
         (data.test, "rows of test", (*data.train, *data.val), "of train and val"),

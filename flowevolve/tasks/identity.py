@@ -14,7 +14,7 @@ from flowevolve.core.task import Example, Task
 
 @runtime_checkable
 class Digested(Protocol):
-    """A task that has more than a seed and examples to be told apart by."""
+    """A task that is identified by more than its seed and its examples."""
 
     def digests(self) -> Mapping[str, str]:
         """Digests of its parts, by name."""
@@ -22,15 +22,16 @@ class Digested(Protocol):
 
 @runtime_checkable
 class Adjustable(Protocol):
-    """A task with settings that may be others when a run goes on, which its user is told."""
+    """A task with settings that may differ when a run is resumed; the user is told which have changed."""
 
     def adjustable(self) -> Mapping[str, str]:
-        """Digests of them, by name."""
+        """Digests of these settings, by name."""
 
 
 def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted:
-    """The task's name, the number of its validation examples, a digest of them that ignores their order, and digests of
-    its seed, its training examples and what else it is made of; and of the code of an algorithm that is not ours.
+    """Return what identifies a task: its name, the number of its validation examples, a digest of these that ignores
+    their order, and digests of its seed, its training examples and its further parts. If the algorithm is not one of
+    ours, a digest of its code is included.
     """
     of_algorithm = None if algorithm is None else modules_digest(algorithm)
     return RunStarted(
@@ -48,9 +49,9 @@ def identity(task: Task, algorithm: type[Algorithm] | None = None) -> RunStarted
 
 
 def difference(before: RunStarted, task: Task) -> str | None:
-    """Say how the task that earlier scores are of differs from this one; None if it is the same.
+    """Say how the task that earlier scores belong to differs from this one; None if it is the same.
 
-    ``before`` is what a run began with. Fields that it leaves out are not compared.
+    ``before`` is the first event of the earlier run. Fields that it leaves out are not compared.
     """
     after = identity(task)
     if all(getattr(before, name) in (None, getattr(after, name)) for name in ("task", "examples", "digest")):
@@ -61,10 +62,10 @@ def difference(before: RunStarted, task: Task) -> str | None:
 
 
 def changed_parts(before: RunStarted, task: Task, algorithm: type[Algorithm]) -> list[str]:
-    """What of a task's and an algorithm's digests is another than the run began with: only of those that are known of
-    both.
+    """The names of those digests of a task and an algorithm that have changed since the run began. A digest that is
+    missing on one side is not compared.
 
-    What is a function's is compared only under the Python that the run began with.
+    Digests of code are compared only under the version of Python that the run began with.
     """
     old, new = before.digests or {}, identity(task, algorithm).digests or {}
     return [

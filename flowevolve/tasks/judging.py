@@ -1,4 +1,4 @@
-"""A user's metric: what it may be, what it may return, and what becomes of rows on which it or a program fails."""
+"""A user's metric: what it may be, what it may return, and how rows are handled on which it or a program fails."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ Metric = Callable[[RowType, str], Judged | Awaitable[Judged]]
 OnError = Literal["stop", "count"]
 
 FAILURES_BEFORE_GIVING_UP = 10
-"""A function that failed this often and never once worked is broken, whatever failures are counted as."""
+"""A function that has failed this often and never worked is considered broken: the run ends in spite of ``"count"``."""
 _ADVICE = 'where the output is at fault, let it return 0 and say why, as in return 0.0, "This is no JSON."'
 
 
 class FunctionErrors:
-    """What becomes of the errors of a function of the user's. With ``on_error`` ``"count"`` a row on which it fails has
-    the score 0, and the first is told in a warning.
+    """Handles the errors of a user's function. With ``on_error`` ``"count"``, a row on which it fails has the score 0,
+    and a warning reports the first such row; with ``"stop"``, the run ends.
 
-    ``name`` is what the function is called, and ``advice`` says what it does better where it fails on every row.
+    ``name`` is the function's name in messages, and ``advice`` says what to do about a function that fails on every
+    row.
 
     Raises:
         InputError: if ``on_error`` is neither of the two.
@@ -46,17 +47,17 @@ class FunctionErrors:
         self._worked = self._failed_on_seed = False
 
     def worked(self) -> None:
-        """Told that the function did its work on a row."""
+        """Note that the function has worked on a row."""
         self._worked = True
 
     def score(self, error: Exception, example: Example, place: str, *, of_seed: bool) -> Score:
-        """The score of a row on which the function has failed. ``place`` is where the user has the row.
+        """Return the score of a row on which the function has failed. ``place`` says where the user has the row.
 
-        A function is only thought broken that fails ``of_seed``, with which runs begin: in a run that is gone on with,
-        it may have worked before.
+        A function is considered broken only if it has failed with the seed (``of_seed``), with which runs begin: in a
+        resumed run, it may have worked before.
 
         Raises:
-            TaskFailedError: if such rows are not counted, or the function has failed every time.
+            TaskFailedError: if ``on_error`` is ``"stop"``, or the function is considered broken.
         """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
@@ -83,7 +84,7 @@ class Judge:
     """Calls a metric.
 
     Raises:
-        InputError: if it is no function of a row and an output.
+        InputError: if the metric is not a function of a row and an output.
     """
 
     def __init__(self, metric: Metric[Any], on_error: OnError) -> None:
@@ -96,10 +97,11 @@ class Judge:
     async def score(
         self, row: GivenRow, output: str, *, example: Example, place: str, expected: str, of_seed: bool
     ) -> Score:
-        """The score of an output. ``place`` is where the user has the row; ``expected`` stands in for feedback.
+        """Return the score of an output. ``place`` says where the user has the row; ``expected`` is feedback if the
+        metric gives none.
 
         Raises:
-            InputError: if the metric's result is no score.
+            InputError: if the metric's result is not a valid score.
             TaskFailedError: as `FunctionErrors.score`.
         """
         try:
@@ -129,7 +131,7 @@ def check_arity(function: Callable[..., object], what: str, takes: str) -> None:
 
 
 def _as_score(judged: object, place: str, example: Example, expected: str) -> Score:
-    """Raises: InputError if a metric's result is no score."""
+    """Raises: InputError if a metric's result is not a valid score."""
     if isinstance(judged, Score):
         told: object = judged.feedback
         if not isinstance(told, str) or not isfinite(judged.value):

@@ -75,7 +75,7 @@ def require_fields(rows: Iterable[Row], fields: Sequence[str], source: str) -> N
 
 
 def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Example]:
-    """Make examples of rows. Their ids are the values of a field, or else their numbers, counted from 0.
+    """Make examples from rows. Their ids are the values of ``id_field`` or, without one, the row numbers from 0.
 
     Raises:
         InputError: if the field is missing or two rows have the same id.
@@ -105,7 +105,7 @@ def text_of(example: Example, field: str) -> str:
 
 
 def no_text(example: Example, *fields: str) -> InputError:
-    """The error that a row has a text in none of these fields."""
+    """The error for a row that has a text in none of these fields."""
     asked, columns = " or ".join(map(repr, fields)), ", ".join(example.data) or "none"
     return InputError(f"row {example.id}: {asked} is missing or not a text; its columns are {columns}")
 

@@ -25,13 +25,13 @@ from flowevolve.tasks.trial import Trial
 Ask = Callable[[str, str], Awaitable[str]]
 """Sends a component's text and an input to the model, and returns the answer: ``await ask("component", "input")``."""
 Program = Callable[[RowType, Ask], Awaitable[str]]
-"""Several calls of a model that make one output of a row."""
+"""Makes one output from a row, with any number of calls of the model."""
 
 Placed = tuple[str, GivenRow]
-"""A row, and in words where the user has it: ``train row 5``."""
+"""In words, where the user has a row (``train row 5``), and the row."""
 
 _TRIAL: ContextVar[Trial | None] = ContextVar("flowevolve_trial", default=None)
-"""That of the run that is under way: several may have one task."""
+"""The trial of the current run, since several runs may share a task."""
 
 COMPONENT = "prompt"
 MOST_SPLIT_OFF = 100
@@ -39,19 +39,20 @@ MOST_SPLIT_OFF = 100
 
 _ADVICE = "where a reply is at fault, let it return the reply, and the metric say what is wrong with it"
 UNASKED_BEFORE_GIVING_UP = 10
-"""A program that has answered so many rows without a component's text, and none with one, has nothing that evolves."""
+"""If a program has answered this many rows and has never used a component's text, there is nothing to evolve."""
 
 
 class MetricTask:
     """Evolves a prompt, or several by name, so that a metric rises.
 
     Without ``val``, half of ``train`` is split off for validation, at most `MOST_SPLIT_OFF` rows. ``input`` is a
-    template over the columns of a row (`flowevolve.tasks.template.Template`), such as ``"{question}"``, by default the
-    one column that is no answer; or ``program`` calls the model itself. With ``on_error`` ``"count"`` a row on which
-    the metric or the program fails has the score 0, unless it fails on all of the first ten; else the run ends.
+    template over the columns of a row (`flowevolve.tasks.template.Template`), such as ``"{question}"``; by default it
+    is the one column that is not an answer. Instead of it, ``program`` may call the model itself. If the metric or the
+    program fails on a row, the run ends or, with ``on_error`` ``"count"``, the row has the score 0; the run still ends
+    if all of the first ten rows fail.
 
     Raises:
-        InputError: saying what is wrong with the arguments, and how to mend it.
+        InputError: saying what is wrong with the arguments, and how to fix it.
     """
 
     name = "prompt"
@@ -76,7 +77,7 @@ class MetricTask:
         self._asked, self._unasked = False, 0
         self._rows: dict[str, GivenRow] = {}
         self._places: dict[str, str] = {}
-        """Where the user has each row, by its example's id, which numbers the rows of a split."""
+        """Where the user has each row, by the id of its example. Ids number the rows of each split."""
         splits = {"train": _placed(train, "train")}
         if val is None:
             splits |= _split(splits["train"], seed)
@@ -101,7 +102,7 @@ class MetricTask:
         return self._seed
 
     def digests(self) -> Mapping[str, str]:
-        """Of the input and of the functions that were given, so that a run that goes on can tell what has changed."""
+        """Digests of the input and of the user's functions, so that a resumed run can tell what has changed."""
         functions = {"metric": self._judge.metric, "program": self._program}
         found = {name: code_digest(each) for name, each in functions.items() if each is not None}
         return {
@@ -110,12 +111,12 @@ class MetricTask:
         }
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        """The first of a run goes alone, so that a metric that can't be used is found by the answer to one row."""
+        """The first rollout of a run goes alone, so that a metric that can't be used is found after one answer."""
         trial, work = _TRIAL.get(), partial(self._rollout, artifact, example, llm)
         return await (work() if trial is None else trial.run(work))
 
     async def __aenter__(self) -> Self:
-        """What each run does with its task, in the context that all its work has."""
+        """Begin the trial of a run, in the context that all of its work inherits."""
         _TRIAL.set(Trial())
         return self
 
@@ -153,7 +154,7 @@ class MetricTask:
             except (FlowevolveError, LLMError):
                 raise
             except Exception as error:  # noqa: BLE001 - a user's program may raise anything
-                if unanswered:  # it is no fault of the program's, which may have had it in a group of tasks
+                if unanswered:  # not the program's fault; it may have got the error in a group of tasks
                     raise _gravest(unanswered) from None
                 score = self._errors.score(error, example, place, of_seed=of_seed)
                 return Rollout(example.id, "", score, tuple(calls))
@@ -171,10 +172,11 @@ class MetricTask:
         return Rollout(example.id, output, score, tuple(calls))
 
     def _count_asked(self, calls: Sequence[Call], artifact: Artifact, row: GivenRow, place: str) -> None:
-        """A program may know the answer to some rows itself. Only the seed's validation counts, with which runs begin.
+        """Check that a program uses components at all; it may answer some rows without. Only the seed's validation
+        counts, with which runs begin.
 
         Raises:
-            InputError: if it has asked for none of the first ones.
+            InputError: if it has asked for none on any of the first rows.
         """
         self._asked = self._asked or bool(calls)
         self._unasked += not calls
@@ -185,7 +187,7 @@ class MetricTask:
             )
 
     def _expected(self, example: Example) -> str:
-        """What the row has beside the input, in words for feedback."""
+        """The columns of the row that are not in the input, in words for feedback."""
         shown = () if self._input is None else self._input.names
         rest = {name: value for name, value in example.data.items() if name not in shown and value is not None}
         return "\n".join(f"{name}: {value}" for name, value in rest.items())
@@ -281,7 +283,7 @@ def _check_program(program: Program[Any], given: str | None) -> None:
 
 
 def _check_awaited(value: object, where: str) -> None:
-    """Raises: InputError if it is what `ask` returns before it is awaited."""
+    """Raises: InputError if the value is what `ask` returns before it is awaited."""
     if not inspect.isawaitable(value):
         return
     if inspect.iscoroutine(value):
@@ -293,7 +295,7 @@ def _check_awaited(value: object, where: str) -> None:
 
 
 def _gravest(errors: Sequence[FlowevolveError | LLMError]) -> FlowevolveError | LLMError:
-    """The first that ends a run; if none does, the first."""
+    """The first error that ends a run or, if none does, the first one."""
     return next((error for error in errors if isinstance(error, FlowevolveError)), errors[0])
 
 

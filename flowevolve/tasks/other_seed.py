@@ -1,4 +1,4 @@
-"""A task of which something is other than it was made, such as the texts that it begins with."""
+"""Copies of a task in which something is replaced, such as its seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowevolve.core.task import Task
 
 
 def with_seed(task: Task, texts: Mapping[str, str], setting: str) -> Task:
-    """The same task with these texts, by component, as its seed. ``setting`` names where they stand, for messages.
+    """The same task with these texts, by component, as its seed. ``setting`` says in messages where they are from.
 
     Raises:
         InputError: if the task's own seed has other components.
@@ -27,9 +27,9 @@ def with_seed(task: Task, texts: Mapping[str, str], setting: str) -> Task:
 
 
 def with_members(task: Task, members: Mapping[str, object]) -> Task:
-    """A copy of a task in which these members of its class are others.
+    """A copy of a task in which these members of its class are replaced.
 
-    What a task can do beyond `flowevolve.core.task.Task` is found by its class, so the new one is of a subclass.
+    The class determines what a task can do beyond `flowevolve.core.task.Task`, so the copy is of a subclass.
     """
     kind, other = type(task), copy(task)
     own = {"__slots__": (), "__module__": kind.__module__, **members}

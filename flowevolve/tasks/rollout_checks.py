@@ -9,7 +9,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.task import Call, Example, Measured, Rollout, Score, Task
 
 MARGIN = 1e-6
-"""By so much a score may be out of its range, as a sum of fractions is."""
+"""The most by which a score may be out of its range, as a sum of fractions can be through rounding."""
 T = TypeVar("T")
 
 
@@ -17,10 +17,10 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
     """Check that a value is a rollout of this example of a task, and return it.
 
     Raises:
-        InputError: if its score is not from 0 to 1, unless the task says what its worst score is.
+        InputError: if its score is not from 0 to 1, unless the task is `Measured`.
         TypeError: if it is not a rollout, or one of its parts has the wrong type.
-        ValueError: if it is the rollout of another example, or one of its score's metrics is infinite or no number,
-            unless what is measured may be at fault.
+        ValueError: if it is the rollout of another example, or one of its score's metrics is not finite, unless the
+            task is `Measured`.
     """
     found = _expect(rollout, Rollout, "what rollout() returned")
     score = _expect(found.score, Score, "the rollout's score")

@@ -1,4 +1,4 @@
-"""Rows as people have them: lists of mappings, data frames, data sets and files."""
+"""Reads rows in the forms in which users have them: lists of mappings, data frames, data sets and files."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from flowevolve.tasks.loaders import Row, load_rows
 
 GivenRow = Mapping[str, object]
 RowType = TypeVar("RowType", bound=Mapping[str, Any], default=Mapping[str, Any])
-"""A row's type for type checkers. Where nothing says what it is, as in a file, its values may be used as anything."""
+"""The type of a row for type checkers. Where it is unknown, as for rows of a file, values are of type ``Any``."""
 
 
 @runtime_checkable
 class PolarsFrame(Protocol):
-    """What a frame of polars can do."""
+    """What is used of a polars data frame."""
 
     def to_dicts(self) -> list[dict[str, object]]: ...
 
 
 @runtime_checkable
 class PandasFrame(Protocol):
-    """What a frame of pandas can do."""
+    """What is used of a pandas data frame."""
 
     def to_dict(self, orient: str) -> list[dict[str, object]]: ...
 
 
 @runtime_checkable
 class Scalar(Protocol):
-    """A number of numpy, or a value of another library that wraps one of Python's own."""
+    """A numpy scalar, or a value of another library that wraps a Python value."""
 
     def item(self) -> object: ...
 
 
 Rows = Iterable[RowType] | PandasFrame | PolarsFrame | str | Path
-"""Mappings, a frame of pandas or polars, a ``datasets.Dataset``, or the path of a file."""
+"""Mappings, a pandas or polars data frame, a ``datasets.Dataset``, or the path of a file."""
 
 
 def given_rows(rows: Rows[Any], what: str) -> list[GivenRow]:
-    """The rows, one by one. ``what`` names them in messages.
+    """Return a list of the rows. ``what`` names them in messages.
 
     Raises:
-        InputError: if they are of no kind that is known, there are none, or one of them is no mapping.
+        InputError: if they are of an unknown kind, there are none, or one of them is not a mapping with named columns.
     """
     found = _listed(rows, what)
     if not found:
@@ -105,14 +105,14 @@ def plain_row(row: GivenRow, where: str) -> Row:
     """A row as plain data, which can be shown to models and written to a journal.
 
     Raises:
-        InputError: if a value can't be told in plain data.
+        InputError: if a value can't be converted to plain data.
     """
     return {name: _plain(value, f"{where}, column {name!r}") for name, value in row.items()}
 
 
 def _plain(value: object, where: str) -> JSON:
     if isinstance(value, float):
-        return None if isnan(value) else float(value)  # frames say so that there is nothing
+        return None if isnan(value) else float(value)  # in data frames, NaN marks a missing value
     if isinstance(value, str | bool | int | None):
         return value
     if isinstance(value, Mapping):

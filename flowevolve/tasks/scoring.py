@@ -15,7 +15,7 @@ _FINAL = re.compile(r"(?:final\s+)?answer\s*(?:is\s*:?|:|=)\s*(.+)", re.IGNORECA
 _LABEL = re.compile(
     r"^[ \t>*_#-]*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+|my\s+)?" + _FINAL.pattern, re.IGNORECASE | re.MULTILINE
 )
-"""The same where a line begins with it."""
+"""As `_FINAL`, but only at the beginning of a line."""
 _TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
 _WITH_UNIT = re.compile(
@@ -35,10 +35,10 @@ _UNITS = frozenset(
         "joules people"
     )
 )
-"""Words behind a number that leave it as it is. Others may not, as 'tn', 'squared' or 'halves'."""
+"""Words after a number that don't change its value, unlike 'tn', 'squared' or 'halves'."""
 _WITHIN_UNITS = frozenset({"per", "square", "cubic"})
 _AROUND = "*_`\"'$#= \t\n"
-"""What stands around a number and is no part of it. Brackets are, as accountants write -5 as '(5)'."""
+"""Characters around a number that are not part of it. Brackets are part of it, since accountants write -5 as '(5)'."""
 _MATHS = re.compile(r"\\[()\[\]]")
 
 
@@ -83,8 +83,8 @@ def stated_answer(text: str) -> str:
 
 
 def stated_number(text: str) -> str:
-    """As `stated_answer`, for a number: where none follows the last 'answer:', but the last line that begins with
-    'answer:' has one, that.
+    """As `stated_answer`, for a number: if that answer is not a number, the last number given in a line that begins
+    with 'answer:' is returned instead, if there is one.
     """
     found = stated_answer(text)
     if _last_boxed(text) is None and _number(without_unit(found)) is None:
@@ -95,9 +95,12 @@ def stated_number(text: str) -> str:
 
 
 def stated_text(text: str, *, number: bool = False) -> str:
-    r"""The final answer that a text states in words: in ``<answer>`` tags, in the last ``\boxed{…}``, or after the last
-    'answer:', that of a line which begins with it first, but for a 'final answer' that comes last; else the last line,
-    or if it may be a ``number`` the last number of several lines.
+    r"""The final answer that a text states in words: what is in the last ``<answer>`` tags, else in the last
+    ``\boxed{…}``, else after the 'answer:' that decides, else the last line. If the answer may be a ``number``, the
+    last number takes precedence over the last line.
+
+    The 'answer:' that decides is the last one if it is a 'final answer', else the last one at the beginning of a line,
+    else the last one. In a text of one line, only an 'answer:' at its beginning counts, and numbers don't.
     """
     tagged, boxed = _TAGGED.findall(text), _last_boxed(text)
     if tagged:
@@ -116,8 +119,9 @@ def stated_text(text: str, *, number: bool = False) -> str:
 
 
 def stated_line(text: str) -> str:
-    """The rest of the line after the last 'answer:' of a text, or else its last line. If that is no list of single
-    words, it is the last list of them that follows an 'answer:' with which a line begins.
+    """The rest of the line after the last 'answer:' of a text, or else the last line. If what follows that 'answer:' is
+    not a list of single words, the last such list after an 'answer:' at the beginning of a line is returned instead, if
+    there is one.
     """
     finals = _FINAL.findall(text)
     lists = [each for each in _LABEL.findall(text) if _is_list(each)]
@@ -134,8 +138,8 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def same_number(answer: str, gold: str) -> bool:
-    """Whether two answers are the same number (an integer, decimal or simple fraction, of any unit), or else, where the
-    second is none, the same text.
+    """Whether an answer is the same number as ``gold`` (an integer, decimal or simple fraction; a unit after the answer
+    is ignored) or, if ``gold`` is not a number, the same text.
     """
     second = _number(gold)
     if second is None:
@@ -149,7 +153,7 @@ def is_number(text: str) -> bool:
 
 
 def without_unit(text: str) -> str:
-    """A number without a known unit behind it, and without quotes and the like around it; any other text as it is."""
+    """A number without a known unit after it, and without quotes and the like around it; any other text unchanged."""
     text = text.strip()
     found = _WITH_UNIT.fullmatch(text)
     if found is not None and _is_unit(found["set"] or found["unit"]):
@@ -174,20 +178,20 @@ def stated_label(text: str, labels: Sequence[str]) -> str | None:
 
 
 def _is_unit(text: str | None) -> bool:
-    """Whether all words behind a number are known units. A sign has none."""
+    """Whether all words after a number are known units. This is so of a mere sign, which has no words."""
     words = set(_WORD.findall((text or "").lower()))
     return not words or (words <= _UNITS | _WITHIN_UNITS and not words <= _WITHIN_UNITS)
 
 
 def _bare(text: str) -> str:
-    """What is said behind 'answer:', without tags, marks and full stop around it."""
+    """What follows 'answer:', without tags, marks and full stops around it."""
     tagged = _TAGGED.search(text)
     text = str(tagged[1]) if tagged is not None else text
     return text.strip().lstrip("*_`$ ").rstrip("*_`$. ")
 
 
 def _is_list(text: str) -> bool:
-    """Whether a text is single words with commas between."""
+    """Whether a text consists of single words separated by commas."""
     return all(len(each.split()) == 1 for each in text.strip(" \t*_`.").split(","))
 
 

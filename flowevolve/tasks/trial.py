@@ -1,4 +1,4 @@
-"""Work that is tried once before the rest of it begins."""
+"""Tries one piece of work before the rest begins."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 class Trial:
-    """Lets the first piece of work go alone: if an error ends it that would end a run, the others that wait for it end
-    by the same error, and cost nothing. For one run.
+    """Lets the first piece of work go alone. If it fails with an error that ends a run, the others that wait for it
+    fail with the same error, at no cost. A trial is for one run.
     """
 
     def __init__(self) -> None:
@@ -22,10 +22,10 @@ class Trial:
         self._error: FlowevolveError | None = None
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work returns, when the first has ended in whatever way.
+        """Do a piece of work, which waits until the first one has ended, and return its result.
 
         Raises:
-            FlowevolveError: the one of the first, to those that have waited for it.
+            FlowevolveError: the error of the first piece of work, if this one has waited for it.
         """
         if self._over is None:
             return await self._run_first(work)

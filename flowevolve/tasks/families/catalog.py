@@ -8,7 +8,8 @@ The ceilings are those of real programs: for each family the highest score in LE
 EPLB (github.com/ttanv/levi, ``examples/ADRS/eplb/result_snapshot.json``: 33 programs, scores out of 100). There a
 program is taken to go by ``shares`` if it has a ``cumsum``, else by ``rounds``; it is a ``snake`` or ``interleaved`` if
 its text says so, ``greedy`` if it is neither and has an ``argmin``, and else goes by ``blocks``. No program of the
-archive is of the family ``shares, greedy``: it is given the lowest score of the archive, as nothing of it has survived.
+archive is of the family ``shares, greedy``: it is given the lowest score of the archive, since no program of it has
+survived.
 """
 
 from __future__ import annotations

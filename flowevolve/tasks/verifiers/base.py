@@ -1,4 +1,4 @@
-"""What verifiers are made of: their form, and functions that take answers apart and read parameters of constraints."""
+"""The base of all verifiers: their type, and functions that split answers and read the parameters of constraints."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def contains_word(text: str, word: str) -> bool:
 def count_word(text: str, word: str) -> int:
     """How often the word or phrase occurs in the text on its own, in upper or lower case."""
     if text.isascii() and word.isascii() and word.lower() not in text.lower():
-        return 0  # what most questions end with, at a tenth of the cost
+        return 0  # most calls end here, at a tenth of the cost
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 
