@@ -47,7 +47,7 @@ from flowevolve.programs.task import check_programs
 from flowevolve.stages import Assess, Rollouts, committing
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Workers(16), "evaluate": Workers(16)}
-"""Workers of the streaming mode; one each for select and update."""
+"""Workers in streaming mode; select and update have one each."""
 
 
 class CodeEvolve(Algorithm[CodeEvolveConfig]):
@@ -82,7 +82,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         return self.islands.best()
 
     def frontier(self) -> Sequence[Candidate]:
-        """The best of each island."""
+        """The best program of each island."""
         return [island.best for island in self.islands if island.best is not None]
 
     def inject(self, candidate: Candidate) -> Emit:
@@ -118,7 +118,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         statement = task.problem.statement
         instructions = Artifact({INSTRUCTIONS: config.instructions.strip() or FIRST_INSTRUCTIONS})
         assess = Assess(Rollouts(task), task)
-        # What is selected goes stale while it waits: the queues after select are short, so that tickets wait before it.
+        # A selection goes stale while it waits, so the queues after select are short: tickets wait before it instead.
         return Graph(
             (
                 Stage("select", self._select, ("meta", "generate")),
@@ -132,7 +132,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The seed, which is assessed once for all islands."""
+        """Send the seed to be assessed, once for all islands."""
         if self._cells is not None:
             await in_thread(self._cells.make)
         yield Emit(Made(context.propose(self._task.seed(), parents=[], operator=SEED)), to="evaluate")
@@ -154,7 +154,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
 
     def _check_features(self, metrics: Mapping[str, float]) -> None:
         """Raises:
-        InputError: if a feature is none of the text, nor a metric that the seed has.
+        InputError: if a feature is neither one of the text nor a metric that the seed has.
         """
         unknown = [name for name in self.config.archive.features if name not in {FITNESS, *FEATURES, *metrics}]
         if unknown:

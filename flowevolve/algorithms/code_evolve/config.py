@@ -22,13 +22,13 @@ class ArchiveSettings(Settings):
     name: Literal["cvt", "grid", "naive"] = "cvt"
     """``cvt``, ``grid``: the best of each cell of a feature space; ``naive``: the best ``size``."""
     cells: int = Field(default=60, gt=0)
-    """Of each island's feature space; on a ``grid`` as many as make it a lattice with equal sides."""
+    """Cells of each island's feature space; on a ``grid``, at most this many, in a lattice with equal sides."""
     features: tuple[str, ...] = Field(default=(FITNESS, "seconds"), min_length=1)
     """``fitness``, features of the program's text, and metrics of the problem; ``seconds`` is its running time."""
     ranges: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """Least and greatest value of a feature; by default those seen on the island so far."""
     size: int = Field(default=40, gt=0)
-    """``naive``: programs that live."""
+    """``naive``: at most this many programs live."""
 
     @model_validator(mode="after")
     def _ranges_of_features(self) -> Self:
@@ -47,9 +47,9 @@ class MigrationSettings(Settings):
 
     topology: Topology = "ring"
     every: int = Field(default=30, gt=0)
-    """Epochs of an island from one time that it sends some to the next."""
+    """The number of epochs of an island from one migration to the next."""
     rate: float = Field(default=0.1, gt=0, le=1)
-    """Part of the programs that live on the island; at least one goes, if one may."""
+    """The share of an island's living programs that may migrate at a time; at least one does, if any may."""
 
 
 class CodeEvolveConfig(WritingSettings):
@@ -59,17 +59,17 @@ class CodeEvolveConfig(WritingSettings):
 
     islands: int = Field(default=5, gt=0)
     epoch: int = Field(default=1, gt=0)
-    """Evaluations of an island that make an epoch of it."""
+    """The number of evaluations in an epoch of an island."""
     start_programs: int = Field(default=4, ge=0)
     """Programs each island has written from the seed alone, as roots of its trees, before it begins to select."""
     ancestors: int = Field(default=5, ge=0)
-    """How many of a program's ancestors are shown with it when it is exploited."""
+    """At most this many of a program's ancestors are shown with it when it is exploited."""
     inspirations: int = Field(default=2, ge=0)
-    """How many other programs are shown."""
+    """At most this many other programs are shown."""
     prompts: int = Field(default=20, gt=0)
-    """Prompts of an island that live: those with the best programs."""
+    """At most this many prompts of an island live: those with the best programs."""
     instructions: str = ""
-    """The prompt that all islands begin with; empty: one that ships."""
+    """The prompt that all islands begin with; empty: the built-in one."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSettings = ArchiveSettings()

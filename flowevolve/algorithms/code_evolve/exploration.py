@@ -15,9 +15,9 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class Exploring:
-    """Where a schedule stands: the probability of exploring, and how many epochs are over.
+    """The state of a schedule: the probability of exploring, and how many epochs are over.
 
-    ``stale`` counts those since the last that improved on the best, or that the probability was raised for.
+    ``stale`` counts the epochs since the best program last improved or the probability was last raised.
     """
 
     rate: float
@@ -28,25 +28,25 @@ class Exploring:
 class ExplorationSettings(Settings):
     """The probability that a step of an island explores.
 
-    ``plateau`` explores more whenever ``patience`` epochs brought nothing, and less after each that brought something.
+    ``plateau`` explores more whenever ``patience`` epochs brought no improvement, and less after each that brought one.
     ``exponential`` begins at ``most`` and falls by ``factor`` an epoch, down to ``least``. ``cosine`` falls from
     ``most`` to ``least`` along half a cosine in ``period`` epochs, and stays there.
     """
 
     schedule: Literal["plateau", "exponential", "cosine"] = "plateau"
     initial: Probability = 0.2
-    """``plateau``: where it begins; the others begin at ``most``."""
+    """``plateau``: the probability at the beginning; the other schedules begin at ``most``."""
     least: Probability = 0.2
     most: Probability = 0.5
     patience: int = Field(default=5, gt=0)
-    """``plateau``: epochs without improvement after which it is raised."""
+    """``plateau``: epochs without improvement after which the probability is raised."""
     up: float = Field(default=1.05, ge=1)
     down: float = Field(default=0.95, gt=0, le=1)
-    """``plateau``: what it is multiplied by when raised, and after an epoch that improved."""
+    """``plateau``: the factors by which the probability is raised, and lowered after an epoch with an improvement."""
     factor: float = Field(default=0.99, gt=0, le=1)
-    """``exponential``: what it is multiplied by every epoch."""
+    """``exponential``: the factor by which the probability falls every epoch."""
     period: int = Field(default=250, gt=0)
-    """``cosine``: epochs until it is at ``least``."""
+    """``cosine``: epochs until the probability is at ``least``."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -58,7 +58,7 @@ class ExplorationSettings(Settings):
         return Exploring(self.initial if self.schedule == "plateau" else self.most)
 
     def after(self, now: Exploring, *, improved: bool) -> Exploring:
-        """What holds after one more epoch; ``improved`` says whether the best got better in it."""
+        """The state after one more epoch; ``improved`` says whether the best program improved in it."""
         epochs = now.epochs + 1
         match self.schedule:
             case "exponential":

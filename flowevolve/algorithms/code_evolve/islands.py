@@ -1,7 +1,6 @@
 """Islands: populations of programs and of the prompts they were written with, that evolve side by side.
 
-What belongs where stands in the candidates' attributes. Everything is a function of the log (CodeEvolve, arXiv
-2510.14150, §4).
+The candidates' attributes say where they belong. All state is a function of the log (CodeEvolve, arXiv 2510.14150, §4).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from flowevolve.core.record import Attributes
 PROGRAMS, PROMPTS = DEFAULT_POOL, "prompts"
 """The pools."""
 SEED, MIGRATE = "seed", "migrate"
-"""Operators: of what all islands begin with; of copies that came from other islands."""
+"""The operators of what all islands begin with, and of copies that came from other islands."""
 
 
 class Place(Attributes):
     """Where a program or a prompt belongs."""
 
     island: int | None = None
-    """Its island; None for one from outside that was not placed yet."""
+    """Its island; None for a program from outside that has no island yet."""
     prompt: str | None = None
     """The prompt that a program was written with."""
     origin: str | None = None
@@ -38,7 +37,7 @@ class Place(Attributes):
 class Island:
     """A population of programs and prompts that evolves beside others.
 
-    An epoch lasts ``epoch`` evaluations of programs that were born here. ``schedule`` is told whenever one ends.
+    An epoch lasts ``epoch`` evaluations of programs that were born here. ``schedule`` is applied whenever one ends.
     """
 
     def __init__(self, index: int, elites: Elites, schedule: ExplorationSettings, *, epoch: int, prompts: int) -> None:
@@ -67,7 +66,7 @@ class Island:
 
     @property
     def ranked(self) -> Sequence[Candidate]:
-        """The programs that live, best first, of equals the oldest; no text is there twice."""
+        """The living programs, no two with the same text: best first, and the oldest first if scores are equal."""
         return self._ranked
 
     @property
@@ -77,13 +76,13 @@ class Island:
 
     @property
     def prompts(self) -> Sequence[Candidate]:
-        """The prompts that live: those with the best children. Their mean score is that of the best child."""
+        """The living prompts: those with the best children. A prompt's mean score is that of its best child."""
         ranked = sorted(self._standing(self._prompts.values()), key=lambda prompt: -prompt.mean_score)
         return ranked[: self._most_prompts]
 
     @property
     def first_program(self) -> Candidate:
-        """The seed; its best program if somebody has vetoed that.
+        """The seed, or the island's best program if somebody has vetoed the seed.
 
         Raises:
             LookupError: if there is no program.
@@ -114,10 +113,11 @@ class Island:
         return len(self._versions) - bisect_right(self._versions, version)
 
     def emigrants(self, rate: float) -> Sequence[Candidate]:
-        """The best programs that may leave: at most this part of all that live, and at least one if there is one.
+        """The best programs that may leave: at most the share ``rate`` of all living programs, but at least one if any
+        may.
 
-        They work, were born here and have not left before. The best of the island stays, and so does the seed, which is
-        on every island.
+        A program may leave if it works, was born here and has not left before. The island's best program stays, and so
+        does the seed, which is on every island.
         """
         most = max(1, int(rate * len(self._ranked)))
         able = [
@@ -140,15 +140,15 @@ class Island:
         self._emigrated.add(program_id)
 
     def enter_prompt(self, prompt: Candidate) -> None:
-        """A new prompt, or one with another score."""
+        """Take in a new prompt, or one with another score."""
         self._prompts[prompt.id] = prompt
 
     def rescore_prompt(self, prompt_id: str, scores: dict[str, float]) -> None:
         self._prompts[prompt_id] = self._prompts[prompt_id].scored(scores)
 
     def enter(self, program: Candidate) -> None:
-        """A program that was evaluated here, or has come from another island. One whose text was here before adds
-        nothing to the population.
+        """Take in a program that was evaluated here or has come from another island. A program whose text was here
+        before adds nothing to the population.
         """
         before = self.best
         if program.artifact.id not in self._entered:
@@ -165,7 +165,7 @@ class Island:
             self._born(program)
 
     def veto(self, name: str, *, stands: bool) -> None:
-        """A program or a prompt of the island is taken out, or comes back."""
+        """Take out a program or a prompt of the island, or bring it back."""
         (self._vetoed.add if stands else self._vetoed.discard)(name)
         self._elites.clear()
         for program in self._standing(self._programs):
@@ -190,7 +190,7 @@ class Islands:
     def __init__(self, count: int, make: Callable[[int], Island]) -> None:
         self._islands = tuple(make(index) for index in range(count))
         self._at_home: dict[str, Island] = {}
-        """By prompt."""
+        """The island of each prompt, by the prompt's id."""
 
     def __len__(self) -> int:
         return len(self._islands)
@@ -205,7 +205,7 @@ class Islands:
         """The island of a program or prompt.
 
         Raises:
-            InputError: if there are not so many: the pool is that of a run with more.
+            InputError: if there is no such island, because the pool is that of a run with more islands.
         """
         return self._at(Place.of(candidate).island)
 

@@ -1,4 +1,4 @@
-"""CodeEvolve's entry stage: whose turn it is, and what that island's next program is made of (§4.2)."""
+"""CodeEvolve's entry stage: chooses the island whose turn it is, and what its next program is made from (§4.2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flowevolve.policies.drawing import by_rank, draw, evenly
 
 
 class Selected(Record, kind="code_evolve.selected"):
-    """What an island's next program is made of. Candidates are named by their ids."""
+    """What an island's next program is made from. Candidates are named by their ids."""
 
     island: int
     version: int
@@ -32,12 +32,12 @@ class Selected(Record, kind="code_evolve.selected"):
     prompt: str
     ancestors: tuple[str, ...] = ()
     failed: str | None = None
-    """The program that was last written with the prompt and failed."""
+    """The last failed program that was written with the prompt."""
 
 
 class Select:
-    """The island with the fewest open flows is next, so that a slow one does not hold up the others; of equals it is
-    the one that had fewer turns. Both counts follow from events.
+    """Chooses the island with the fewest open flows, so that a slow one does not hold up the others. If several have
+    equally few, the one that has had the fewest turns is next. Both counts follow from events.
     """
 
     def __init__(self, islands: Islands, config: CodeEvolveConfig) -> None:
@@ -94,13 +94,13 @@ class Select:
 
 
 def _start(island: Island) -> dict[str, JSON]:
-    """Another way to begin: the seed and the first prompt alone."""
+    """What one of the programs to begin with is made from: the seed and the first prompt alone."""
     seed, prompt = island.first_program, island.first_prompt
     return {"parent": seed.id, "inspirations": [], "operator": "start", "prompt": prompt.id, "ancestors": []}
 
 
 def _ancestors(program: Candidate, most: int, pool: PoolReader) -> list[Candidate]:
-    """The nearest ones up to the root of its tree, oldest first."""
+    """The program's nearest ancestors, at most ``most`` and up to the root of its tree, oldest first."""
     found: list[Candidate] = []
     while program.parents and len(found) < most:
         program = pool[program.parents[0]]

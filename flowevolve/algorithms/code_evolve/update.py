@@ -1,4 +1,4 @@
-"""CodeEvolve's committing stage: programs with their prompts' fitness, and migration when an island's time has come."""
+"""CodeEvolve's committing stage: commits programs and their prompts' fitness, and migrates programs between islands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowevolve.core.pool import Add, Annotate, Candidate, Change
 from flowevolve.core.record import Record
 
 BEST_CHILD = "best child"
-"""What a prompt is scored by."""
+"""The name under which a prompt is scored."""
 
 
 class Placed(Record, kind="code_evolve.placed"):
@@ -49,7 +49,7 @@ class Update:
             self._enter(self._placed(made.program, context), made.prompt, context)
 
     def _settle(self, seed: Candidate, context: UpdateContext) -> None:
-        """The seed on every island, with the prompt that the island begins with."""
+        """Put the seed on every island, with the prompt that the island begins with."""
         changes: list[Change] = []
         for island in self.islands:
             home = Place(island=island.index).to_json()
@@ -61,7 +61,7 @@ class Update:
         context.commit(changes)
 
     def _placed(self, program: Candidate, context: StageContext) -> Candidate:
-        """A program from outside goes to the island that has seen the fewest."""
+        """Place a program from outside on the island with the fewest evaluations."""
         if Place.of(program).island is not None:
             return program
         index = context.decide(Placed, lambda: Placed(island=self._smallest().index)).island
@@ -96,7 +96,7 @@ class Update:
             self._migrate(island, context)
 
     def _migrate(self, island: Island, context: UpdateContext) -> None:
-        """Copies of the island's best that may leave become roots on its neighbours (§4.4)."""
+        """Copy the island's best programs that may leave to its neighbours, as roots there (§4.4)."""
         targets = neighbours(self.migration.topology, island.index, len(self.islands))
         if not targets:
             return

@@ -45,7 +45,7 @@ FIRST_INSTRUCTIONS = """\
 
 @dataclass(frozen=True)
 class Meta:
-    """Has a prompt improved, given what came of a program."""
+    """Has a prompt improved, given a program and its outcome."""
 
     statement: str
 
@@ -70,7 +70,7 @@ class Meta:
 
 @dataclass(frozen=True)
 class Generate:
-    """Has a program written from its parent, by the prompt, with ancestors and inspirations shown."""
+    """Has a program written from its parent with the prompt, showing ancestors and inspirations."""
 
     statement: str
     config: CodeEvolveConfig
