@@ -4,9 +4,9 @@
                                     ▲   │                           ▲   │
                                     renew (stale)                  compress (memory too long)
 
-Programs to plans go straight to write, or to recall if there is a global memory. Without one there is no stage recall,
-without evolution no diagnose, and without any memory no reflect and no compress. The published form is lockstep one
-flow wide: one child a step, written by what the step before has learnt.
+Programs that are written to plans go straight to write, or to recall if there is a global memory. Without a global
+memory there is no stage recall, without evolution no diagnose, and without any memory neither reflect nor compress. The
+published form is lockstep one flow wide: one child a step, written with what the step before has taught.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "evaluate": Workers(8),
     "reflect": Workers(16),
 }
-"""Workers of the streaming mode; one each for all other stages."""
+"""Workers in streaming mode; all other stages have one each."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """A program that failed enters as ``rejected``, so that what it taught stands beside it."""
+    """Commits programs together with what they have taught. A program that failed enters as ``rejected``."""
 
     memory: Memory
 
@@ -100,7 +100,7 @@ class CSE(Algorithm[CSEConfig]):
         self._writing = self.config.writing(self._statement)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
-        # A memory that no prompt shows need not be short: what is distilled is kept beside its entries.
+        # A memory that no prompt shows need not be short: the steps to distill are kept apart from its entries.
         self.memory = Memory(limit_tokens=self.config.compress_tokens if self.config.local_memory else sys.maxsize)
         self.archives = (self.population, self.memory)
         self._global: GlobalMemory | None = None
@@ -127,14 +127,14 @@ class CSE(Algorithm[CSEConfig]):
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many entries of the memory a child that is to be written does not know. A program that is written has
-        missed nothing: what it is worth does not depend on what is known, and its parents stay what they are.
+        """For a child that is not written yet: how many entries of the memory it does not know. A written program has
+        missed nothing, because its value does not depend on what is known, and its parents do not change.
         """
         if not isinstance(item.payload, Brief) or not self.config.local_memory:
             return 0
@@ -151,7 +151,7 @@ class CSE(Algorithm[CSEConfig]):
             *(["diagnose"] if config.evolution else []),
             "write",
         ]
-        # What a child is to be is settled when its flow begins. Queues are short, so that tickets wait before that.
+        # What a child is written from is chosen when its flow begins. So queues are short: tickets wait before that.
         yield Stage("select", select, (before[0],))
         if "recall" in before:
             recall = Recall(statement, lambda: self._global, queries=config.queries, top=config.recalled)
@@ -174,14 +174,14 @@ class CSE(Algorithm[CSEConfig]):
         return self._reward.of(child.candidate) - self._reward.of(parent)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The task's own seed, and programs to plans, which are all made by one call."""
+        """Emit the task's own seed, and programs to be written to plans. One call makes all the plans."""
         seed = context.propose(self._task.seed(), parents=[], operator="seed")
         yield self.inject(seed)
         for plan in await self._plans(context):
             yield Emit(Planned(plan, seed), to="write" if self.config.memory.location is None else "recall")
 
     async def _plans(self, context: StageContext) -> Sequence[str]:
-        """The plans; empty ones if there is to be no planning, or the reply can't be read."""
+        """The plans; empty ones if planning is off, or the reply can't be read."""
         count = self.config.plans
         if not self.config.planning:
             return [""] * count

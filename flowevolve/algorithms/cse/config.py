@@ -20,9 +20,9 @@ class CSEConfig(WritingSettings):
     """
 
     plans: int = Field(default=5, gt=0)
-    """Programs to begin with, each to a plan of its own."""
+    """Programs to begin with, each written to a plan of its own."""
     planning: bool = True
-    """Whether there are plans; else as many programs are written without plans."""
+    """Whether there are plans; otherwise the same number of programs is written without plans."""
     evolution: bool = True
     """Whether parents are taken apart, for mutations and crossovers that keep what is good. Otherwise a child is
     written from one parent, which may be changed anywhere.
@@ -32,17 +32,19 @@ class CSEConfig(WritingSettings):
     epsilon: float = Field(default=0.001, gt=0)
     """Where a problem measures the integral A of memory over time, a program's reward is 1 / (A + epsilon)."""
     local_memory: bool = True
-    """Whether programs are written by what was learnt in this run."""
+    """Whether prompts for programs show what was learnt in this run."""
     compress_tokens: int = Field(default=LIMIT_TOKENS, gt=0)
-    """How many tokens that memory may have, by an estimate, before it is made shorter."""
+    """The local memory may have this many tokens, by an estimate, before it is compressed."""
     memory: GlobalMemorySettings = GlobalMemorySettings()
-    """What was learnt with other tasks."""
+    """The global memory: what was learnt with other tasks."""
     queries: int = Field(default=3, gt=0)
-    """Searches in that memory for each child."""
+    """Searches in the global memory for each child."""
     recalled: int = Field(default=3, gt=0)
-    """Entries that each search may find."""
+    """Each search finds at most this many entries."""
     distilled_steps: int = Field(default=STEPS_KEPT, gt=0, le=STEPS_KEPT)
-    """Steps that raised the reward most, and that lowered it most, from which entries are made in the end."""
+    """At the end, entries of the global memory are made from at most this many steps that raised the reward most, and
+    as many that lowered it most.
+    """
 
     @property
     def learns(self) -> bool:

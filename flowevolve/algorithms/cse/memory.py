@@ -22,10 +22,10 @@ from flowevolve.core.record import Record
 from flowevolve.prompts.memory import Digest, Direction, DirectionOutcome, Insight, Lesson, Step, shown_memory
 
 MEMORY = "memory"
-"""The name of its pool."""
+"""The name of the memory's pool."""
 LIMIT_TOKENS = 1000
 STEPS_KEPT = 5
-"""How many steps are kept of those that raised the score most, and of those that lowered it most."""
+"""This many steps that raised the score most are kept, and as many that lowered it most."""
 _PATIENCE = 8
 """If a compression has not come back after this many lessons, it is given up and another one is due."""
 
@@ -45,7 +45,7 @@ class Noted:
 @payload("memory.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What one step has taught. ``change`` is by how much the score rose from ``parent`` to ``candidate``."""
+    """What one step has taught. ``change`` is how much the score rose from ``parent`` to ``candidate``."""
 
     candidate: str
     parent: str
@@ -58,7 +58,7 @@ class Learned:
 
 
 class NewLesson(Record, kind="memory.learned"):
-    """What one step has taught. ``compress``: a compression is begun with it."""
+    """What one step has taught. ``compress`` says whether a compression begins with it."""
 
     candidate: str
     parent: str
@@ -70,7 +70,7 @@ class NewLesson(Record, kind="memory.learned"):
 
 
 class NewDigest(Record, kind="memory.compressed"):
-    """Entries that were read, with the counts seen, and what takes their place, as `Digest` has it."""
+    """A compression: the entries that were read, with the counts seen, and what replaces them, in `Digest`'s form."""
 
     read: Mapping[str, int]
     directions: list[JsonValue]
@@ -78,7 +78,7 @@ class NewDigest(Record, kind="memory.compressed"):
 
 
 def learned_note(learned: Learned, pool: str = MEMORY, *, compress: bool = False) -> Note:
-    """The note that works in what a step has taught. ``compress`` says that a compression is begun with it."""
+    """The note that adds what a step has taught. ``compress`` says that a compression begins with it."""
     insight = learned.insight
     return NewLesson(
         candidate=learned.candidate,
@@ -94,13 +94,13 @@ def learned_note(learned: Learned, pool: str = MEMORY, *, compress: bool = False
 def compressed_note(read: Mapping[str, int], written: Digest, pool: str = MEMORY) -> Note:
     """The note that puts ``written`` in the place of the entries ``read``, which maps ids to the counts seen.
 
-    Counts that nobody made are taken back: of each outcome there are never more than were read.
+    Counts that the compression has invented do not count: no outcome is counted more often than it was read.
     """
     return NewDigest.from_json({"read": dict(read), **written.to_json()}).note(pool)
 
 
 class Memory:
-    """The memory now. ``conflicts`` counts compressions that came too late and did nothing."""
+    """The memory as of the latest update. ``conflicts`` counts the compressions that came too late and did nothing."""
 
     def __init__(self, pool: str = MEMORY, *, limit_tokens: int = LIMIT_TOKENS) -> None:
         self.limit_tokens = limit_tokens
@@ -113,11 +113,11 @@ class Memory:
         self._entries: dict[str, Noted] = {}
         self._last = 0
         self._compressing: int | None = None
-        """How many lessons came since a compression was begun; None while none is under way."""
+        """The number of lessons since a compression was begun; None while none is under way."""
 
     @classmethod
     def as_of(cls, updates: Iterable[Update], pool: str = MEMORY) -> Memory:
-        """The memory that these updates, all from the first one, make."""
+        """The memory after these updates, which must begin with the first one of the run."""
         memory = cls(pool)
         for update in updates:
             memory.apply(update)
@@ -148,17 +148,17 @@ class Memory:
 
     @property
     def tokens(self) -> int:
-        """How long it is in a prompt, as an estimate."""
+        """The estimated length of the memory in a prompt."""
         return tokens_of(self.directions, self.lessons)
 
     @property
     def read(self) -> dict[str, int]:
-        """What a compression that is begun now has read: ids and counts of all entries."""
+        """What a compression that begins now has read: ids and counts of all entries."""
         return {each.id: each.count for each in self._entries.values()}
 
     @property
     def digest(self) -> Digest:
-        """What a compression that is begun now is shown."""
+        """What a compression that begins now is shown."""
         return Digest(tuple(self.directions), tuple(self.lessons))
 
     def changed_since(self, version: int) -> list[Noted]:
@@ -192,7 +192,7 @@ class Memory:
             self.degrading = tuple(sorted([*self.degrading, step], key=lambda each: each.change)[:STEPS_KEPT])
 
     def _enter(self, said: Said, count: int, since: int) -> None:
-        """Count an entry that says this, or make one."""
+        """Add to the count of the entry that says this, or make a new entry."""
         for each in self._entries.values():
             if _key(each.said) == _key(said):
                 self._entries[each.id] = replace(each, count=each.count + count)
@@ -220,7 +220,7 @@ class Memory:
                 self._enter(each.said, each.count - read[each.id], each.since)
 
     def _keep(self, entry: Noted) -> None:
-        """An entry that no compression has read goes on under its id, with what was written that says the same."""
+        """Keep an entry that the compression has not read under its id, and merge a written one that says the same."""
         for each in list(self._entries.values()):
             if _key(each.said) == _key(entry.said):
                 entry = replace(entry, count=entry.count + each.count)
@@ -234,7 +234,7 @@ def render(memory: Memory) -> str:
 
 
 def tokens_of(directions: Sequence[tuple[Direction, int]], lessons: Sequence[Lesson]) -> int:
-    """How long a memory of these is in a prompt, as an estimate."""
+    """The estimated length of a memory of these entries in a prompt."""
     return len(shown_memory(directions, lessons)) // CHARS_PER_TOKEN
 
 
@@ -254,8 +254,8 @@ def _counted(written: Digest, read: Sequence[tuple[Said, int]]) -> list[tuple[Sa
 
 
 def _known_since(said: Said, gone: Sequence[Noted], kept: Collection[tuple[str, str]]) -> int:
-    """The version in which an entry of a compression was first known. If it was read as it is written, that is its own,
-    else that of the newest entry that it may stand for. ``kept`` are the keys of all that was written.
+    """The version at which what a compression wrote was first known: that of the entry which said the same before, or
+    else that of the newest entry that it may stand for. ``kept`` holds the keys of all that was written.
     """
     same = [each.since for each in gone if _key(each.said) == _key(said)]
     same_outcome = [each.since for each in gone if _key(each.said)[0] == _key(said)[0] and _key(each.said) not in kept]
@@ -263,7 +263,7 @@ def _known_since(said: Said, gone: Sequence[Noted], kept: Collection[tuple[str, 
 
 
 def _key(said: Said) -> tuple[str, str]:
-    """Two entries with the same key say the same. Those whose first part is the same had the same outcome."""
+    """A key that is equal for entries that say the same. Its first part is equal for entries with the same outcome."""
     if isinstance(said, Direction):
         return said.outcome, said.direction.casefold()
     return f"{said.kind} lesson", " ".join(said.text.casefold().split())

@@ -1,4 +1,4 @@
-"""What flows between CSE's stages, beside what other algorithms know, too. Candidates are named by their ids."""
+"""What flows between CSE's stages, besides payloads shared with other algorithms. Candidates are named by their ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Planned:
 @payload("cse.Brief")
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """A child to be written, and by what."""
+    """A child to be written, and what it is written from."""
 
     operator: Operator
     parents: tuple[str, ...]

@@ -28,8 +28,9 @@ from flowevolve.prompts.programs import ShownProgram
 from flowevolve.stages import try_asking
 
 OpenMemory = Callable[[], GlobalMemory | None]
-"""The memory of a run; None where there is none. Asked when it is needed, as a run's memory is opened after its stages
-are made."""
+"""Gives the memory of a run; None if it has none. It is called only when the memory is needed, because a run's memory
+is opened after its stages are made.
+"""
 
 
 class Looked(Record, kind="memory.looked"):
@@ -48,7 +49,7 @@ class Recalled(Record, kind="memory.recalled"):
 
 
 class Distilled(Record, kind="memory.distilled"):
-    """What was added to the memory, and a digest of the steps that it was made of."""
+    """What was added to the memory, and a digest of the steps that it was made from."""
 
     steps: str
     entries: tuple[Entry, ...]
@@ -59,11 +60,11 @@ Answer = TypeVar("Answer", Looked, Recalled)
 
 @dataclass(frozen=True)
 class Recall:
-    """Looks up experience with other tasks: one call writes ``queries``, then the ``top`` entries nearest to each are
-    taken. What earlier runs of the same task have left is among them.
+    """Looks up experience with other tasks: one call writes ``queries`` queries, and the ``top`` entries nearest to
+    each are taken. They may also be from earlier runs of the same task.
 
-    An empty memory costs no call. Where the memory does not answer, or the reply can't be read, the stage goes on
-    without experience.
+    An empty memory costs no call. If the memory does not answer, or the reply can't be read, the stage goes on without
+    experience.
     """
 
     statement: str
@@ -73,10 +74,10 @@ class Recall:
     top: int = 3
 
     async def recall(self, program: ShownProgram, known: str, context: StageContext) -> tuple[Entry, ...]:
-        """Entries that may help to improve a program; of those that say nearly the same, only the nearest. ``known``
-        is what is known of its own task.
+        """Entries that may help to improve a program; of those that say nearly the same, only the nearest. ``known`` is
+        what the run has learnt about its own task.
 
-        They are settled for this item, as other runs may add to the memory meanwhile.
+        Work on this item that is repeated gets the same entries, even if other runs have added to the memory meanwhile.
         """
         memory = self.memory()
         if memory is None:
@@ -106,10 +107,10 @@ class Distill:
     async def distill(
         self, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
-        """At the end of a run, distil these steps by one LLM call, and add what comes of it to the global memory.
+        """At the end of a run, distil these steps by one LLM call, and add the result to the global memory.
 
-        Returns the entries that were added. Steps that were distilled before are left out. If the store fails or there
-        are no vectors, nothing is added, and the next end of the run tries again.
+        Returns the entries that were added. Nothing is done if exactly these steps were distilled last. If the store
+        fails or there are no vectors, nothing is added, and the next end of the run tries again.
         """
         memory, steps = self.memory(), _digest(improving, degrading)
         if memory is None or not (improving or degrading) or steps == self._done:
@@ -128,7 +129,7 @@ class Distill:
         return entries
 
     def apply_event(self, event: Event) -> None:
-        """For the algorithm's `apply_event`: a run that goes on and is finished again distills only what is new."""
+        """For the algorithm's `apply_event`: a resumed run that ends with the same steps does not distil them again."""
         if event.kind == Distilled.kind:
             self._done = Distilled.from_json(event.data).steps
 
@@ -139,7 +140,7 @@ def shown_entries(entries: Sequence[Entry]) -> str:
 
 
 async def _embedded(memory: GlobalMemory, texts: Sequence[str], context: StageContext) -> Sequence[Vector] | None:
-    """None where no vectors came."""
+    """The texts' vectors; None if the call failed."""
     try:
         return await memory.embed(texts, context) if texts else ()
     except LLMError as error:
@@ -148,7 +149,9 @@ async def _embedded(memory: GlobalMemory, texts: Sequence[str], context: StageCo
 
 
 async def _settled(record: type[Answer], make: Callable[[], Awaitable[Answer]], context: StageContext) -> Answer:
-    """What the store says, or said before a crash. Its failures are events as well, so that somebody notices them."""
+    """What the store says, or said before a crash. Its failures are logged as events of their own, so that they are
+    noticed.
+    """
     said = await context.once(record, make)
     if said.error is not None:
         context.log("memory.unavailable", error=said.error)

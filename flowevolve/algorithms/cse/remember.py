@@ -3,8 +3,9 @@
     … ─▶ assess ─▶ reflect ─▶ update ─▶ compress ─▶ update
 
 `Reflect` takes `Assessed` and emits `Reflected`, `Compress` takes `Compression` and emits `Compressed`; the committing
-stage works them in with `learn` and `shorten`. A candidate goes on whatever becomes of its reflection. Candidates wait
-for a reflection as items do: what was evaluated when a run was interrupted is reflected on when it goes on.
+stage applies them with `learn` and `shorten`. A candidate goes on even if its reflection fails. Candidates wait for
+reflection in a queue like any items: those that were evaluated when a run was interrupted are reflected on when it is
+resumed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ AGENT = "agent"
 @payload("memory.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """An assessed candidate, and what it has taught: None where it has no parent, or no reply could be read."""
+    """An assessed candidate, and what it has taught: None if it has no parent, or no reply could be read."""
 
     candidate: Candidate
     failure: str | None
@@ -53,7 +54,7 @@ class Reflected:
 @payload("memory.Compression")
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """The memory is to be made shorter."""
+    """A request to make the memory shorter."""
 
 
 @payload("memory.Compressed")
@@ -88,7 +89,7 @@ class Compressing(Record, kind="memory.compressing"):
 
 
 class CompressionDue(Record, kind="memory.due"):
-    """Whether a compression is begun with a lesson."""
+    """Whether a compression begins with a lesson."""
 
     due: bool
 
@@ -99,16 +100,16 @@ def score_change(parent: Candidate, child: Assessed) -> float:
 
 
 def recollect(memory: Memory, context: StageContext) -> MemoryRead:
-    """The memory now, settled for this item: work that is done again after a crash reads the same."""
+    """The memory now. Work on this item that is repeated after a crash reads the same version."""
     return context.decide(MemoryRead, lambda: MemoryRead(text=render(memory), version=context.pool.version))
 
 
 @dataclass(frozen=True)
 class Reflect:
-    """Learns from the change between a candidate and its first parent, also where the candidate failed.
+    """Learns from the change between a candidate and its first parent, even if the candidate failed.
 
-    ``change`` says by how much the score rose, where that is not the difference of the mean scores. With a ``memory``
-    the prompt shows the directions that are in it.
+    ``change`` computes how much the score rose; by default that is the difference of the mean scores. With a
+    ``memory``, the prompt shows its directions.
     """
 
     statement: str
@@ -150,7 +151,7 @@ class Compress:
     """Has a memory rewritten in fewer words, by one call. If it is still too long, or no reply can be read, only the
     directions that were tried most and the latest lessons are kept.
 
-    The memory may grow meanwhile: the commit replaces nothing but the entries that were read.
+    The memory may grow meanwhile, because the commit replaces only the entries that were read.
     """
 
     memory: Memory
@@ -189,7 +190,7 @@ def learn(learned: Learned | None, memory: Memory, context: StageContext, to: st
 
 
 def shorten(compressed: Compressed, memory: Memory) -> Note:
-    """For the committing stage: the change that works a compression in."""
+    """For the committing stage: the change that applies a compression."""
     return compressed_note(compressed.read, compressed.written, memory.pool)
 
 

@@ -1,6 +1,6 @@
-"""CSE's population and its sampling (Controlled Self-Evolution, §4.2 and appendix C), and what a child is written by.
+"""CSE's population and its sampling (Controlled Self-Evolution, §4.2 and appendix C), and what a child is written from.
 
-A child that was begun before something was learnt is renewed; experience with other tasks is looked up for it.
+`Renew` updates a child that was begun before something was learnt; `RecallFor` looks up experience with other tasks.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from flowevolve.stages import as_shown
 PLAN = "plan"
 """The label of a program that is described by its plan."""
 _FAILURES_SHOWN = 3
-"""Of so many programs that failed it is shown how."""
+"""Prompts show how this many of the latest failed programs failed."""
 INTEGRAL = "integral"
 """The metric of problems that measure memory over time: A, lower is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """F, higher is better: 1 / (A + epsilon) where the problem measures A, else by how much the score is above the
+    """The reward F, higher is better: 1 / (A + epsilon) if the problem measures A, else how far the score is above the
     problem's worst, and 0 for a program that failed. An area is never below 0, so a negative metric of that name is
     something else and does not count.
     """
@@ -57,7 +57,7 @@ class Population:
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
         self.failures: deque[Candidate] = deque(maxlen=_FAILURES_SHOWN)
-        """Those that failed last, oldest first."""
+        """The programs that failed last, oldest first."""
         self._working: list[Candidate] = []
         self._vetoed: set[str] = set()
 
@@ -81,15 +81,16 @@ class Population:
                     pass
 
     def best(self) -> Candidate | None:
-        """The one with the highest score, of equals the oldest."""
+        """The program with the highest score, or the oldest of several."""
         return max(self.candidates, key=lambda each: each.mean_score, default=None)
 
 
 def sample(candidates: Sequence[Candidate], reward: Reward, count: int, random: Random) -> list[Candidate]:
-    """Up to ``count`` different ones, one after another in proportion to their rewards, or evenly if all rewards are 0.
+    """Draw up to ``count`` different programs one after another, with probabilities proportional to their rewards, or
+    evenly if all rewards are 0.
 
-    A program that was written more than once counts once, by the first of its ids. What is drawn does not depend on the
-    order of the candidates, as programs that are written to plans come in in any order.
+    A program that was written more than once counts once, under the first of its ids. The draw does not depend on the
+    order of the candidates, because programs that are written to plans arrive in any order.
     """
     twins = sorted(candidates, key=lambda each: each.id, reverse=True)
     left = sorted({each.artifact.id: each for each in twins}.values(), key=lambda each: each.id)
@@ -116,8 +117,8 @@ class Selected(Record, kind="cse.selected"):
 
 @dataclass(frozen=True)
 class Select:
-    """Odd steps mutate, even ones cross; a step is an ordinary ticket, counted from 1. The two parents of a crossing
-    are different programs, so as long as there is only one program, it is mutated.
+    """Odd steps mutate, even ones cross over; a step is an ordinary ticket, counted from 1. The two parents of a
+    crossover are different programs, so as long as there is only one program, it is mutated.
     """
 
     population: Population
@@ -157,8 +158,8 @@ class Select:
 
 @dataclass(frozen=True)
 class Renew:
-    """Brings a child that is not written yet up to what is known now. This costs no call, as what was recalled of other
-    tasks and what was found in its parents does not change.
+    """Gives a child that is not written yet what the run has learnt by now. This costs no call, because what was
+    recalled of other tasks and what was found in its parents does not change.
     """
 
     memory: Memory
@@ -172,8 +173,9 @@ class Renew:
 
 @dataclass(frozen=True)
 class RecallFor:
-    """Looks up what was learnt with other tasks: for the first parent, given what this run has learnt, or for a plan.
-    If the plan is empty, for the form of the program. Programs to plans are written before the run has learnt anything.
+    """Looks up what was learnt with other tasks. For a child it goes by the first parent and what this run has learnt,
+    for a program to be written to a plan by the plan or, if that is empty, by the task's seed. Programs to plans are
+    written before the run has learnt anything.
     """
 
     recall: Recall

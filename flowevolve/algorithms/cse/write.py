@@ -1,6 +1,6 @@
-"""CSE's control over what a child changes: parents are taken apart, good parts are frozen, and programs keep to that.
+"""CSE's control over what a child changes: an agent takes its parents apart, and their good parts are frozen.
 
-Programs to plans, mutations and crossovers are written here.
+This module also writes programs to plans, mutations and crossovers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RESTORED = "slots.restored"
 
 @dataclass(frozen=True)
 class Diagnose:
-    """Has an agent take the parents apart, by one call each. Nobody is asked about a program of one part. Where a reply
+    """Has an agent take the parents apart, with one call for each; a program of a single part needs none. If a reply
     can't be read, the step goes on, and nothing of that parent is frozen.
     """
 
@@ -60,7 +60,7 @@ class Diagnose:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """Parts that a child has to have as a program has them."""
+    """Parts of a program that a child has to keep unchanged."""
 
     program: Mapping[str, str]
     parts: tuple[str, ...]
@@ -96,10 +96,9 @@ class Crossing:
 
 
 def crossing(first: Mapping[str, str], one: Sequence[Slot], other: Sequence[Slot]) -> Crossing:
-    """From the first program what is good in it, and from the second what is good there in slots where the first is
-    weak.
+    """Take the good parts of the first program, and those of the second in slots where the first is weak.
 
-    If that would make the first program once more, nothing is frozen.
+    If that would only give the first program again, nothing is frozen.
     """
     weak = {slot.name for slot in one if not slot.keep}
     ours = frozen_parts(one)
@@ -112,7 +111,7 @@ def crossing(first: Mapping[str, str], one: Sequence[Slot], other: Sequence[Slot
 
 
 def keep_to(frozen: Sequence[Frozen], context: StageContext, program: Artifact) -> Artifact:
-    """A child with what is frozen put back where it was changed; an event says which parts.
+    """Put frozen parts that a child has changed back into it; an event says which parts.
 
     Raises:
         Discard: if that can't be done.
@@ -142,7 +141,7 @@ def _reasons(slots: Iterable[Slot], whose: str = "") -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Write:
-    """A child that changes what is frozen is mended, or discarded where it can't be."""
+    """Writes programs to plans, and children. A child that changes frozen parts is mended, or else discarded."""
 
     statement: str
     writing: Writing
@@ -205,7 +204,7 @@ class Write:
     def _request(
         self, brief: Brief, parents: Sequence[Candidate], form: Form, context: StageContext
     ) -> tuple[Prompt, list[Frozen]]:
-        """The prompt, and what it says is to be kept of each parent."""
+        """The prompt, and what it asks to keep of each parent."""
         templates, first = context.templates, parents[0]
         failed = [Assessment.of(context.pool[name]).feedback for name in brief.failed]
         match brief.operator:
