@@ -43,7 +43,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "write": Workers(16),
     "evaluate": Workers(8),
 }
-"""Workers of the streaming mode; one each for select and update."""
+"""Workers in streaming mode; select and update have one each."""
 SHIFT = "shift"
 
 
@@ -62,7 +62,7 @@ class Finalists(Record, kind="levi.finalists"):
 
 class LEVI(Algorithm[LEVIConfig]):
     """Raises:
-    InputError: if the task has nothing to evolve or to score on, a setting does not suit it, or ribs is not there.
+    InputError: if the task has nothing to evolve or to score on, a setting does not suit it, or ribs is not installed.
     """
 
     name = "levi"
@@ -90,7 +90,7 @@ class LEVI(Algorithm[LEVIConfig]):
         self._describe = Describe(task.seed(), self._cases, self.config.features, self.config.outputs)
 
     def _cases(self) -> Sequence[str]:
-        """What candidates are scored on now."""
+        """Ids of the examples that candidates are scored on now."""
         return self._all if self._progress.examples is None else self._progress.examples
 
     def best(self) -> Candidate | None:
@@ -103,14 +103,14 @@ class LEVI(Algorithm[LEVIConfig]):
         return [each for each in finalists if each is not None] or self.archive.elites
 
     def measured_score(self, best_score: float | None) -> float | None:
-        """Where there is a proxy benchmark, the best score on all examples since."""
+        """After a proxy benchmark was chosen, the best score on all examples since then."""
         return best_score if self._progress.examples is None else self._progress.measured
 
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self.task.seed())), to="evaluate")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         if trigger == "advice":
@@ -119,17 +119,17 @@ class LEVI(Algorithm[LEVIConfig]):
         return self._cost(count, len(self._cases()))
 
     def _cost(self, candidates: int, cases: int) -> Cost:
-        """The cost of writing so many candidates and scoring them on so many cases."""
+        """The cost of writing this many candidates and scoring each on this many cases."""
         rollouts = candidates * (self._writer.rollouts + cases)
         return Cost(proposals=candidates, evaluations=candidates, rollouts=rollouts)
 
     def _expected(self) -> Cost:
-        """The cost of one candidate, on what candidates are scored on now."""
+        """The cost of one candidate, with the examples that candidates are scored on now."""
         return self._cost(1, len(self._cases()))
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """The cost of scoring on all examples the elites that would be finalists now and were not before, and one more.
-        It is at most half of the budget that the opening leaves.
+        """The cost of scoring on all examples those elites that would be finalists now and were not before, and one
+        more. It is at most half of the budget that the opening leaves.
         """
         if self._progress.examples is None:
             return Cost()
@@ -150,7 +150,7 @@ class LEVI(Algorithm[LEVIConfig]):
         selection = Selection(archive, progress, config, self._writer)
         write = Write(self._writer, config.init_share, self._expected)
         update = Update(archive, progress, config, self._all, self.tuning.target_score)
-        # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
+        # A selection goes stale while it waits, so write's queue is short: tickets wait before selection instead.
         return Graph(
             (
                 Stage("select", selection.select, ("write",)),
@@ -171,14 +171,14 @@ class LEVI(Algorithm[LEVIConfig]):
         return tuple(each for each in (shift, advice) if each.every or each.stagnation)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The task's own seed; update says what follows it."""
+        """Emit the task's own seed; the update stage decides what follows it."""
         await in_thread(load_ribs)
         plan = context.decide(Planned, lambda: self._plan(context))
         context.commit([OpeningPlan(seeds=plan.seeds, tries=self.config.seed_tries, variants=plan.variants).note()])
         yield self.inject(context.propose(self.task.seed(), parents=[], operator="seed"))
 
     def _plan(self, context: StageContext) -> Planned:
-        """As many seeds and variants as there is budget for. Where it is short, variants are given up first."""
+        """As many seeds and variants as there is budget for. If it is short, variants are given up first."""
         seeds, variants = self.config.seeds, self.config.variants
         narrow = min(self.config.proxy or len(self._all), len(self._all))
 
@@ -193,7 +193,7 @@ class LEVI(Algorithm[LEVIConfig]):
         return Planned(seeds=seeds, variants=variants)
 
     async def fit(self, context: UpdateContext) -> None:
-        """Fit the space of behaviours to the candidates there are, described by what they are scored on now."""
+        """Fit the space of behaviours to the candidates so far, described by what they are scored on now."""
         candidates = [described(each, self._describe) for each in self.archive.candidates]
         if not candidates:
             if context.stopping:
@@ -221,14 +221,14 @@ class LEVI(Algorithm[LEVIConfig]):
         context.commit([*(measured if self._progress.examples is not None else ()), space.note()])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """After a proxy benchmark the best elites are scored on all examples, as far as the budget goes."""
+        """After a proxy benchmark, score the best elites on all examples, as far as the budget goes."""
         if self._progress.examples is None:
             return
         for name in context.decide(Finalists, lambda: self._finalists(context)).shown:
             yield Emit(Finalist(context.pool[name]), to="evaluate", derives=(name,))
 
     def _leading(self) -> Sequence[Candidate]:
-        """The best elites, as many as there are to be finalists."""
+        """The best elites, at most as many as there may be finalists."""
         return sorted(self.archive.elites, key=lambda each: -each.mean_score)[: self.config.finalists]
 
     def _finalists(self, context: StageContext) -> Finalists:

@@ -15,7 +15,7 @@ class LEVIConfig(WritingSettings):
     seeds: int = Field(default=4, ge=0)
     """Diverse seeds that the large model writes, one after the other, each unlike those before."""
     seed_tries: int = Field(default=3, gt=0)
-    """Tries at each of them. What went wrong in one is shown to the next."""
+    """Tries at each of these seeds. What went wrong in one is shown to the next."""
     variants: int = Field(default=20, ge=0)
     """Variants of each seed, written by the small model."""
     init_share: float = Field(default=0.5, gt=0, le=1)
@@ -24,19 +24,19 @@ class LEVIConfig(WritingSettings):
     centroids: Placement = "data"
     """``data``: cells around the first candidates; ``uniform``: cells of about the same size all over the space."""
     features: tuple[str, ...] | None = None
-    """The features of their text that candidates are told apart by. Unset: six counts of a program's syntax, or the
+    """The features of their texts by which candidates are told apart. Unset: six counts of a program's syntax, or the
     length of a prompt.
     """
     outputs: tuple[str, ...] | None = None
-    """What they do, by which they are told apart as well: ``scores`` (on each case or example), or names of metrics.
-    Unset: ``scores``, if there are several.
+    """The results by which candidates are told apart as well: ``scores`` (on each case or example), or names of
+    metrics. Unset: ``scores``, if there are several.
     """
     temperatures: tuple[float, ...] = Field(default=(0.3, 0.7, 1.0, 1.2), min_length=1)
     """Temperatures of the softmax by which parents are sampled. They are used in turn."""
     inspiration: float = Field(default=0.8, ge=0, le=1)
-    """How often a second program or prompt is shown."""
+    """The probability that a second program or prompt is shown."""
     form: FormSetting = "whole"
-    """What a model that changes a program is asked for: SEARCH/REPLACE edits, the whole program, or ``mixed``."""
+    """How a model is asked to change a program: by SEARCH/REPLACE edits, as a whole, or ``mixed``."""
     minibatch: int = Field(default=3, gt=0)
     """Training examples that a prompt is run on before it is rewritten."""
     shift_every: int = Field(default=10, ge=0)
@@ -44,22 +44,22 @@ class LEVIConfig(WritingSettings):
     shift_stagnation: int = Field(default=25, ge=0)
     """Evaluations in a row without a better score after which there is one more shift; 0: none."""
     shift_clusters: int = Field(default=3, gt=0)
-    """Representatives of the archive that the large model is shown."""
+    """The large model is shown this many representatives of the archive."""
     shift_variants: int = Field(default=3, ge=0)
-    """Variants of a shift that won a cell of the archive, by the small model."""
+    """Variants that the small model writes of a shift that has won a cell of the archive."""
     advice_every: int = Field(default=50, ge=0)
-    """Evaluations between two looks back from which advice is made; 0: none."""
+    """Evaluations between two looks back, in which advice is written; 0: none."""
     advice_tokens: int = Field(default=400, gt=0)
     advice: float = Field(default=0.8, ge=0, le=1)
-    """How often advice is shown."""
+    """The probability that advice is shown."""
     cascade_examples: int = Field(default=0, ge=0)
     """Cases or examples that are run first; 0: all at once."""
     cascade_fraction: float = Field(default=0.8, ge=0, le=1)
     """Candidates that score less on these than this share of the best one's score are rejected."""
     proxy: int = Field(default=0, ge=0)
-    """Size of the proxy benchmark: examples that rank the seeds as all validation examples do. 0: all, always."""
+    """Size of the proxy benchmark: examples that rank the seeds as all validation examples do. 0: always use all."""
     finalists: int = Field(default=5, gt=0)
-    """Elites that are scored on all examples at the end, after a proxy benchmark; fewer if the budget is too small."""
+    """With a proxy benchmark: elites that are scored on all examples at the end; fewer if the budget is too small."""
 
     @field_validator("temperatures")
     @classmethod

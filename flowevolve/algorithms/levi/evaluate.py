@@ -41,10 +41,11 @@ _MOST_SCORES = 8
 
 
 class Describe:
-    """Measures what candidates are told apart by. ``cases`` are those they are scored on, which change during a run.
+    """Measures the features by which candidates are told apart. ``cases`` returns the cases that they are scored on,
+    which change during a run.
 
     Raises:
-        InputError: if there is no feature of a name.
+        InputError: if no feature has one of the names, or nothing is to be measured.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Describe:
     def __call__(
         self, artifact: Artifact, scores: Mapping[str, float], metrics: Mapping[str, float]
     ) -> dict[str, float]:
-        """The features that are known. Of a program that does not parse these are only those of its text."""
+        """The features that are known. A program that does not parse lacks those of its syntax."""
         found = self._of_text(artifact)
         for name in self._outputs:
             if name == SCORES:
@@ -87,7 +88,7 @@ class Describe:
         return {name: value for name, value in found.items() if isfinite(value)}
 
     def missing(self, names: Sequence[str]) -> str:
-        """The message where no candidate has these features."""
+        """The error message for the case that no candidate has these features."""
         syntax = [name for name in names if name in self._features]
         if not syntax:
             return f"algorithm.outputs: no candidate has a metric {', '.join(names)}"
@@ -113,7 +114,7 @@ def _grouped(cases: Sequence[str], scores: Mapping[str, float]) -> dict[str, flo
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``narrow`` runs a candidate on what candidates are scored on now, ``full`` runs a finalist on all examples."""
+    """``narrow`` runs a candidate on what candidates are scored on now, and ``full`` a finalist on all examples."""
 
     narrow: Assess
     full: Assess
@@ -166,7 +167,7 @@ class Cascade:
 
 
 def bar(reference: float, fraction: float) -> float:
-    """The score that is this share as good as the reference. It lies below the reference by the rest of its size, so
-    that this is less good for negative scores, too.
+    """The score that is this fraction as good as the reference. It lies below the reference by the rest of the
+    reference's absolute value, so that it is worse for negative scores, too.
     """
     return reference - (1 - fraction) * abs(reference)

@@ -1,6 +1,6 @@
 """MAP-Elites over a Voronoi tessellation: the best candidate of every cell of a behaviour space.
 
-Vassiliades et al., arXiv 1610.05729; as LEVI has it (§3): the space is fitted to the first candidates.
+Vassiliades et al., arXiv 1610.05729; as in LEVI (§3), the space is fitted to the first candidates.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Described(Attributes):
-    """The features of a candidate by name, as they were measured; empty where nobody measured any."""
+    """The features of a candidate by name, as they were measured; empty if none were."""
 
     descriptor: Mapping[str, int | float] = {}
 
 
 class MapElites:
-    """Of the confirmed candidates of a pool, those with the highest mean score of their cell, of equals the first.
+    """The elites of a pool: the confirmed candidate with the highest mean score of each cell, or the first of several.
 
-    It is a function of the log. The note of a `Space` brings the cells, and from then on all candidates fall into them.
-    Before that every candidate is an elite.
+    It is a function of the log. The note of a `Space` defines the cells into which all candidates fall from then on.
+    Before that, every candidate is an elite.
     """
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
@@ -95,14 +95,14 @@ class MapElites:
         return any(each.id == candidate_id for each in self.elites)
 
     def admits(self, candidate: Candidate) -> bool:
-        """Whether it would be the elite of its cell: nobody is there, or nobody as good."""
+        """Whether it would be the elite of its cell: the cell is empty, or its elite has a lower mean score."""
         if self._cells is None or self.space is None:
             return True
         occupied, elite = self._cells.retrieve_single(self.space.point(Described.of(candidate).descriptor))
         return not occupied or candidate.mean_score > float(elite["objective"])
 
     def best(self) -> Candidate | None:
-        """The highest mean score, of equals the oldest."""
+        """The elite with the highest mean score, or the oldest of several."""
         return max(self.elites, key=lambda each: each.mean_score, default=None)
 
     def spread(self) -> Sequence[tuple[str, float, tuple[float, ...]]]:

@@ -1,4 +1,4 @@
-"""What flows between LEVI's stages, beside what other algorithms know, too. Candidates are named by their ids."""
+"""What flows between LEVI's stages, besides payloads that algorithms share. Candidates are named by their ids."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Brief:
     shown: tuple[str, ...]
     advice: str = ""
     opening: bool = False
-    """Whether it is one of the candidates that the archive is fitted to, which may take a share of the budget only."""
+    """Whether it is one of the candidates that the archive is fitted to, which may use only a share of the budget."""
     earlier: tuple[str, ...] = ()
     """Shifts before this one."""
 
     @property
     def unlike(self) -> bool:
-        """Whether it asks for something unlike what it shows: the large model's work."""
+        """Whether it asks for a candidate unlike those that it shows, which is the large model's work."""
         return self.operator in ("diverse", "shift")
 
 
 @payload("levi.Unwritten")
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A try at a seed that could not be written, and why. ``last``: the opening has had its share of the budget."""
+    """A try at a seed that could not be written, and why. ``last``: the opening has used up its share of the budget."""
 
     reason: str
     last: bool = False
@@ -43,7 +43,7 @@ class Unwritten:
 @payload("levi.Advice")
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Advice for those who write the next candidates."""
+    """Advice for the models that write the next candidates."""
 
     text: str
 
@@ -51,7 +51,7 @@ class Advice:
 @payload("levi.Finalist")
 @dataclass(frozen=True, slots=True)
 class Finalist:
-    """A candidate that is to be scored on all examples, or that was."""
+    """A candidate that is to be scored on all examples or, with ``scored``, that was."""
 
     candidate: Candidate
     scored: bool = False

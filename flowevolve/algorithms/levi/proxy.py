@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import fmean, pstdev
 
 TOLERANCE = 1e-12
-"""Numbers that differ by less are equal."""
+"""Numbers that differ by less count as equal."""
 
 Matrix = Sequence[Sequence[float]]
 """Scores: a row for each candidate, a column for each example."""
@@ -17,7 +17,7 @@ Matrix = Sequence[Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the terms of the objective count."""
+    """The weights of the terms of the objective."""
 
     rank: float = 0.5
     separation: float = 0.5
@@ -25,13 +25,13 @@ class Weights:
 
 
 def select_proxy(scores: Matrix, size: int, weights: Weights | None = None) -> tuple[int, ...]:
-    """The columns of a proxy benchmark, in the order in which they were chosen: greedily, of equals the first.
+    """Choose the columns of a proxy benchmark greedily, the first of equally good ones; returns them in this order.
 
-    Each step adds the column for which rank agreement and separation of the subset with it, less what the column
-    repeats of those before, are worth most.
+    Each step adds the column that maximizes the weighted sum of the new subset's rank agreement and separation, minus
+    the column's redundancy with those chosen before.
 
     Raises:
-        ValueError: with fewer than two candidates, of which nothing can be ranked.
+        ValueError: with fewer than two candidates, as there is nothing to rank.
     """
     if len(scores) < 2:
         raise ValueError(f"a proxy benchmark needs scores of 2 candidates, not {len(scores)}")
@@ -81,14 +81,14 @@ def _agreement(some: float, full: float) -> float:
 
 
 def separations(scores: Matrix) -> list[float]:
-    """How much each column tells candidates apart: its standard deviation, as a share of the largest there is."""
+    """How well each column tells candidates apart: its standard deviation, as a share of the largest one."""
     deviations = [pstdev(column) for column in zip(*scores, strict=True)]
     largest = max(deviations, default=0.0)
     return [deviation / largest if largest > TOLERANCE else 0.0 for deviation in deviations]
 
 
 def correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Pearson's; where a column is constant, 1 if both are equal, else 0."""
+    """Pearson's correlation; if a column is constant, 1 if both are equal, else 0."""
     mean_one, mean_other = fmean(one), fmean(other)
     pairs = [(a - mean_one, b - mean_other) for a, b in zip(one, other, strict=True)]
     square_one, square_other = sum(a * a for a, _ in pairs), sum(b * b for _, b in pairs)

@@ -1,4 +1,4 @@
-"""What LEVI selects from its archive: a parent to mutate, representatives for a shift, what advice is about."""
+"""What LEVI selects from its archive: a parent to mutate, representatives for a shift, and what advice is about."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Selection:
     writer: Writer
 
     async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        """One parent, sampled by score at a temperature that the ticket's number decides, and often a second elite."""
+        """Sample a parent by score, at a temperature that depends on the ticket's number, and often a second elite."""
         ordinal = item.expect(Ticket).ordinal
         selected = context.decide(Selected, lambda: self._choose(ordinal, context))
         brief = Brief("mutate", selected.shown, selected.advice)
@@ -118,8 +118,8 @@ def _sample(elites: Sequence[Candidate], temperature: float, context: StageConte
 def softmax_weights(scores: Sequence[float], temperature: float) -> list[float]:
     """Weights to sample by (LEVI, §3): one in (0, 1] for each score, 1 for the highest; not normalised.
 
-    Scores are first brought to [0, 1], the lowest and the highest of them, so that a temperature means the same on
-    every scale. ``temperature`` is positive; the lower it is, the more the highest scores stand out.
+    Scores are first scaled to [0, 1], from the lowest to the highest, so that a temperature means the same on every
+    scale. ``temperature`` is positive; the lower it is, the more the highest scores stand out.
     """
     lowest, highest = min(scores), max(scores)
     span = highest - lowest

@@ -1,6 +1,6 @@
-"""LEVI's committing stage, which also says what comes next, and where a run stands as its archive tells.
+"""LEVI's committing stage, which also decides what comes next, and an archive of where the run stands.
 
-When LEVI shifts and looks back is decided here, too: by evaluations, which some commits are and others not.
+`Evaluations` decides when LEVI shifts and looks back. It counts evaluations; not every commit is one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from flowevolve.core.record import Attributes, Record
 from flowevolve.stages import Assessed
 
 _REMEMBERED = 8
-"""How many of the latest failures are remembered."""
+"""This many of the latest failures are remembered."""
 _SHIFTS_SHOWN = 4
-"""How many of the latest shifts the next one is shown."""
+"""The next shift is shown this many of the latest ones."""
 
 
 class OpeningPlan(Record, kind="levi.plan"):
-    """How many diverse seeds there are to be, tries at each, and variants of each."""
+    """The planned number of diverse seeds, of tries at each, and of variants of each."""
 
     seeds: int
     tries: int
@@ -43,14 +43,14 @@ class OpeningPlan(Record, kind="levi.plan"):
 
 
 class UnwrittenSeed(Record, kind="levi.unwritten"):
-    """A try at a seed that could not be written. ``last``: the opening has had its share of the budget."""
+    """A try at a seed that could not be written. ``last`` says that the opening has used up its share of the budget."""
 
     reason: str
     last: bool = False
 
 
 class ChosenColumns(Record, kind="levi.proxy"):
-    """The examples of the proxy benchmark by their places, in the order in which they were chosen."""
+    """The positions of the proxy benchmark's examples, in the order in which they were chosen."""
 
     columns: tuple[int, ...]
 
@@ -62,7 +62,7 @@ class ProxyBenchmark(Record, kind="levi.proxy"):
 
 
 class NewAdvice(Record, kind="levi.advice"):
-    """Advice for those who write candidates from now on."""
+    """Advice for the models that write candidates from now on."""
 
     text: str
 
@@ -97,31 +97,31 @@ def in_full(candidate: Candidate) -> Candidate | None:
 
 
 class Progress:
-    """Where a run stands: its opening, what candidates are scored on, advice, finalists. A function of the log.
+    """Where a run stands: its opening, what candidates are scored on, advice and finalists. A function of the log.
 
-    The opening is the time until the last diverse seed is there, or was tried in vain.
+    The opening lasts until the last diverse seed works or is given up.
     """
 
     def __init__(self) -> None:
         self.variants = 0
-        """Of each seed."""
+        """The number of variants of each seed."""
         self.own: str | None = None
         """The task's own seed, if it works."""
         self.seeds: list[str] = []
         """Diverse seeds that work, oldest first."""
         self.examples: tuple[str, ...] | None = None
-        """What candidates are scored on now; None: all examples."""
+        """Ids of the examples that candidates are scored on now; None: all."""
         self.advice = ""
         self.failures: deque[str] = deque(maxlen=_REMEMBERED)
         """Ids of the latest candidates that failed."""
         self.shifts: deque[str] = deque(maxlen=_SHIFTS_SHOWN)
-        """Ids of the latest shifts, whatever became of them, oldest first."""
+        """Ids of the latest shifts, successful or not, oldest first."""
         self.finalists: dict[str, None] = {}
         """Ids of candidates that were scored on all examples after a proxy benchmark. A new elite empties this."""
         self.measured: float | None = None
-        """The best mean score of these, and of all that were finalists before."""
+        """The best mean score on all examples, of these and of all earlier finalists."""
         self.evaluated = Cost()
-        """What evaluations have cost, where that was noted."""
+        """The cost of all evaluations for which it was noted."""
         self.in_vain = 0
         """Seeds that were given up after all their tries."""
         self.gave_up = False
@@ -139,13 +139,13 @@ class Progress:
 
     @property
     def shown(self) -> Sequence[str]:
-        """What the next seed is to be unlike: the task's own seed, the diverse ones that work, and failed tries at this
-        one.
+        """Ids of what the next seed has to differ from: the task's own seed, the diverse ones that work, and failed
+        tries at this one.
         """
         return [*([] if self._first is None else [self._first]), *self.seeds, *self._failed]
 
     def whole(self, examples: int) -> Cost:
-        """What an evaluation on so many examples is expected to cost, by what rollouts have cost so far."""
+        """The expected cost of an evaluation on this many examples, estimated from the rollouts so far."""
         rollouts = max(1, self.evaluated.rollouts)
         tokens = ceil(self.evaluated.tokens / rollouts * examples)
         dollars = self.evaluated.dollars / rollouts * examples
@@ -218,8 +218,8 @@ class Progress:
 
 @dataclass(slots=True)
 class Evaluations:
-    """Fires at every ``every``-th evaluation, and when ``stagnation`` of them in a row did not raise the best score,
-    again after as many more. 0: never.
+    """Fires at every ``every``-th evaluation, and when ``stagnation`` evaluations in a row have not raised the best
+    score, then again after as many more. 0: never.
 
     Every evaluated candidate is added to the pool, those that failed as ``rejected``.
     """
@@ -248,12 +248,12 @@ class Evaluations:
 
 @dataclass(frozen=True)
 class Update:
-    """A candidate enters as confirmed if it is the elite of its cell, else as rejected: every evaluation is a commit.
+    """Adds a candidate as confirmed if it is the elite of its cell, else as rejected. So every evaluation is a commit.
 
     Emits the next diverse seed, variants of seeds and of shifts, and a new elite that reaches the target by the proxy
-    benchmark, so that it is scored on all examples. When the last seed is there it chooses the proxy
-    benchmark; from then on candidates that were scored on all examples count by their scores on the chosen ones.
-    ``cases`` are all the examples there are, ``target_score`` is the run's.
+    benchmark, so that it is scored on all examples. When the opening is over it chooses the proxy benchmark; from then
+    on, candidates that were scored on all examples count by their scores on the chosen ones. ``cases`` are the ids of
+    all examples, ``target_score`` is the run's.
     """
 
     archive: MapElites
@@ -286,7 +286,7 @@ class Update:
         return candidate, accepted
 
     async def _follow(self, candidate: Candidate, accepted: bool, context: UpdateContext) -> list[Emit]:
-        if candidate.operator in ("seed", "diverse"):  # of which all are accepted that work: there are no cells yet
+        if candidate.operator in ("seed", "diverse"):  # all that work are accepted: no cells yet
             return await self._open(candidate if accepted else None, context)
         if not accepted:
             return []
@@ -294,14 +294,14 @@ class Update:
         return [*self._to_measure(candidate), *[_brief("variant", [candidate.id], context)] * variants]
 
     def _to_measure(self, elite: Candidate) -> list[Emit]:
-        """The new elite as a finalist, if it reaches the target by what it was scored on, which is not all there is."""
+        """The new elite as a finalist, if it reaches the target on the proxy benchmark."""
         if self.progress.examples is None or self.target_score is None or elite.mean_score < self.target_score:
             return []
         return [Emit(Finalist(elite), to="evaluate", derives=(elite.id,))]
 
     async def _open(self, seed: Candidate | None, context: UpdateContext) -> list[Emit]:
-        """What comes after a seed, or a try at one: the next seed, and variants of this one, unless these wait for the
-        proxy benchmark. Instead of a seed that was tried in vain, the task's own seed has variants.
+        """What comes after a seed, or a failed try at one: the next seed, and variants of this one, unless variants
+        wait for the proxy benchmark. In place of a seed that was given up, the task's own seed gets variants.
         """
         progress = self.progress
         own = [] if progress.own is None else [progress.own]

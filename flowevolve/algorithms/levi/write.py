@@ -40,7 +40,8 @@ from flowevolve.stages.comments import commented
 from flowevolve.stages.forms import KINDS, REWRITES
 
 LARGE, SMALL = "large", "small"
-"""Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.
+"""The roles: the large model writes candidates that are to be unlike all others, the small one improves candidates a
+little.
 """
 _SPENT = "init has had its share of the budget"
 
@@ -64,10 +65,11 @@ class Writer(Protocol):
     """How many rollouts it takes to write one candidate."""
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
-        """A proposal. ``shown`` are the brief's candidates, parent first; ``born`` the version they were chosen at.
+        """Write a proposal. ``shown`` are the brief's candidates, parent first; ``born`` the version they were chosen
+        at.
 
         Raises:
-            Discard: if nothing comes of it.
+            Discard: if there is no proposal.
             LLMError: if a call failed for good.
         """
         ...
@@ -75,7 +77,7 @@ class Writer(Protocol):
 
 def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
     """Raises:
-    InputError: if nobody knows how to write what the task is about.
+    InputError: if candidates of this task can't be written with these settings.
     """
     if isinstance(task, ProgramTask):
         return ProgramWriter(task, config)
@@ -91,7 +93,7 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
 
 
 class ProgramWriter:
-    """Asks for whole programs where they are to be unlike others, else for what ``form`` says."""
+    """Asks for whole programs if they are to be unlike others, else for the configured ``form``."""
 
     rollouts = 0
 
@@ -130,7 +132,7 @@ class ProgramWriter:
         )
 
     async def _unlike(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
-        """A program that is to be unlike those that are shown."""
+        """Write a program that is to be unlike those that are shown."""
         earlier = [as_shown(context.pool[name]) for name in brief.earlier]
         programs = [as_shown(each) for each in shown]
         shift = brief.operator == "shift"
@@ -212,14 +214,14 @@ def _shown_instructions(component: str, candidates: Sequence[Candidate]) -> list
 
 @dataclass(frozen=True)
 class Write:
-    """Has candidates written as their briefs say. Where a diverse seed can't be written, update is told, which may have
-    it tried again.
+    """Has candidates written as their briefs say. If a diverse seed can't be written, the update stage is told so that
+    it can have it tried again.
     """
 
     writer: Writer
     init_share: float
     expected: Callable[[], Cost]
-    """What a candidate is known to cost beforehand, which is nothing in tokens and dollars."""
+    """The part of a candidate's cost that is known beforehand. It has no tokens and dollars."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         brief = item.expect(Brief)
@@ -240,8 +242,8 @@ class Write:
         yield emission
 
     def _affordable(self, context: StageContext) -> bool:
-        """Whether the opening's share of the budget allows one more. Asked again for each candidate, as nobody knew
-        what tokens, dollars and vain tries would come to when seeds and variants were planned.
+        """Whether the opening's share of the budget allows one more candidate. This is checked for each of them,
+        because the cost in tokens, dollars and failed tries was not known when seeds and variants were planned.
         """
         return context.decide(Afforded, lambda: Afforded(share=context.share(self.expected()))).share <= self.init_share
 
