@@ -1,4 +1,4 @@
-"""Plain searches over programs, which others are measured against."""
+"""Plain searches over programs, as baselines for the other algorithms."""
 
 from flowevolve.algorithms.baselines.algorithm import (
     BestOfN as BestOfN,

@@ -2,7 +2,7 @@
 
     write ─▶ assess ─▶ update
 
-Only the best program so far is kept. The two differ in whose children are written: the seed's, or the best one's.
+Only the best program so far is kept. Best of N writes children of the seed, (1+λ) of the best program.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Worker
 
 
 class Best:
-    """An archive of the best candidate so far, of equals the newest, and of the seed, be it one that fails."""
+    """An archive of the best candidate so far, the newest of equally good ones, and of the seed, even if it fails."""
 
     def __init__(self) -> None:
         self.candidate: Candidate | None = None
         self.seed: Candidate | None = None
         self._taken: list[Candidate] = []
-        """All that were the best when they came, oldest first."""
+        """All candidates that were the best when they were added, oldest first."""
         self._vetoed: set[str] = set()
 
     def apply(self, update: Update) -> None:
@@ -81,7 +81,7 @@ class Judged(Record, kind="candidate.judged"):
 
 
 class OnePlusLambda(Algorithm[SearchConfig]):
-    """(1+λ): every child is one of the best program so far; of equals the newest is the best.
+    """(1+λ): every child is written from the best program so far, the newest of equally good ones.
 
     Raises:
         InputError: if the task is not one of programs, or the tuning does not suit it.
@@ -110,14 +110,14 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         return self._best.candidate
 
     def parent(self, best: Candidate) -> Candidate:
-        """Whose child is written next."""
+        """The program whose child is written next."""
         return best
 
     def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
 
     def check_veto(self, candidate: Candidate) -> None:
-        """Any can be taken out."""
+        """Any candidate can be taken out."""
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
@@ -198,7 +198,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
 
 
 class BestOfN(OnePlusLambda):
-    """Every child is one of the seed; the best of them wins."""
+    """Every child is written from the seed; the best of them wins."""
 
     name = "best_of_n"
     description = (
@@ -207,6 +207,6 @@ class BestOfN(OnePlusLambda):
     )
 
     def parent(self, best: Candidate) -> Candidate:
-        """The seed; without one that works, the best of those from outside."""
+        """The seed, or the best program if the seed does not work or is vetoed."""
         seed = self._best.seed
         return best if seed is None or not works(seed) or self._best.vetoed(seed) else seed
