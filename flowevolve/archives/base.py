@@ -1,4 +1,4 @@
-"""What algorithms that evolve a set of scored candidates ask of their archive, and archives that can be named."""
+"""What algorithms that evolve a set of scored candidates need of their archive, and the archives that have names."""
 
 from __future__ import annotations
 

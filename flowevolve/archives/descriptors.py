@@ -1,4 +1,4 @@
-"""Behaviour spaces: what candidates are like, as points between 0 and 1, and the cells these fall into.
+"""Behaviour spaces: candidates as points with coordinates between 0 and 1, and the cells that these fall into.
 
 Scales and centroids are fitted once, on the first candidates, and then stay. If they moved with every candidate, as in
 the published code, elites would later lie in other cells than those they were put into.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ribs.archives import CVTArchive
 
 STD_FLOOR = 0.1
-"""A smaller standard deviation is taken to be this."""
+"""The smallest standard deviation that a scale uses."""
 Z_LIMIT = 10.0
-"""Values further than this many standard deviations from the mean are taken to be this far from it."""
+"""Values further than this many standard deviations from the mean are clipped to that distance."""
 SAMPLES = 10_000
-"""The number of points that uniform centroids are found from; ten times the centroids, where that is more."""
+"""The number of points from which uniform centroids are computed, or ten times the centroids if that is more."""
 
 Placement = Literal["data", "uniform"]
 
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
         return cls(fmean(values), max(STD_FLOOR, stdev(values)) if len(values) > 1 else 1.0)
 
     def __call__(self, value: float | None) -> float:
-        """0.5 for the mean, and for a value that is not known."""
+        """The scaled value: 0.5 for the mean, and for a value that is not known."""
         if value is None:
             return 0.5
         z = max(-Z_LIMIT, min(Z_LIMIT, (value - self.mean) / self.std))
@@ -54,8 +54,8 @@ class Scale(NamedTuple):
 
 
 class Space(Record, kind="map_elites.fitted"):
-    """Scales by the features' names, and centroids with a coordinate per feature: a point is in the cell of the nearest
-    one. The note of a space brings it to a `flowevolve.algorithms.levi.map_elites.MapElites`.
+    """Scales by the features' names, and centroids with a coordinate per feature. A point is in the cell of the nearest
+    centroid. A `flowevolve.algorithms.levi.map_elites.MapElites` gets its space from a note of it.
     """
 
     scales: Mapping[str, Scale]
@@ -76,8 +76,8 @@ def fit_space(
     second of CPU time.
 
     Raises:
-        ValueError: if no candidate has a feature of a name.
-        InputError: without ribs.
+        ValueError: if one of the names is a feature of no candidate.
+        ImportError: if ribs is needed and not installed.
     """
     known = {name: [each[name] for each in descriptors if name in each] for name in names}
     scales = {name: Scale.of(values) for name, values in known.items()}
@@ -94,7 +94,7 @@ def uniform_centroids(dimensions: int, cells: int, seed: int) -> tuple[tuple[flo
 
 
 def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple[tuple[float, ...], ...]:
-    """The centroids of ``count`` clusters of points; if there are no more different points, the points themselves."""
+    """The centroids of ``count`` clusters of points; if there are at most as many different points, these points."""
     samples = [_rounded(point) for point in points]
     different = sorted(set(samples))
     if len(different) <= count:
@@ -105,8 +105,8 @@ def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple
 def _clustered(
     samples: int | Sequence[tuple[float, ...]], dimensions: int, count: int, seed: int, how: Mapping[str, object]
 ) -> tuple[tuple[float, ...], ...]:
-    """The centroids that ribs finds. On one thread: more of them take ten times the CPU time for so little work, and
-    the last digits would depend on how many cores a machine has.
+    """The centroids that ribs finds on one thread. More threads take ten times the CPU time for so little work, and the
+    last digits would depend on how many cores a machine has.
     """
     from ribs.archives import k_means_centroids  # noqa: PLC0415 - loads half a dozen heavy packages
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with ribs, for scikit-learn
@@ -120,7 +120,9 @@ def _clustered(
 
 
 def _rounded(point: tuple[float, ...]) -> tuple[float, ...]:
-    """The point as k-means takes it: closer ones are the same to it, as squares of distances have rounding errors."""
+    """The point as k-means gets it, rounded so that points very close to each other are equal. Squares of distances
+    have rounding errors.
+    """
     return tuple(round(value, 4) for value in point)
 
 
@@ -137,7 +139,8 @@ def check_ribs(who: str) -> None:
 
 
 def load_ribs() -> None:
-    """Import ribs. The first time takes seconds, so it is done in a thread, in which the event loop can go on.
+    """Import ribs. The first time this takes seconds, so callers do it in a thread, and the event loop goes on
+    meanwhile.
 
     Raises:
         InputError: if it can't be loaded.
@@ -149,7 +152,7 @@ def load_ribs() -> None:
 
 
 def cvt_archive(centroids: Sequence[Sequence[float]]) -> CVTArchive:
-    """An empty archive with a cell for each centroid, whose solutions are whole numbers."""
+    """An empty archive of ribs with a cell for each centroid. Its solutions are integers."""
     import numpy as np  # noqa: PLC0415
     from ribs.archives import CVTArchive  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Which programs of an island live on: the best of each cell of a feature space, or simply the best.
 
 MAP-Elites (Mouret and Clune, arXiv 1504.04909) on a lattice, or on a centroidal Voronoi tessellation (CVT; Vassiliades
-et al., arXiv 1610.05729). Where the cells are is the library ribs' work.
+et al., arXiv 1610.05729). The library ribs computes the cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FITNESS = "fitness"
 
 
 class Elites(Protocol):
-    """The programs that live: a function of the programs that were entered, in their order."""
+    """The living programs: a function of the programs that were entered, and of their order."""
 
     def enter(self, program: Candidate) -> None: ...
     def clear(self) -> None:
@@ -33,7 +33,7 @@ class Elites(Protocol):
 
 
 class Best:
-    """The best ``size`` programs: a new one takes the place of the worst if there is no room and it is better.
+    """The best ``size`` programs. If there is no room for a new one, it replaces the worst, provided that it is better.
 
     Programs that failed are worse than all others.
     """
@@ -63,9 +63,10 @@ def _worth(program: Candidate) -> tuple[bool, float]:
 
 
 class Cells:
-    """Divides the unit cube: into ``count`` cells by CVT, or into a lattice, the largest that has no more cells.
+    """Divides the unit cube into ``count`` cells by CVT, or into the largest lattice with equal sides and no more
+    cells.
 
-    The cells are made when they are first asked for, or by `make`. That takes about a second of CPU time, so it belongs
+    The cells are computed when they are first needed, or by `make`. That takes about a second of CPU time, so call it
     in a thread. Equal arguments give equal cells.
 
     Raises:
@@ -106,11 +107,11 @@ class Cells:
 
 
 class Mapped:
-    """The best program of each cell, of equals the first. Programs that failed have no cell.
+    """The best program of each cell, or the first of several. Programs that failed have no cell.
 
-    ``names`` are the features that span the space: `FITNESS`, those of `flowevolve.programs.features` of all the
-    program's files, and metrics. They are normalised by ``ranges`` where these have them, else by the least and the
-    greatest value so far; when such a range grows, all programs are mapped anew.
+    ``names`` are the features that span the space: `FITNESS`, those of `flowevolve.programs.features` over all files of
+    a program, and metrics. A feature is normalised by its range in ``ranges`` or, if it has none there, by the least
+    and the greatest value so far; when such a range grows, all programs are mapped anew.
     """
 
     def __init__(self, cells: Cells, names: Sequence[str], ranges: Mapping[str, tuple[float, float]]) -> None:
@@ -146,7 +147,7 @@ class Mapped:
                 self._elites[cell] = candidate
 
     def _widen(self, name: str, value: float) -> bool:
-        """Take a value into the range of a feature; whether that grows."""
+        """Extend the range of a feature to a value; returns whether the range has grown."""
         if name in self._fixed:
             return False
         low, high = self._seen.get(name, (value, value))
@@ -165,7 +166,7 @@ def _normalised(value: float, span: tuple[float, float]) -> float:
 
 
 def _measures(program: Candidate, names: Sequence[str]) -> list[float]:
-    """The features of a program; 0 where it has none, as of one that is not written in Python."""
+    """The features of a program; 0 for those it lacks, for example because it is not written in Python."""
     found = program_features(program.artifact, [name for name in names if name in FEATURES]) or {}
     known = {**Assessment.of(program).metrics, **found, FITNESS: program.mean_score}
     return [value if isfinite(value := float(known.get(name, 0.0))) else 0.0 for name in names]

@@ -1,4 +1,4 @@
-"""What a Pareto front is for: an example, an objective, or one on the other.
+"""What a Pareto front is for: an example, an objective, or an objective on an example.
 
 An objective is a metric that the task gives with its scores, or the length of a candidate's texts.
 """
@@ -19,7 +19,7 @@ FrontKind = Literal["instance", "objective", "hybrid", "cartesian"]
 of ``frontier_type`` in the package gepa.
 """
 LENGTH = "length"
-"""The objective that every candidate has: the characters of its texts."""
+"""The objective that every candidate has: the number of characters of its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class Objective:
         return cls(said.removeprefix("-"), -1 if said.startswith("-") else 1)
 
     def of_examples(self, candidate: Candidate, measured: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-        """By example, as far as it was measured. The length is the same on each."""
+        """The candidate's values by example, as far as they were measured, signed so that more is better. The length is
+        the same on each.
+        """
         if self.name == LENGTH:
             characters = sum(map(len, candidate.artifact.values()))
             return dict.fromkeys(candidate.scores, self.sign * float(characters))
@@ -47,7 +49,7 @@ class Objective:
 
 
 class FrontScores:
-    """The scores of a candidate that decide which fronts it is on, by what each front is for."""
+    """Gives the scores of a candidate that decide which fronts it is on, by what each front is for."""
 
     def __init__(self, kind: FrontKind, objectives: Sequence[str]) -> None:
         """Raises: InputError if fronts are to be those of objectives and none is named, or the other way round."""
@@ -66,7 +68,7 @@ class FrontScores:
         return self._known[candidate.id]
 
     def forget(self, candidate: Candidate) -> None:
-        """The candidate has other scores than before."""
+        """Forget what was computed for a candidate, because its scores have changed."""
         self._known.pop(candidate.id, None)
 
     def check(self, first: Candidate) -> None:

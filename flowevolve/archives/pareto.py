@@ -1,18 +1,19 @@
-"""GEPA's archive: for every validation example, who does best on it (arXiv 2507.19457, algorithm 2).
+"""GEPA's archive: for every validation example, the candidates that do best on it (arXiv 2507.19457, algorithm 2).
 
-Fronts can also be those of objectives: further numbers that a task's scores have, and the length of the texts.
+There can also be fronts for objectives: further metrics of a task's scores, and the length of the texts.
 
 The front of an example is made of the candidates that reach the best score seen on it. A candidate is dominated if
 every front that it is on holds another candidate that is not dominated. GEPA looks at candidates from the lowest mean
-score up; of equals, this archive takes the oldest first. A candidate that is dropped leaves another one on each of its
-fronts, so in this order only the last one of a front can have to stay for it. So only the last one of each front is
-kept, and not all members, whose number grows with the run where scores tie.
+score up; if scores are equal, this archive takes the oldest first. A candidate that is dropped leaves another one on
+each of its fronts, so only the last one of a front, in this order, may have to stay because of that front. Therefore
+the archive keeps only the last one of each front. It does not keep all members, whose number grows with the run where
+scores tie.
 
-A speculative candidate stands on the fronts of the examples that it has scores for. When it is confirmed it has all its
-scores; when it is revoked it is as if it had never been there. It is never the best and sets no standard. A candidate
-that was made from a revoked one, directly or through speculative ones, is set aside until its verdict, as anything made
-from it would be stale from the start. A candidate that is vetoed is as if it were not there, for as long as it is. The
-archive is a function of the log.
+A speculative candidate is on the fronts of the examples that it has scores for. When it is confirmed, it has all its
+scores; when it is revoked, it is as if it had never been there. It is never the best and sets no standard. A candidate
+that was made from a revoked one, directly or through speculative ones, is set aside until its verdict, because anything
+made from it would be stale from the start. A candidate is left out for as long as it is vetoed. The archive is a
+function of the log.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Fronts = dict[str, Front]
 
 
 class ParetoArchive:
-    """Fronts over confirmed candidates, and over speculative ones for as long as they are.
+    """Pareto fronts over confirmed candidates, and over speculative ones as long as they are speculative.
 
     ``fronts`` says what there is a front for, and ``objectives`` names metrics of the task's scores, or ``length``. A
     minus before a name says that less of it is better.
@@ -53,11 +54,11 @@ class ParetoArchive:
     def __init__(self, fronts: FrontKind = "instance", objectives: Sequence[str] = ()) -> None:
         self._scores = FrontScores(fronts, objectives)
         self._best_scores: dict[str, float] = {}
-        """By example, of the confirmed candidates."""
+        """The best score of the confirmed candidates on each example."""
         self._candidates: dict[str, Candidate] = {}
         self._confirmed: list[Candidate] = []
         self._entered: list[Candidate] = []
-        """All that were confirmed, oldest first: those, and the vetoed ones."""
+        """All confirmed candidates, including vetoed ones, oldest first."""
         self._vetoed: set[str] = set()
         self._speculative: dict[str, Candidate] = {}
         self._revoked: set[str] = set()
@@ -98,17 +99,19 @@ class ParetoArchive:
         return self._candidates[candidate_id] if speculative is None else speculative
 
     def _known(self, candidate_id: str) -> Candidate | None:
-        """A candidate that was confirmed, be it vetoed or not."""
+        """A confirmed candidate, whether it is vetoed or not."""
         return next((each for each in self._entered if each.id == candidate_id), None)
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """All candidates but those set aside, confirmed ones first, oldest first."""
+        """All candidates but those set aside or vetoed: first the confirmed, then the speculative ones, each oldest
+        first.
+        """
         return (*self._confirmed, *self._upheld()) if self._speculative else self._confirmed
 
     @property
     def confirmed(self) -> Sequence[Candidate]:
-        """The confirmed candidates that no others of them dominate, oldest first."""
+        """The confirmed candidates that are not dominated by other confirmed ones, oldest first."""
         return tuple(self._candidates[name] for name in self._undominated(self._fronts))
 
     def standing(self) -> Standing | None:
@@ -118,11 +121,11 @@ class ParetoArchive:
         return self._standing
 
     def best(self) -> Candidate | None:
-        """The highest mean score, then the most examples scored, then the oldest."""
+        """The candidate with the highest mean score, of several that with the most examples scored, then the oldest."""
         return self._best
 
     def weights(self) -> Mapping[str, int]:
-        """Non-dominated candidates, oldest first, and on how many fronts each is."""
+        """Ids of the non-dominated candidates, oldest first, each with the number of fronts that it is on."""
         if self._weights is None:
             self._weights = self._undominated(self._all_fronts())
         return self._weights
@@ -145,13 +148,13 @@ class ParetoArchive:
             self._best = candidate
 
     def _rescore(self, candidate: Candidate) -> None:
-        """A confirmed candidate has other scores than before."""
+        """Take in that a confirmed candidate has new scores."""
         self._scores.forget(candidate)
         self._entered = [candidate if each.id == candidate.id else each for each in self._entered]
         self._stand_anew()
 
     def _stand_anew(self) -> None:
-        """Make all fronts anew."""
+        """Compute all fronts anew."""
         self._candidates, self._confirmed, self._fronts, self._best_scores, self._best = {}, [], {}, {}, None
         for each in self._entered:
             if each.id not in self._vetoed:
