@@ -23,7 +23,7 @@ LOCAL_MODEL = "minishlab/potion-base-8M"
 
 
 class EmbeddingContext(Protocol):
-    """Embeds texts by the model of an LLM role; `flowevolve.core.context.StageContext` does."""
+    """Embeds texts with the model of an LLM role, as `flowevolve.core.context.StageContext` does."""
 
     async def embed(self, texts: Sequence[str], *, role: str = "embedding") -> tuple[Vector, ...]: ...
 
@@ -56,7 +56,7 @@ class Embedder(Protocol):
 
 
 class RoleEmbedder:
-    """Uses the model of an LLM role. It is identified by the role's name, whatever model that stands for."""
+    """Uses the model of an LLM role. The role's name identifies its vectors, whichever model the role stands for."""
 
     def __init__(self, role: str = "embedding") -> None:
         self.name = f"role {role}"

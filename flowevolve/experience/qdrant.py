@@ -23,7 +23,7 @@ from flowevolve.experience.embedders import Vector
 from flowevolve.experience.store import Entry, FoundEntry, MemoryUnavailableError
 
 TIMEOUT_SECONDS = 10
-"""For one request to a server."""
+"""The time limit for one request to a server."""
 
 
 def in_folder(folder: Path) -> QdrantClient:
@@ -168,5 +168,5 @@ def _store_errors() -> Iterator[None]:
         yield
     except (ApiException, QdrantException, OSError, sqlite3.Error) as error:
         raise MemoryUnavailableError(one_line(error)) from error
-    except (ValueError, AssertionError) as error:  # raised by the client for an answer of another form
+    except (ValueError, AssertionError) as error:  # raised by the client if an answer has another form
         raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {one_line(error)}") from error

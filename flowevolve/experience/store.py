@@ -52,7 +52,7 @@ class FoundEntry:
 
 
 class GlobalMemory:
-    """Entries that are searched by meaning. Opened with `open`."""
+    """Entries that can be searched by meaning. Open it with `open`."""
 
     def __init__(self, collection: Collection, embedder: Embedder, threads: int) -> None:
         self._collection = collection
@@ -64,7 +64,7 @@ class GlobalMemory:
     async def open(
         cls, location: str | Path, embedder: Embedder, *, collection: str = COLLECTION, api_key: str | None = None
     ) -> AsyncIterator[Self]:
-        """Open the memory in a folder, which is created if needed, or of the server at a URL, until the block ends.
+        """Open the memory in a folder, which is created if needed, or on the server at a URL, until the block ends.
 
         Raises:
             InputError: if the folder can't be used or another run uses it, the server can't be reached, the memory has
@@ -104,7 +104,7 @@ class GlobalMemory:
         return await in_thread(self._collection.search, vectors, top, limiter=self._limiter) if vectors else []
 
     async def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
-        """Add entries with their vectors (of `text_to_embed`); an entry that is stored already stays.
+        """Add entries with the vectors of their `text_to_embed`; an entry that is stored already stays as it is.
 
         Raises:
             InputError: as `search`.
