@@ -59,7 +59,7 @@ def _app(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
-    """What comes before a command."""
+    """The options that come before a command."""
 
 
 ConfigPath = Annotated[
@@ -159,7 +159,7 @@ def resume_command(
             task = None if start is None else start.task
             changed = with_overrides(settings, changes)
             shown = with_raised_limits(changed, recorded)
-        if start is None or not start.given:  # else it has to be gone on with from Python
+        if start is None or not start.given:  # else it can only be resumed from Python
             told.say(f"going on with {directory}: {title(settings, task)}")
 
         async def go(watchers: Watchers, side_task: SideTask) -> Result:
@@ -274,7 +274,7 @@ def repair_command(
     directory: RunPath,
     only_check: Annotated[bool, typer.Option("--check", help="only say what is wrong; nothing is changed")] = False,
 ) -> None:
-    """Save what was recorded before the damage, where a run's journal is damaged; the damaged files are kept."""
+    """If a run's journal is damaged, save what was recorded before the damage. The damaged files are kept."""
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.journal.repair import repair
 
@@ -322,7 +322,7 @@ app.add_typer(sandbox_app, name="sandbox")
 
 @runtime_checkable
 class _Misuse(Protocol):
-    """What the parser of the command line raises where that is wrong."""
+    """What the parser raises if the command line is wrong."""
 
     exit_code: int
 
@@ -330,7 +330,7 @@ class _Misuse(Protocol):
 
 
 def main() -> NoReturn:
-    """Entry point: errors a user can meet become one line and an exit code. A bug of ours keeps its traceback."""
+    """Entry point: errors that a user can cause become one line and an exit code. A bug of ours keeps its traceback."""
     code = _exit_code()
     LastingOutput(sys.stdout).flush()
     sys.exit(code)
@@ -350,7 +350,7 @@ def _exit_code() -> int:
     except BrokenPipeError:
         drop_output(sys.stdout)
         return 0
-    except SystemExit as ended:  # so rich ends where the reader of a help has gone
+    except SystemExit as ended:  # so rich ends if the reader of a help text has gone
         if isinstance(ended.__context__, BrokenPipeError):
             return 0
         raise

@@ -70,7 +70,7 @@ def calibrate_command(
 
 
 def _check_writable(out: Path) -> None:
-    """Look whether the file can be written, and leave what is there as it is: what is measured is paid for.
+    """Check that the file can be written, and leave it as it is. This comes first, as measurements cost money.
 
     Raises:
         InputError: if it can't.
@@ -87,7 +87,7 @@ def _check_writable(out: Path) -> None:
 async def _calibrate(
     settings: LLMSettings, url: str, model: str | None, most: int, seconds: float
 ) -> tuple[str, Calibration]:
-    """The model's name, and what was found."""
+    """Measure the server, and return the model's name and the results."""
     from flowevolve.core.model import OverloadedError
     from flowevolve.runner.llm import make_transport
     from flowevolve.sim.calibration.calibrate import calibrate
@@ -110,7 +110,7 @@ async def _calibrate(
 
 
 async def _only_model(transport: Transport, url: str) -> str:
-    """The model that a server lists.
+    """The only model that a server lists.
 
     Raises:
         InputError: if it lists none or several.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowevolve.core.model import Transport
 
 OPEN_FILES = 2**16
-"""As many as the system allows up to this: each request of a run has a connection here, also while it waits."""
+"""The most open files to ask the system for: each request of a run has a connection here, even while it waits."""
 
 
 def gateway_command(
@@ -57,9 +57,10 @@ def gateway_command(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
     port: Port = 8100,
 ) -> None:
-    """Share a server among several runs, until Ctrl-C: each gets its part, by the tokens that are worked on for it.
+    """Share a server among several runs, until Ctrl-C. What each run gets is measured by the tokens that are in work
+    for it.
 
-    Runs use it with llm.base_url. How much each gets is said by its scheduler.share and scheduler.priority.
+    Runs use it with llm.base_url. How much each gets depends on its scheduler.share and scheduler.priority.
     """
     from flowevolve.config.run import parse_config
 
@@ -119,7 +120,7 @@ async def _share(settings: LLMSettings, host: str, port: int, waiting_mb: int) -
 
 
 async def _list_models(transport: Transport) -> None:
-    """Say which models there are. Servers that do not answer may still be starting.
+    """Print which models there are. Servers that do not answer may still be starting.
 
     Raises:
         BackendRefusedError: if they refuse us.

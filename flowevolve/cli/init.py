@@ -1,4 +1,4 @@
-"""The command line's ``init``: a folder to begin with, after some questions or as flags say."""
+"""The command line's ``init``: writes a folder to begin with, after some questions or as flags say."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def init_command(
 
 
 def _print_what_to_know(told: Wish) -> None:
-    """What is shown of rows, and what the model is."""
+    """Print what the model is shown of rows, and which model it is."""
     from flowevolve.cli.starter import TASK, find_columns
 
     if told.rows is not None:
@@ -104,7 +104,7 @@ def _print_next_steps(told: Wish, folder: Path) -> None:
 
 
 def _asked(told: Wish, *, asks_kind: bool, budget: str | None) -> Wish:
-    """What is wished for, after asking what has not been said."""
+    """The wish, completed by asking for what the flags leave open."""
     from flowevolve.cli.starter import BUDGET, PROMPT, check_rows, program_entry, read_budget
 
     if asks_kind:

@@ -1,4 +1,4 @@
-"""The command line's ``list``: what can be named in a config, what packages brought it, and what is wrong with that."""
+"""The command line's ``list``: what can be named in a config, which packages provide it, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def list_command(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="with --graph: a setting, such as a task")
     ] = None,
 ) -> None:
-    """List what can be named in a config. Of what other packages bring it says which, and what is wrong with it."""
+    """List what can be named in a config. What other packages provide is shown with its package and its problems."""
     if graph is None and overrides:
         raise InputError("list: --set says how the graph of an algorithm is to be drawn; name one with --graph")
     if graph is not None:
@@ -118,7 +118,7 @@ def _entries(registry: Registry[object], where: str = "") -> Iterator[str]:
 
 
 def _entry(name: str, about: str) -> Iterator[str]:
-    """A name, and below it what it is."""
+    """A name, and below it its description."""
     yield name
     yield from wrap(about, _WIDTH, initial_indent="    ", subsequent_indent="    ")
 

@@ -1,4 +1,4 @@
-"""What the commands share that serve something."""
+"""What the commands that serve something have in common."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from flowevolve._util.errors import InputError
 async def listening(
     served: AbstractAsyncContextManager[str], command: str, host: str, port: int
 ) -> AsyncGenerator[str]:
-    """Serve something for as long as the block lasts, and give its address.
+    """Serve something for as long as the block lasts, and yield its address.
 
     Raises:
-        InputError: if that can't be listened on.
+        InputError: if the address can't be listened on.
     """
     async with AsyncExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""The command line's ``plan``: what a run will take, before a token is paid."""
+"""The command line's ``plan``: what a run will take, before a token is paid for."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _table(found: Forecasts) -> Table:
 
 
 def _varied(found: Forecasts) -> Iterator[list[str]]:
-    """Of each row its profile and its model, where the rows have several."""
+    """For each row, its profile and its model, each only if it is not the same in all rows."""
     choices = [[Path(row.profile).stem for row in found.rows], [row.model or "-" for row in found.rows]]
     several = [names for names in choices if len(set(names)) > 1]
     return ([names[number] for names in several] for number in range(len(found.rows)))
@@ -106,7 +106,7 @@ def _amount(amount: Estimate | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Two digits, three where the first is 1, and the thousands in a letter."""
+    """A number with two digits, or three if the first is 1, and with a letter for thousands, millions or billions."""
     if value <= 0:
         return "0"
     digits = 2 if f"{value:.0e}"[0] == "1" else 1

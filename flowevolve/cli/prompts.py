@@ -47,7 +47,7 @@ def show_command(
 ) -> None:
     """Print the prompts that an algorithm sends, the first of each kind, from a short run against simulated models.
 
-    Nothing is sent to a real model. What prompts show of answers and scores is that of the simulated ones.
+    Nothing is sent to a real model. The answers and scores that prompts show are those of the simulated ones.
     """
     from flowevolve.config.run import parse_config
     from flowevolve.config.table import load_table
@@ -84,7 +84,7 @@ def read_command(
 
 
 def _lines(name: str) -> list[str]:
-    """The lines of a file, without the empty one behind its last line break.
+    """The lines of a file, without the empty one after its last line break.
 
     Raises:
         InputError: if it can't be read.

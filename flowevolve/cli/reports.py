@@ -1,5 +1,5 @@
-"""The commands that look at runs: ``report`` on one, ``status`` of some, ``compare`` several. Only ``report`` writes:
-its page.
+"""The commands that look at runs: ``report`` at one, ``status`` at some, ``compare`` at several. Only ``report`` writes
+files: its page and figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNFINISHED: Mapping[State, str] = {
     "not begun": "has not begun",
     "finished": "is just ending",
 }
-"""How it is said of a run without a result what became of it."""
+"""What is said of a run without a result, by its state."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
 
@@ -80,7 +80,7 @@ def _write_page(directories: Sequence[Path], out: Path | None) -> None:
 
 
 def _write_figures(directories: Sequence[Path], folder: Path) -> list[str]:
-    """Write figures of runs; returns what is to be said of them, in lines."""
+    """Write figures of runs, and return lines to print about them."""
     from flowevolve.page.figures.catalog import write_figures
 
     written = write_figures(directories, folder)
@@ -119,7 +119,7 @@ def status_command(
                 print_plain(f"{each.path}: {said}")
     elif every:
         print_plain(f"no runs in {', '.join(map(str, directories or [RUNS]))}")
-    if left_out and not every:  # which were named
+    if left_out and not every:  # those were named
         raise typer.Exit(left_out[0].exit_code)
 
 
@@ -143,7 +143,7 @@ def compare_command(
 
 
 def _readable(paths: Sequence[Path], left_out: list[InputError]) -> Iterator[Overview]:
-    """Of the runs that can be read; what is wrong with others is said, and added to ``left_out``."""
+    """The overviews of the runs that can be read. Errors of others are printed, and added to ``left_out``."""
     from flowevolve.runner.overview import read_overview
 
     for path in paths:

@@ -1,4 +1,4 @@
-"""What the commands that carry out a run share: reading its configuration, showing how it goes and what came of it."""
+"""What the commands that carry out a run share: reading its configuration, and showing its progress and its result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from flowevolve.vllm.server import ServerChange
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the commands that carry out a run tell how it goes, and how its result is told in the end."""
+    """Where the commands that carry out a run print its progress, and whether its result is printed as JSON."""
 
     console: Console
     as_json: bool
@@ -64,7 +64,7 @@ def output(*, as_json: bool = False) -> Output:
 
 @contextmanager
 def failure_as_json(told: Output, directory: Path | None) -> Iterator[None]:
-    """What goes wrong is told in the JSON object, too, if one is to be printed."""
+    """A block whose failure is also reported in the JSON object, if one is to be printed."""
     try:
         yield
     except FlowevolveError as error:
@@ -75,7 +75,7 @@ def failure_as_json(told: Output, directory: Path | None) -> Iterator[None]:
 
 
 def load(config: Path, overrides: Sequence[str], say: Callable[[str], None] = print_plain) -> Config:
-    """A config file, or a problem folder: what is to be known of the problem is said."""
+    """Load a config file or a problem folder, and print notes on the problem."""
     if config.is_dir():
         found = load_folder(config, overrides)
         settings, notes = found.config, found.notes
@@ -88,7 +88,7 @@ def load(config: Path, overrides: Sequence[str], say: Callable[[str], None] = pr
 
 
 def added_times(config: Config, overrides: Sequence[str]) -> list[str]:
-    """A note where an override sets a limit in time beside another one, which it does not replace."""
+    """A note if an override sets a time limit beside another one, which it does not replace."""
     budget = config.budget
     given = (("hours", budget.hours), ("minutes", budget.minutes), ("seconds", budget.seconds))
     times = [f"{amount:g} {unit}" for unit, amount in given if amount is not None]
@@ -106,7 +106,7 @@ def show(
     metrics_port: int | None,
     told: Output,
 ) -> None:
-    """Carry out a run, showing how it goes and what it came to."""
+    """Carry out a run, and show its progress and its result."""
     progress: Progress = (
         LiveTable(told.console, "", config.budget)
         if told.console.is_terminal
@@ -142,7 +142,7 @@ def show(
 
 
 def _tell_end(result: Result | None, config: Config, directory: Path, told: Output) -> None:
-    """Say what a run came to, and end with its exit code; ``result`` is None if it was cut off.
+    """Print the result of a run, and end with its exit code; ``result`` is None if it was cut off.
 
     Raises:
         FlowevolveError: if no call of a model was answered.
@@ -168,7 +168,7 @@ def _tell_end(result: Result | None, config: Config, directory: Path, told: Outp
 
 
 def _page_of(directory: Path) -> str:
-    """Write the page of a run that has ended; returns what is said of it."""
+    """Write the page of a run that has ended, and return a line about it."""
     try:
         return f"its page: {write_report([directory], directory / REPORT)}"
     except InputError as error:
@@ -176,13 +176,13 @@ def _page_of(directory: Path) -> str:
 
 
 def _how_to_go_on(directory: Path) -> str:
-    """What is said of a run that was cut off."""
+    """A line on a run that was cut off, and on how to resume it."""
     known = (directory / JOURNAL).is_file()
     return f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began"
 
 
 def _as_json(result: Result | None, directory: Path, code: int) -> dict[str, object]:
-    """What ``--json`` prints of a run that has ended; ``result`` is None if it was cut off."""
+    """What ``--json`` prints for a run that has ended; ``result`` is None if it was cut off."""
     if result is None:
         known = (directory / JOURNAL).is_file()
         found = read_overview(directory).to_json() if known else {"error": None}
@@ -206,7 +206,7 @@ def _served(metrics: Metrics, port: int | None) -> Iterator[None]:
     if port is None:
         yield
         return
-    # When each counter was made is of no use, and doubles what there is.
+    # The times at which counters were created are of no use, and double the output.
     disable_created_metrics()  # type: ignore[no-untyped-call]  # of a library with types
     try:
         server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
@@ -222,7 +222,9 @@ def _served(metrics: Metrics, port: int | None) -> Iterator[None]:
 
 @contextmanager
 def fresh_directory(config: Path) -> Iterator[Path]:
-    """A new directory under runs/, which no run that begins in the same second gets. If they stay empty, both go."""
+    """A new directory under runs/, which no other run that begins in the same second gets. If it is empty at the end,
+    it is removed, and so is runs/ if that is empty then.
+    """
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     first = Path("runs") / f"{config.resolve().stem}-{stamp}"
     with writing(first):
@@ -239,7 +241,7 @@ def fresh_directory(config: Path) -> Iterator[Path]:
 
 
 def title(config: Config, task: str | None = None) -> str:
-    """What is run; ``task`` is its task's name where an object was given."""
+    """What is run, in words. ``task`` is the name of its task if that was given as an object."""
     return (
         f"{config.algorithm.name} ({config.algorithm.mode}) on {task or config.task.name}, {describe_backend(config)}"
     )

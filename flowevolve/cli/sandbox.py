@@ -1,4 +1,4 @@
-"""The command line's ``sandbox``: run one program that nobody trusts, and print what came of it."""
+"""The command line's ``sandbox``: run one program that nobody trusts, and print its outcome."""
 
 from __future__ import annotations
 

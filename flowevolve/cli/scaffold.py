@@ -15,14 +15,14 @@ from flowevolve._util.errors import InputError
 from flowevolve.runner.registries import ALGORITHMS, TASKS
 
 NAMES: Mapping[str, Callable[[], list[str]]] = {"algorithm": ALGORITHMS.names, "task": TASKS.names}
-"""What there are templates for, and where their names are known."""
+"""The kinds of packages that have templates, and what returns the names that are taken."""
 
 
 def scaffold(kind: str, name: str, folder: Path | None = None) -> Path:
     """Write a package with a working algorithm or task into ``folder``, by default one of that name here.
 
     Raises:
-        InputError: if the name can't be that of a module or is taken, or there is something in the folder.
+        InputError: if the name can't be that of a module or is taken, or the folder is not empty.
     """
     module = name.replace("-", "_")
     folder = Path(module) if folder is None else folder

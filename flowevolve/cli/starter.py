@@ -39,13 +39,13 @@ LIMITS: Mapping[str, str] = {
     "dollars": 'dollars = 5            # needs [llm.prices."MODEL"] with input and output, per million tokens',
     "target_score": "target_score = 0.95    # stop as soon as this is reached",
 }
-"""Limits of a budget, as a configuration has them."""
+"""The limits of a budget, as they are written in a configuration."""
 _AMOUNT = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([a-z]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants to begin with; what is None is chosen."""
+    """What the user wants to begin with; what is None is chosen."""
 
     kind: Kind = "prompt"
     rows: Path | None = None
@@ -72,7 +72,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
     """Write what a run of this kind needs into a folder, and return the files. Nothing there is overwritten.
 
     Raises:
-        InputError: if something wished for can't be, a file is there already, or can't be written.
+        InputError: if something is wrong with the wish, or a file exists already or can't be written.
     """
     if wish.url is not None and wish.model is None:
         raise InputError("--url: name the model that is served there, too, with --model")
@@ -96,7 +96,7 @@ def write_starter(folder: Path, wish: Wish) -> list[Path]:
 
 
 def read_budget(said: str) -> tuple[str, str]:
-    """The limit and its amount, of such as "10 minutes".
+    """The limit and the amount of a budget such as "10 minutes".
 
     Raises:
         InputError: if it can't be read.
@@ -114,7 +114,7 @@ def read_budget(said: str) -> tuple[str, str]:
 
 
 def check_rows(wish: Wish) -> MetricTask:
-    """The task that the rows make, to see that they fit.
+    """The task that the rows make, to check that they fit.
 
     Raises:
         InputError: if they can't be read, or don't fit.

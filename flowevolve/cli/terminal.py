@@ -1,4 +1,4 @@
-"""What the command line writes to."""
+"""Printing and logging of the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> 
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines with straight columns, as wide as they are."""
+    """Rows of cells as lines, with columns as wide as their widest cells."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -40,7 +40,7 @@ def _padded(cell: str, width: int) -> str:
 
 
 def show_logs(*, verbose: bool) -> None:
-    """Records go to standard error only if somebody asked for them."""
+    """Write log records to standard error: with ``verbose`` from level info on, otherwise only critical ones."""
     from flowevolve.telemetry.logs import configure_logs
 
     configure_logs(logging.INFO if verbose else logging.CRITICAL)

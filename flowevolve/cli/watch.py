@@ -18,7 +18,7 @@ from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
 POLITENESS = 5
-"""By how much the process of a run's page stands back behind the run."""
+"""The niceness of the process of a run's page, so that the run takes precedence."""
 FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
 
 
@@ -53,7 +53,7 @@ def watch_command(
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
 
-    if until_closed and hasattr(os, "nice"):  # which there is not on Windows
+    if until_closed and hasattr(os, "nice"):  # which Windows lacks
         os.nice(POLITENESS)
 
     async def go() -> None:
