@@ -164,7 +164,7 @@ def optimize(
 
     Raises:
         InputError: if the arguments can't be run, or an event loop is running: then await `optimize_async`.
-        FlowevolveError: if the run failed. It also has if it went to its end without an answer to any model call.
+        FlowevolveError: if the run failed. A run that goes to its end without an answer to any call has failed, too.
     """
     if clocks.is_running():
         raise InputError(
