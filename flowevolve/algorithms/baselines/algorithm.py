@@ -59,7 +59,7 @@ class Best:
         return candidate.id in self._vetoed
 
     def beats(self, other: Candidate) -> bool:
-        """Whether there is a better one."""
+        """Whether the best candidate is better than this one."""
         return self.candidate is not None and self.candidate.mean_score > other.mean_score
 
 
@@ -136,7 +136,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
     async def fit(self, context: UpdateContext) -> None:
-        """Only checks that there is something to begin with."""
+        """Only checks that there is a program to begin with."""
         if not context.stopping:
             self._check_best()
 

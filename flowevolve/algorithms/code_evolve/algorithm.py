@@ -138,7 +138,7 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         yield Emit(Made(context.propose(self._task.seed(), parents=[], operator=SEED)), to="evaluate")
 
     async def fit(self, context: UpdateContext) -> None:
-        """Only checks that there is something to begin with."""
+        """Only checks that there is a program to begin with."""
         if context.stopping:
             return
         seed = self.islands[0].seed

@@ -32,7 +32,7 @@ class Chosen:
 @payload("code_evolve.Prompted")
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A new prompt, and what it is to be used on."""
+    """A new prompt, and what it will be used on."""
 
     candidate: Candidate
     chosen: Chosen

@@ -1,9 +1,9 @@
 """ContextEvolve's Evolve Buffer: every program that was evaluated, with its score and its abstract (Su et al., 2026).
 
 Programs that failed stay in it as ``rejected``. They may be shown as examples, and may be parents only with the setting
-``failed_parents``.
-Trajectories are how programs were made from each other, and how the score changed on the way (§4.2). A step leads from
-a parent to its child. Its change is the child's score less the parent's, so more than 0 is better.
+``failed_parents``. Trajectories show how programs were made from each other, and how the score changed on the way
+(§4.2). A step leads from a parent to its child. Its change is the child's score minus the parent's, so above 0 is
+better.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Navigate:
                 return None
             if turn.makes:
                 await self._make(version, turn, context)
-            while self._makers.get(version, flow) != flow:  # a repeated step may now make what it waited for
+            while self._makers.get(version, flow) != flow:  # a repeated step may itself be the maker by now
                 await self._settled.wait()
             if version in self._guidance:
                 return version

@@ -190,7 +190,7 @@ class CSE(Algorithm[CSEConfig]):
         return await try_asking(context, CODE, prompt, read, agent="plan") or [""] * count
 
     async def fit(self, context: UpdateContext) -> None:
-        """Only checks that there is something to begin with."""
+        """Only checks that there is a program to begin with."""
         if self.best() is None and not context.stopping:
             failed = self.population.last_failure
             why = "see the event log for why" if failed is None else f"the last failed: {failed}"

@@ -162,8 +162,8 @@ class Memory:
         return Digest(tuple(self.directions), tuple(self.lessons))
 
     def changed_since(self, version: int) -> list[Noted]:
-        """The entries that say what was not known at this version of the pool. Compression makes no entry newer: one
-        that it has reworded is as new as the newest entry that it may stand for.
+        """The entries that say something that was not known at this version of the pool. Compression makes no entry
+        newer: one that it has reworded is as new as the newest entry that it may stand for.
         """
         return [each for each in self._entries.values() if each.since > version]
 

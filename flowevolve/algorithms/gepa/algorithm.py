@@ -306,7 +306,7 @@ def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
 
 
 def _check_fronts(config: GEPAConfig, tuning: Tuning) -> None:
-    """Raises: InputError if evaluations may end before they know the objectives that fronts are to be for."""
+    """Raises: InputError if there are fronts for objectives, and evaluations may end before these are measured."""
     fronts = config.archive.settings.get("fronts", "instance")
     if fronts != "instance" and (tuning.speculation.active("evaluate") or not isinstance(tuning.racing, NoRacing)):
         raise InputError(

@@ -2,7 +2,7 @@
 
     select ─▶ write ─▶ evaluate ─▶ update
                ▲ ▲         ▲         │ variants of seeds and shifts, the next seed
-    shift ─────┘ └─────────┴─────────┘ who reaches the target by the proxy
+    shift ─────┘ └─────────┴─────────┘ elites that reach the target on the proxy
     advise ──────────────────────▶ update
 
 Seeds, their variants and the fit of the archive are the init phase; shift and advise are set off by evaluations.

@@ -15,7 +15,7 @@ Operator = Literal["diverse", "variant", "mutate", "shift"]
 @payload("levi.Brief")
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What is to be written. ``shown`` begins with the parent; a diverse seed or a shift is to be unlike them all."""
+    """A candidate to write. ``shown`` begins with the parent; a diverse seed or a shift must differ from them all."""
 
     operator: Operator
     shown: tuple[str, ...]
