@@ -52,7 +52,7 @@ class FrontScores:
     """Gives the scores of a candidate that decide which fronts it is on, by what each front is for."""
 
     def __init__(self, kind: FrontKind, objectives: Sequence[str]) -> None:
-        """Raises: InputError if fronts are to be those of objectives and none is named, or the other way round."""
+        """Raises: InputError if ``kind`` needs objectives and none is named, or needs none and some are named."""
         if (kind == "instance") == bool(objectives):
             said = "names no objective" if kind != "instance" else "has no use for objectives"
             raise InputError(f"algorithm.archive.fronts: {kind!r} {said}: objectives = {list(objectives)}")

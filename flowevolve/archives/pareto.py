@@ -121,7 +121,9 @@ class ParetoArchive:
         return self._standing
 
     def best(self) -> Candidate | None:
-        """The candidate with the highest mean score, of several that with the most examples scored, then the oldest."""
+        """The candidate with the highest mean score. A tie goes to the one with the most examples scored, then to the
+        oldest.
+        """
         return self._best
 
     def weights(self) -> Mapping[str, int]:
