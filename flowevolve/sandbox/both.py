@@ -1,4 +1,4 @@
-"""The workers of an evaluator and of its program, with pipes between them. Everything here blocks, in threads."""
+"""The workers of an evaluator and its program, with pipes between them. Everything here blocks and runs in threads."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ with suppress(ImportError):  # Windows has none, and programs are refused there
     import fcntl
 
 GRACE_SECONDS = 0.3
-"""The time in which a program has to end after its evaluator, before its sandbox is killed."""
+"""How long a program may go on after its evaluator has ended before its sandbox is killed."""
 _PIPE_BYTES = 2**20
-"""What a pipe holds: with more than the usual 64 KB, long messages go over in fewer pieces."""
+"""The capacity of a pipe. With more than the usual 64 KB, long messages are sent in fewer pieces."""
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe that processes of a sandbox can open anew; as they run as another user if we are root, anybody may."""
+    """A pipe that processes of a sandbox can reopen. Anybody may, because they run as another user if we are root."""
     ends = os.pipe()
     os.fchmod(ends[0], 0o666)
-    with suppress(OSError):  # a user may have only so much of it
+    with suppress(OSError):  # a user's total pipe capacity is limited
         fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return ends
 
 
 class Both:
-    """The two workers, for one run of the evaluator."""
+    """Both workers, for one run of the evaluator."""
 
     def __init__(self, evaluator: Worker, program: Worker) -> None:
         self._evaluator = evaluator
@@ -38,14 +38,16 @@ class Both:
         self._broken: Outcome | None = None
         """How the program ended, if it exceeded a limit."""
         self._ended_both = False
-        """Whether that was before the evaluator had ended."""
+        """Whether it did so before the evaluator had ended."""
 
     def kill(self) -> None:
         self._evaluator.kill()
         self._program.kill()
 
     def run(self, asking: Request, asked: Request) -> Outcome | None:
-        """The evaluator's outcome; None if its sandbox ended for no reason of the program's."""
+        """Run both, and return the outcome: the evaluator's or, if the program broke it by exceeding a limit, the
+        program's. None if the evaluator's sandbox ended and the program was not the cause.
+        """
         questions, answers = _pipe(), _pipe()
         serving = Thread(target=self._serve, args=(asked, (questions[0], answers[1])), daemon=True)
         serving.start()

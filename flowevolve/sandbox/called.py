@@ -1,6 +1,7 @@
-"""The process in which trusted functions are called, as `flowevolve.sandbox.functions` asks on a socket.
+"""The process that calls trusted functions, at the request of `flowevolve.sandbox.functions` over a socket.
 
-Whatever they print goes where this process prints. When the other end is gone, so are this process and its group.
+The functions' output goes where this process prints. When the other end of the socket is gone, this process and its
+group are killed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(descriptor: int) -> None:
 
 
 def _answer(control: socket.socket, function: str, imports: list[str], arguments: list[JSON]) -> bytes:
-    """Say that all has been imported, if it has, and return what the function does."""
+    """Import everything, report that it is imported, and return the message with the function's result or its error."""
     try:
         found, *_ = [imported(name) for name in (function, *imports)]
         if not callable(found):
@@ -46,7 +47,7 @@ def _answer(control: socket.socket, function: str, imports: list[str], arguments
 
 
 def _end_with(descriptor: int) -> None:
-    """Kill this process and what it started once the other end of the socket is gone, whatever it is at."""
+    """Kill this process and what it started once the other end of the socket is gone, whatever is being done."""
     ended = select.poll()
     ended.register(descriptor, select.POLLRDHUP)
     ended.poll()

@@ -1,4 +1,4 @@
-"""Gives each measurement a core of its own, by file locks, which the kernel releases however their holder ends."""
+"""Gives each measurement a core of its own by file locks, which the kernel releases however their holder ends."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ POLL_SECONDS = 0.02
 class CoreLock:
     """A lock on one core, held until it is closed. Locks of the same process exclude each other, too.
 
-    The queue for a core has one place. While somebody waits there, nobody else can take the core, so that a process
-    which takes it again and again has to wait for others.
+    The queue for a core has one place. While somebody waits there, nobody else can take the core, so a process that
+    takes it again and again has to wait for others.
 
     Raises:
-        InputError: if ``folder``, where the files of the locks are, can't be used.
+        InputError: if ``folder``, which holds the lock files, can't be used.
     """
 
     def __init__(self, folder: Path, core: int) -> None:
@@ -59,7 +59,7 @@ class CoreLock:
     def close(self) -> None:
         """Release the core or the place in the queue."""
         for file in (self._file, self._queue):
-            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do where a child process has a copy
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough if a child process has a copy
             os.close(file)
 
 
@@ -79,7 +79,9 @@ def _locked(file: int) -> bool:
 
 
 def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
-    """Block until one of the locks is taken, or ``give_up`` is set. Waits in one queue if it has a place."""
+    """Block until one of the locks is taken, or ``give_up`` is set. Meanwhile wait in one queue, if one has its place
+    free.
+    """
     while True:
         for lock in locks:
             if lock.try_acquire():
@@ -93,7 +95,7 @@ def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
 class Cores:
     """Lends out processor cores, each to one holder at a time among all processes that use ``folder``.
 
-    Within an event loop, those who keep to its `turns` have them first come, first served. Between loops, and between
+    Within an event loop, holders that use its `turns` are served in order of arrival. Between loops and between
     processes, one that waits comes before one that takes a core again.
     """
 
@@ -102,16 +104,17 @@ class Cores:
         self._folder = folder
 
     def turns(self) -> anyio.Semaphore:
-        """A turn for each core. If one is held around each `lent` of an event loop, cores are only missing there
-        because other loops or processes hold them. Loops must not share these: what one gives back doesn't wake others.
+        """A semaphore with one turn for each core. If each `lent` of an event loop holds a turn, it only ever waits for
+        cores that other loops or processes hold. Loops must not share a semaphore: what one releases doesn't wake the
+        others.
         """
         return anyio.Semaphore(len(self._cores))
 
     @contextmanager
     def lent(self, give_up: Event) -> Generator[int | None]:
-        """Block this thread until there is a core, which is held until the block ends; None once ``give_up`` is set.
+        """Block this thread until a core is free, and hold it until the block ends; None once ``give_up`` is set.
 
-        What holds it must not wait for a virtual clock, which stands still while anybody waits for a core here.
+        The holder must not wait for a virtual clock, because that stands still while anybody waits for a core here.
 
         Raises:
             InputError: if the folder can't be used.

@@ -1,4 +1,4 @@
-"""Where programs run, as a protocol: on this machine, or on many."""
+"""The protocol for where programs run: on this machine, or on many."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import Outcome
 
 Tell = Callable[[str], None]
-"""Told, in one line each, that a machine for programs is awaited, that it has come then, and that one is lost."""
+"""Receives one line each when programs wait for a machine, when one has come, and when one is lost."""
 
 
 def tell_nobody(line: str) -> None:
-    """The `Tell` for use where nobody reads that."""
+    """The `Tell` for use if nobody reads the lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A program in a sandbox of its own, beside the one of the evaluator that asks it."""
+    """A program in a sandbox of its own, beside the sandbox of the evaluator that calls it."""
 
     settings: SandboxSettings
     request: Request
@@ -31,72 +31,70 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What takes up one slot at a time: a program that is run, once or several times."""
+    """Work that takes one slot: a program that is run once or several times."""
 
     settings: SandboxSettings
     request: Request
     runs: int = 1
-    """How often it is run, until it fails; more than once only if it is pinned."""
+    """How often it is run, unless it fails before; more than once only if it is pinned."""
     pinned: bool = False
-    """Whether it has a core that no other pinned job of that machine uses meanwhile, on a machine of the class that
-    measures.
-    """
+    """Whether it runs on a machine of the measuring class, on a core that no other pinned job uses meanwhile."""
     served: Served | None = None
     """The program of an evaluator; then ``request`` is the evaluator's, and is run once."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedCall:
-    """What takes up one slot at a time, too: the call of a function that is trusted, as a user's own is.
+    """Work that takes one slot, too: the call of a trusted function, such as a user's own.
 
-    It runs in a process of its own, in no sandbox, and is killed with what it started when its time is over. Nothing
-    that a model wrote may be its function; what models wrote may be among its arguments.
+    It runs in a process of its own without a sandbox, and is killed with what it started when its time is over. The
+    function must not be written by a model; its arguments may be.
     """
 
     function: str
-    """``package.module:function``, which is imported where it is called."""
+    """``package.module:function``, imported where it is called."""
     arguments: Sequence[JSON]
     timeout: float
-    """Seconds that it may take once it has been imported."""
+    """How many seconds the function may take once it has been imported."""
     folder: str | None = None
-    """Where modules are looked for that are nowhere on Python's path."""
+    """A folder in which modules are looked for that are not on Python's path."""
     imports: Sequence[str] = ()
-    """What else is imported beforehand, named in the same way."""
+    """Further things to import beforehand, named in the same way."""
 
     pinned: ClassVar[bool] = False
 
 
 class Evaluators(Protocol):
-    """Runs jobs, as many at a time as there are slots. A context manager; what still runs when it ends is killed."""
+    """Runs as many jobs at a time as there are slots. A context manager; what still runs when it ends is killed."""
 
     @property
     def capacity(self) -> int:
-        """The slots that there are now, those in use too."""
+        """How many slots there are now, including those in use."""
         ...
 
     @property
     def measured_on(self) -> str:
-        """The class of machines that pinned jobs run on, so that what they measure can be compared."""
+        """The class of machines on which pinned jobs run, so that their measurements are comparable."""
         ...
 
     def log_nodes(self, log: Log) -> None:
-        """Write to ``log`` which nodes of a cluster there are, and from then on which come and go."""
+        """Log to ``log`` which nodes a cluster has, and from then on which come and go."""
         ...
 
     async def run(self, job: Job | TrustedCall) -> list[Outcome]:
-        """Wait for a slot, run the job there, and return the outcome of each run, the failed one last if one failed.
+        """Wait for a slot, run the job there, and return the outcome of each run. After a failed run, none follows.
 
-        Each outcome is returned once, however often a machine had to be found for it. When a cancellation takes
-        effect, the program and all it started have been killed.
+        Each outcome is returned once, however often a machine had to be found for it. When a cancellation takes effect,
+        the program and everything it started have been killed.
 
         Raises:
             InputError: if programs can't be started.
-            BackendUnreachableError: if there has been no machine for it for long.
+            BackendUnreachableError: if there has been no machine for it for a long time.
         """
         ...
 
     async def __aenter__(self) -> Self:
-        """Begin, so that what can't work fails here.
+        """Begin, so that problems show here.
 
         Raises:
             InputError: if programs can't be run there.

@@ -1,4 +1,4 @@
-"""Trusted functions in processes of their own, so that they can be killed. Everything here blocks, in threads."""
+"""Trusted functions in processes of their own, so that they can be killed. All of this blocks and runs in threads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.outcome import Outcome, Status, read_json
 
 START_SECONDS = 60.0
-"""The time for a process to start, and then for a function to be imported."""
+"""The time limit for a process to start, and then for a function to be imported."""
 MOST_BYTES = 2**28
-"""Of a message."""
+"""The largest size of a message."""
 _END_SECONDS = 60.0
-"""How long it is waited for each process that a killed one has started; it has been killed, too, but what is in a
-system call that can't be interrupted does not end before that does.
+"""How long to wait for each process that a killed one started. It has been killed, too, but can't end before an
+uninterruptible system call does.
 """
 
 
@@ -33,7 +33,7 @@ class FunctionProcess:
     """A process that calls one function at a time, and keeps the modules that it has imported."""
 
     def __init__(self) -> None:
-        """Start it, and wait until it is ready.
+        """Start the process, and wait until it is ready.
 
         Raises:
             OSError: if it can't be started.
@@ -59,7 +59,7 @@ class FunctionProcess:
             failing.pop_all()
 
     def run(self, call: TrustedCall) -> Outcome:
-        """Call the function. Where it does not return in time, or takes its process with it, that is killed."""
+        """Call the function. If it does not return in time, or ends its process, the process is killed."""
         began = time.monotonic()
         status, answer = self._asked(call)
         seconds = round(time.monotonic() - began, 6)
@@ -90,7 +90,7 @@ class FunctionProcess:
         return "error" if "error" in answer else "ok", answer
 
     def kill(self) -> None:
-        """Kill it and its group, without waiting. May be called from any thread and more than once."""
+        """Kill the process and its group, without waiting. May be called from any thread and more than once."""
         self.usable = False
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -98,7 +98,7 @@ class FunctionProcess:
             self._control.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Kill it and wait until it and its group are gone. To be called once."""
+        """Kill the process, and wait until it and its group are gone. Call this once."""
         self.kill()
         self._process.wait()
         self._control.close()

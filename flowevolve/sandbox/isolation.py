@@ -1,4 +1,4 @@
-"""The command that starts a zygote: bubblewrap around a Python interpreter, with hardly anything else in view."""
+"""The command that starts a zygote: bubblewrap around a Python interpreter that sees hardly anything else."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ sys.modules[name].__path__.append(sys.argv[1])
 from flowevolve.sandbox.inside import zygote
 sys.exit(zygote.main(zygote.Setup(**zygote.json.loads(sys.argv[2]))))
 """
-"""Runs the zygote without its parent packages, which are out of view or would import the rest of flowevolve."""
+"""Runs the zygote without its parent packages, which are not visible or would import the rest of flowevolve."""
 _USER = 1_879_048_192
-"""The id of the user that programs run as if we are root; no system assigns it."""
+"""The id of the user as whom programs run if we are root; no system assigns it."""
 _SMALL = 16 * 2**20
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "mime.types")
 _CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
-"""The capabilities that root keeps inside until it has become another user."""
+"""The capabilities that root keeps inside the sandbox until it has become another user."""
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "HOME": "/tmp",  # noqa: S108 - each program has one of its own
+    "HOME": "/tmp",  # noqa: S108 - each program has its own
     "TMPDIR": "/tmp",  # noqa: S108
     "LANG": "C.UTF-8",
     "USER": "sandbox",
     "PYTHONHASHSEED": "0",  # sets have the same order in every run
     "PYTHONUTF8": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
-    "MALLOC_ARENA_MAX": "2",  # as reserved memory counts as used
-    "OMP_NUM_THREADS": "1",  # as a program has one core
+    "MALLOC_ARENA_MAX": "2",  # because reserved memory counts as used
+    "OMP_NUM_THREADS": "1",  # because a program has one core
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
@@ -105,7 +105,7 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
     """The folders that programs may read, with their paths inside the sandbox.
 
     Raises:
-        InputError: if one is no folder, or the user that programs run as may not read it.
+        InputError: if one is no folder, or the user as whom programs run may not read it.
     """
     found: dict[Path, str] = {}
     for number, folder in enumerate(dict.fromkeys(path.resolve() for path in settings.readable)):
@@ -123,10 +123,10 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
 
 
 def check_folders(settings: SandboxSettings) -> None:
-    """Look at the folders that programs may read, and into them where programs are to reach nothing outside.
+    """Check the folders that programs may read, and also their contents if programs are isolated.
 
     Raises:
-        InputError: as `readable` and `check_contents`.
+        InputError: as in `readable` and `check_contents`.
     """
     folders = readable(settings)
     if settings.isolation == "bubblewrap":
@@ -134,10 +134,10 @@ def check_folders(settings: SandboxSettings) -> None:
 
 
 def check_contents(folders: Iterable[Path]) -> None:
-    """Look for sockets and pipes in the folders that programs may read: they work on a read-only file system, too.
+    """Look for sockets, pipes and devices in the folders: they work even on a read-only file system.
 
     Raises:
-        InputError: if there is one; it names the first.
+        InputError: if there is one; the message names the first.
     """
     ahead = list(folders)
     while ahead:
@@ -163,8 +163,8 @@ def _separation(info: int) -> list[str]:
 
 
 def _view(more: Mapping[Path, str]) -> list[str]:
-    """bubblewrap's arguments for what programs can see: a read-only system, the interpreter and its packages, `inside`,
-    and the folders of ``more``.
+    """bubblewrap's arguments for what programs can see: a read-only system, the interpreter and its packages, the
+    package `inside`, and the folders of ``more``.
     """
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -173,7 +173,7 @@ def _view(more: Mapping[Path, str]) -> list[str]:
             arguments += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             arguments += ["--ro-bind", str(path), str(path)]
-    arguments += ["--perms", "0755", "--dir", "/etc"]  # else only root could enter it, as for all such folders
+    arguments += ["--perms", "0755", "--dir", "/etc"]  # else only root could enter such a folder
     for name in _ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     base = Path(sys.base_prefix).resolve()
@@ -195,7 +195,7 @@ def _view(more: Mapping[Path, str]) -> list[str]:
         arguments += ["--ro-bind", str(folder), there]
     arguments += _devices()
     arguments += ["--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
-    # Root mounts /proc itself: bubblewrap covers parts of its own, and the kernel then allows no further one inside.
+    # Root mounts /proc itself, because bubblewrap covers parts of its own, and the kernel then allows no other inside.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
     return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
 
@@ -203,8 +203,9 @@ def _view(more: Mapping[Path, str]) -> list[str]:
 def _devices() -> list[str]:
     """bubblewrap's arguments for ``/dev``.
 
-    No terminals: all programs would share them, and could load line disciplines of the kernel through them. No
-    ``/dev/zero``: memory that is mapped of it stays, uncounted, when no process has it in its tables.
+    There are no terminals, because all programs would share them and could load line disciplines of the kernel through
+    them. There is no ``/dev/zero``, because memory mapped from it persists, uncounted, when no process has it in its
+    page tables.
     """
     arguments = ["--perms", "0755", "--size", str(2**20), "--tmpfs", "/dev", "--perms", "0755", "--dir", "/dev/shm"]  # noqa: S108
     for name in ("null", "full", "random", "urandom"):
@@ -215,18 +216,20 @@ def _devices() -> list[str]:
 
 
 def _interpreter() -> Path:
-    """The interpreter itself; inside a virtual environment, the one that it was made from."""
+    """The interpreter itself; inside a virtual environment, the one from which that was made."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     found = Path(sys.base_prefix, "bin", version)
     return (found if found.exists() else Path(sys.executable)).resolve()
 
 
 def _packages() -> dict[Path, str]:
-    """The folders of installed packages and their paths inside, which differ as the originals may be below ``/tmp``."""
+    """The folders of installed packages, with their paths inside. These differ because the originals may be below
+    ``/tmp``.
+    """
     found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     return {folder: f"{_PACKAGES}/{number}" for number, folder in enumerate(dict.fromkeys(found))}
 
 
 def package_folders() -> list[Path]:
-    """The folders of installed packages that programs import from."""
+    """The folders of installed packages from which programs import."""
     return list(_packages())

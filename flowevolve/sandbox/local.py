@@ -1,4 +1,4 @@
-"""Programs on this machine: warm workers, as many at a time as settings say, in threads of this process."""
+"""Programs on this machine: warm workers, as many at a time as the settings say, in threads of this process."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class LocalEvaluators:
         return self._main.settings.measure_on or processor_name()
 
     def log_nodes(self, log: Log) -> None:
-        """There is no node but this machine, and it does not come or go."""
+        """Log nothing: the only node is this machine, which does not come or go."""
 
     async def __aenter__(self) -> Self:
-        """Start the first worker, so that a sandbox that can't work fails here.
+        """Start the first worker, so that a sandbox that can't work shows here.
 
         Raises:
             InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more
@@ -101,7 +101,7 @@ class LocalEvaluators:
 
 
 class _OnCore:
-    """A worker whose programs run on a core that each of them has for itself for as long as it runs."""
+    """A worker whose programs each run on a core of their own."""
 
     def __init__(self, worker: Worker, cores: Cores) -> None:
         self._worker = worker
@@ -118,7 +118,7 @@ class _OnCore:
 
 
 class _Workers:
-    """The workers with the same settings: those that wait for a program, and the slots for those that run one."""
+    """The workers with the same settings: idle ones, and slots for those that run a program."""
 
     def __init__(self, settings: SandboxSettings) -> None:
         self.settings = settings
@@ -137,7 +137,7 @@ class _Workers:
         await self._warm.close()
 
     async def run(self, request: Request, cores: Cores | None = None) -> Outcome:
-        """Run a program; with ``cores``, on one of these that it has for itself."""
+        """Run a program; with ``cores``, on one of these cores, which nothing else uses meanwhile."""
         async with self.slots:
             outcome = await self._run_in(request, cores)
             if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
@@ -145,7 +145,7 @@ class _Workers:
         return no_report(request, None) if outcome is None else outcome
 
     async def run_with(self, programs: _Workers, asking: Request, served: Served) -> Outcome:
-        """Run an evaluator here, and the program that it asks in one of the workers of ``programs``."""
+        """Run an evaluator here, and the program that it calls in one of the workers of ``programs``."""
         outcome = await self._once_with(programs, asking, served.request)
         if outcome is None:  # a second try, as above
             outcome = await self._once_with(programs, asking, served.request)
@@ -154,7 +154,7 @@ class _Workers:
     async def _once_with(self, programs: _Workers, asking: Request, asked: Request) -> Outcome | None:
         async with self._lent() as evaluator, programs._lent() as program:
             both = Both(evaluator, program)
-            limiter = anyio.CapacityLimiter(1)  # the two are waited for in one thread, and no others should hold it up
+            limiter = anyio.CapacityLimiter(1)  # one thread waits for both, and no others should delay it
             return await clock.in_thread_until(both.kill, both.run, asking, asked, limiter=limiter)
 
     async def _run_in(self, request: Request, cores: Cores | None, *, fresh: bool = False) -> Outcome | None:
@@ -164,7 +164,7 @@ class _Workers:
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[Worker]:
-        """A worker for a program that runs together with another, for as long as the block lasts."""
+        """Lend a worker, for a program that runs together with another, while the block lasts."""
         async with self.slots, self._warm.lent() as worker:
             yield worker
 

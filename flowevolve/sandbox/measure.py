@@ -45,7 +45,11 @@ async def measure(
     memory_mb: int | None = None,
     runs: int = RUNS,
 ) -> Measurement:
-    """Run a program ``runs`` times (at least 3) on a core that no other measurement uses at the same time."""
+    """Run a program ``runs`` times (at least 3) on a core that no other measurement uses at the same time.
+
+    Raises:
+        InputError: if ``runs`` is below 3.
+    """
     if runs < 3:
         raise InputError(f"sandbox: a measurement of {runs} runs has nothing left without its extremes; give 3 or more")
     outcomes = await sandbox.run_pinned(

@@ -1,4 +1,4 @@
-"""Which evaluators the settings ask for."""
+"""Opens the evaluators for which the settings ask."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from flowevolve.sandbox.nodes.leases import LeasedEvaluators
 
 
 def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Evaluators:
-    """Where programs with these settings run. ``tell`` is told when they wait for a node of a cluster.
+    """The evaluators for programs with these settings. ``tell`` receives lines about waiting for nodes of a cluster.
 
     Raises:
-        InputError: if what that needs is not installed, or there is no such cluster here.
+        InputError: if a package that this needs is not installed, or there is no such cluster here.
     """
     if settings.on == "here":
         return LocalEvaluators(settings)
@@ -25,8 +25,8 @@ def open_evaluators(settings: SandboxSettings, tell: Tell = tell_nobody) -> Eval
 
 
 async def check_evaluators(settings: SandboxSettings, note: Tell) -> None:
-    """Check that programs with these settings can run. Jobs, which may wait for hours, are not submitted to Slurm for
-    that; ``note`` is told so, and what is waited for elsewhere.
+    """Check that programs with these settings can run. No jobs are submitted to Slurm for this, because they may wait
+    for hours; ``note`` receives a line that says so, and lines about waiting elsewhere.
 
     Raises:
         InputError, BackendUnreachableError: if they can't.

@@ -21,15 +21,15 @@ NOT_PERMITTED = (
     "of the system calls only those of ordinary computation work"
 )
 DEEPEST = 64
-"""How deep a result may be nested, so that recursive code can handle it."""
+"""How deeply a result may be nested, so that recursive code can handle it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a program did, measured from outside its process. ``result`` is plain data, which the program chose."""
+    """What a program did, measured from outside its process. ``result`` is plain data chosen by the program."""
 
     status: Status
-    """``denied``: it ended as it tried something that is not permitted; ``killed``: a signal ended it."""
+    """``denied``: it ended because it tried something that is not permitted; ``killed``: a signal ended it."""
     seconds: float
     cpu_seconds: float
     """The CPU time of all its processes."""
@@ -38,7 +38,7 @@ class Outcome:
     stderr: str
     result: JSON = None
     samples: tuple[tuple[float, float], ...] = ()
-    """Pairs of the seconds since its start and the megabytes of memory that it used then."""
+    """Pairs of the seconds since its start and the megabytes of memory in use then."""
 
     def to_json(self) -> dict[str, JSON]:
         """All fields but the samples."""
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes, result: bytes) -> Outcome:
-    """Make an outcome of a report. A call without a result is an error; the output of a command may be a result."""
+    """Turn a report into an outcome. A call without a result is an error; the output of a command may be its result."""
     status, why = _status(report)
     value: JSON = None
     try:
@@ -74,16 +74,16 @@ def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes,
 
 
 def no_report(request: Request, stopped: Stopped | None) -> Outcome:
-    """The outcome of a program whose sandbox was killed with it, so that there is no report."""
+    """The outcome of a program that was killed together with its sandbox, so that there is no report."""
     seconds = 0.0 if stopped is None else request.timeout
     return read_outcome(request, Report(-signal.SIGKILL, stopped, seconds, 0.0, 0, []), b"", b"", b"")
 
 
 def read_result(text: bytes, limit: int) -> JSON:
-    """Read the result that a program handed over.
+    """Read the result that a program wrote.
 
     Raises:
-        ValueError: with a message that says what is wrong with it.
+        ValueError: if it is not valid; the message says why.
     """
     if not text.strip():
         raise ValueError("the program ended without a result")
@@ -96,7 +96,7 @@ def read_json(text: bytes, what: str) -> JSON:
     """Read one strict JSON document in UTF-8; ``what`` names it in messages.
 
     Raises:
-        ValueError: with a message that says what is wrong with it.
+        ValueError: if it is not valid; the message says why.
     """
     try:
         value: JSON = json.loads(text.decode(), parse_constant=_no_such_number)

@@ -20,7 +20,7 @@ _ENTRY = "_program.py"
 
 @dataclass(frozen=True, slots=True)
 class SandboxPair:
-    """A sandbox for evaluators, in which their files can be read, and one for programs, in which they can't."""
+    """A sandbox for evaluators, in which their files can be read, and one for programs, in which these can't."""
 
     evaluators: Sandbox
     programs: Sandbox
@@ -31,8 +31,8 @@ class SandboxPair:
         """Run an evaluator and its program until the evaluator has ended, and return the evaluator's outcome.
 
         ``source``, ``call``, ``arguments`` and ``name`` are the evaluator's, as in `Sandbox.run`; ``program`` has the
-        arguments of `flowevolve.sandbox.inside.served.serve`. Both have the same limits. A program that exceeds one
-        before the evaluator has ended ends the evaluator as well; the outcome is the program's then. Cancelling kills
+        arguments of `flowevolve.sandbox.inside.served.serve`. Both have the same limits. If the program exceeds one
+        before the evaluator has ended, the evaluator is ended, too, and the outcome is the program's. Cancelling kills
         both.
         """
         asking = self.evaluators.request(source, call, arguments, name=name)

@@ -24,7 +24,7 @@ SAMPLE_SECONDS = 0.02
 class Sandbox:
     """Runs untrusted programs. A context manager; programs that still run when the block ends are killed.
 
-    ``evaluators`` are where they run, if that is shared with other sandboxes; whoever made it opens and closes it.
+    Pass ``evaluators`` to share with other sandboxes where programs run; whoever created them opens and closes them.
 
     Raises:
         InputError: if a folder that programs may read can't be read.
@@ -37,7 +37,7 @@ class Sandbox:
         self._evaluators = open_evaluators(self.settings) if evaluators is None else evaluators
 
     async def __aenter__(self) -> Self:
-        """Begin, so that a sandbox that can't work fails here.
+        """Begin, so that a sandbox that can't work shows here.
 
         Raises:
             InputError: if bubblewrap is missing or does not work, or a folder that programs may read has more than
@@ -55,11 +55,11 @@ class Sandbox:
 
     @property
     def measured_on(self) -> str:
-        """The class of the machines that pinned runs have."""
+        """The class of machines on which pinned runs take place."""
         return self._evaluators.measured_on
 
     def readable_at(self, folder: Path) -> str:
-        """The path at which programs find a folder of ``settings.readable``."""
+        """The path where programs find a folder of ``settings.readable``."""
         return self._readable[folder.resolve()]
 
     async def run(
@@ -77,15 +77,14 @@ class Sandbox:
         """Run one program in a process and namespaces of its own, and return its outcome.
 
         Python: ``source`` is executed as ``__main__``. The result is what its function ``call`` returns for
-        ``arguments`` (a mapping is passed by name, a sequence by position). Without ``call`` it is the global variable
-        ``result``, if the program sets one.
+        ``arguments`` (a mapping is passed by name, a sequence by position). Without ``call``, it is the value of the
+        global variable ``result``, if the program sets it.
 
         Other languages: ``source`` is written to the file ``name``, whose path is appended to ``command``. The program
         reads the arguments as JSON from standard input; if its standard output is JSON, that is the result.
 
-        ``timeout`` (seconds) and ``memory_mb`` override the settings. With ``packages`` a Python program may import
-        these and the standard library, and an import of anything else fails. Cancelling kills the program and
-        everything it started.
+        ``timeout`` (seconds) and ``memory_mb`` override the settings. With ``packages``, a Python program may import
+        only these and the standard library. Cancelling kills the program and everything it started.
         """
         request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
         (outcome,) = await self.run_job(Job(self.settings, request))
@@ -105,16 +104,16 @@ class Sandbox:
         runs: int = 1,
         packages: Sequence[str] | None = None,
     ) -> list[Outcome]:
-        """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
+        """Run a program ``runs`` times, or until it fails, on a core that no other pinned run uses at the same time.
 
-        That holds for pinned runs in all processes of this user on that machine; this one waits until a core is free.
+        That holds for pinned runs in all processes of this user on the same machine; this waits until a core is free.
         """
         request = self.request(source, call, arguments, command, name, timeout, memory_mb, packages)
         sampled = replace(request, sample_seconds=sample_seconds)
         return await self.run_job(Job(self.settings, sampled, runs, pinned=True))
 
     async def run_job(self, job: Job | TrustedCall) -> list[Outcome]:
-        """Run what was made of a `request`, or call a trusted function where programs run, outside of any sandbox."""
+        """Run a job made from a `request`, or call a trusted function where programs run, outside of any sandbox."""
         return await self._evaluators.run(job)
 
     def request(

@@ -1,4 +1,4 @@
-"""Processes that wait for work, so that none has to be started for it. They are started and ended in threads."""
+"""Processes that wait for work, so that work need not wait for one to start. They are started and ended in threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from flowevolve._util.errors import InputError
 
 class Process(Protocol):
     usable: bool
-    """Whether it can be given more work."""
+    """Whether the process can take more work."""
 
     def close(self) -> None:
-        """Kill it and wait until it is gone."""
+        """Kill the process and wait until it is gone."""
         ...
 
 
@@ -25,7 +25,7 @@ P = TypeVar("P", bound=Process)
 
 
 class Warm(Generic[P]):
-    """Processes of one kind, which are lent one by one."""
+    """Lends out processes of one kind."""
 
     def __init__(self, start: Callable[[], P], threads: anyio.CapacityLimiter) -> None:
         self._start_one = start
@@ -34,10 +34,10 @@ class Warm(Generic[P]):
 
     @asynccontextmanager
     async def lent(self, *, fresh: bool = False) -> AsyncGenerator[P]:
-        """A process for as long as the block lasts; a ``fresh`` one has done nothing before.
+        """Lend a process while the block lasts; a ``fresh`` one has done nothing before.
 
         Raises:
-            InputError: if it can't be started.
+            InputError: if none can be started.
         """
         process = self._idle.pop() if self._idle and not fresh else await self._start()
         try:
@@ -49,7 +49,7 @@ class Warm(Generic[P]):
                 await self._close(process)
 
     async def close(self) -> None:
-        """End those that wait."""
+        """End the idle processes."""
         while self._idle:
             await self._close(self._idle.pop())
 

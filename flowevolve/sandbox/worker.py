@@ -1,4 +1,4 @@
-"""A zygote as seen from outside: its process, its socket and its end. Everything here blocks and belongs in threads."""
+"""A zygote as seen from outside: its process, its socket and its end. Everything here blocks and runs in threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from flowevolve.sandbox.outcome import Outcome, no_report, read_outcome
 START_SECONDS = 60.0
 """The time limit for starting the interpreter and importing the preloaded modules."""
 GRACE_SECONDS = 0.6
-"""The time after a program's timeout in which its supervisor must end it and report, before the sandbox is killed."""
+"""How long after a program's timeout its supervisor may take to end it and report, before the sandbox is killed."""
 _END_SECONDS = 2.0
 _REPORT_LIMIT = 2**20
 _SAID = 500
@@ -35,11 +35,11 @@ class Worker:
     """A warm interpreter in a sandbox; programs run in forks of it, one at a time."""
 
     def __init__(self, settings: SandboxSettings) -> None:
-        """Start it and wait until it is ready.
+        """Start the sandbox and wait until it is ready.
 
         Raises:
             OSError: if it can't be started.
-            InputError: if it ends at once; the message has the output of bubblewrap or the interpreter.
+            InputError: if it ends at once; the message contains the output of bubblewrap or the interpreter.
         """
         self.usable = True
         self._isolated = settings.isolation == "bubblewrap"
@@ -72,8 +72,8 @@ class Worker:
     def run(self, request: Request, channel: Sequence[int] = ()) -> Outcome | None:
         """Run one program to its end; None if the sandbox itself ended, during the run or before.
 
-        Afterwards `usable` says whether another program can be run. The descriptors of ``channel`` become the program's
-        from 4 on, in a sandbox with namespaces, and are closed here.
+        Afterwards, `usable` says whether another program can be run. In a sandbox with namespaces, the program gets the
+        descriptors of ``channel`` as its own, numbered from 4 on; here they are closed.
         """
         if self._isolated:
             return self._run(request, channel)
@@ -81,7 +81,7 @@ class Worker:
             return self._run(replace(request, folder=str(folder)))
 
     def kill(self) -> None:
-        """Kill it and everything in it, without waiting. May be called from any thread and more than once."""
+        """Kill the sandbox and everything in it, without waiting. May be called from any thread and more than once."""
         self.usable = False
         if self._init is not None:
             with suppress(ProcessLookupError):
@@ -90,10 +90,10 @@ class Worker:
             self._control.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Kill it and wait until all its processes are gone. To be called once."""
+        """Kill the sandbox and wait until all its processes are gone. Call this once."""
         self.kill()
         if self._init is not None:
-            wait_for_end(self._init)  # which is when all processes of the namespace are gone
+            wait_for_end(self._init)  # by then all processes of the namespace are gone
             os.close(self._init)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
@@ -121,7 +121,7 @@ class Worker:
 
 
 def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the process; also returns the descriptor of bubblewrap's information about it, for the caller to close."""
+    """Start the process; also returns the descriptor of bubblewrap's information about it, which the caller closes."""
     info, writer = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -142,7 +142,7 @@ def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes])
 
 
 def _first_process(info: int) -> int:
-    """A pidfd of process 1 of the sandbox; all processes there end with it."""
+    """A pidfd of the sandbox's process 1; all processes there end with it."""
     text = b""
     while part := os.read(info, 4096):
         text += part

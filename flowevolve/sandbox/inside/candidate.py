@@ -1,7 +1,7 @@
-"""The process of one program: it sets limits, runs the program and hands over the result. Nothing trusts this process.
+"""The process of one program: it sets limits, runs the program and writes the result. Nothing trusts this process.
 
-Its exit code says how the program ended. Whatever the program does to this process, it can only choose its own exit
-code, output and result.
+Its exit code says how the program ended. Whatever the program does to this process, it only affects its own exit code,
+output and result.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ with suppress(ImportError):  # Windows has none, and programs are refused there
     import resource
 
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
-"""Exit codes: an exception, memory refused, something not permitted."""
+"""Exit codes for an exception, a refused allocation of memory, and a forbidden action."""
 RESULT = 3
-"""The descriptor that the result is written to."""
+"""The descriptor to which the result is written."""
 _NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENOSYS}
 _OPEN_FILES = 256
 _OPEN_FILES_MEASURED = 64
-"""While memory is measured: what waits in pipes, 64 kB each, is not counted."""
+"""The limit while memory is measured, because data in pipes, up to 64 kB each, is not counted."""
 _SIGNALS_PENDING = 1024
 
 
 def become_program(request: Request, streams: Sequence[int]) -> NoReturn:
-    """Run the program in this process. ``streams``: for input, output, errors, the result, and its channel if any."""
+    """Run the program in this process. ``streams`` are the descriptors for input, output, errors, the result, and the
+    channel if there is one.
+    """
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -75,7 +77,9 @@ def finish(code: int) -> NoReturn:
 
 
 def _move(streams: Sequence[int]) -> None:
-    """Descriptors from 0 on become these; others are closed, and what it starts gets the first three only."""
+    """Make these streams the descriptors from 0 on and close all others. Processes that the program starts inherit only
+    the first three.
+    """
     high = [os.dup2(stream, 100 + place) for place, stream in enumerate(streams)]
     for place, stream in enumerate(high):
         os.dup2(stream, place, inheritable=place < RESULT)
@@ -83,7 +87,7 @@ def _move(streams: Sequence[int]) -> None:
 
 
 def _limit(request: Request) -> None:
-    """Resource limits and the filter of system calls; neither can be taken back."""
+    """Set resource limits and the filter of system calls; neither can be undone."""
     kernel.allow_looking_in(True)  # so that its /proc/self belongs to it
     files.write("/proc/self/oom_score_adj", b"1000")  # the first to be killed if the machine runs out of memory
     if request.core is not None:
@@ -104,7 +108,7 @@ def _limit(request: Request) -> None:
     }
     if request.command is None:  # the runtimes of other languages reserve far more than they use
         limits[resource.RLIMIT_AS] = mapped + request.memory
-    if request.folder is None:  # without namespaces it would count all processes of the user
+    if request.folder is None:  # without namespaces, this would count all processes of the user
         limits[resource.RLIMIT_NPROC] = request.processes + 1  # and its supervisor
     for limit, value in limits.items():
         hard = resource.getrlimit(limit)[1]
@@ -115,7 +119,7 @@ def _limit(request: Request) -> None:
 
 
 def _run(request: Request, path: str) -> int:
-    """Run Python and hand over the result."""
+    """Run the program as Python, and write its result."""
     write, encode = os.write, json.dumps
     _reseed()
     module = ModuleType("__main__")
@@ -142,7 +146,7 @@ def _called(function: Callable[..., object], request: Request) -> object:
 
 
 def _reseed() -> None:
-    """Seed the random generators anew, as all forks would draw the same numbers."""
+    """Seed the random generators anew, because otherwise all forks would draw the same numbers."""
     random.seed()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -150,7 +154,7 @@ def _reseed() -> None:
 
 
 def _explain(error: BaseException) -> int:
-    """Print the traceback without our own frames, and return the exit code."""
+    """Print the error's traceback without our own frames, and return the exit code."""
     if isinstance(error, SystemExit):
         if isinstance(error.code, str):
             os.write(2, error.code.encode("utf-8", "replace") + b"\n")

@@ -1,6 +1,7 @@
-"""Refuses a program's imports of packages that it may not use, in words that it can be mended by.
+"""Refuses a program's imports of packages that it may not use, with messages that help to mend it.
 
-This keeps a program to the rules of its problem, and is no wall: installed packages can do no harm in the sandbox.
+This makes a program follow the rules of its problem. It is no security barrier, and none is needed: installed packages
+can do no harm in the sandbox.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from types import ModuleType
 
 
 def permit(packages: Sequence[str], path: str) -> None:
-    """From now on, imports of anything else but the standard library fail in the program whose file is ``path``.
+    """Let imports of anything but ``packages`` and the standard library fail in the program whose file is ``path``.
 
-    What a package imports for itself is not looked at. An import is the program's if the code that imports has the
+    What a package imports itself is not checked. An import counts as the program's if the importing code has the
     program's file, or none.
     """
     plain = builtins.__import__

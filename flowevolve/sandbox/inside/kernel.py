@@ -1,4 +1,4 @@
-"""System calls that Python has no function for: namespaces, mounts, capabilities."""
+"""System calls for which Python has no function: namespaces, mounts, capabilities."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from flowevolve.sandbox.inside import files, syscall_filter
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALL = ctypes.PyDLL(None, use_errno=True)["syscall"]
-"""The system call function; `PyDLL` keeps the interpreter's lock during the call."""
+"""The C function ``syscall``. `PyDLL` keeps the interpreter's lock during the call."""
 _SYSCALL.argtypes = 6 * (ctypes.c_ulong,)
 _SYSCALL.restype = ctypes.c_long
 _PRCTL = _LIBC["prctl"]
 _PRCTL.argtypes = (ctypes.c_int, *4 * (ctypes.c_ulong,))
 
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000
-"""Mounts, control groups, host name, System V objects, users, processes: CLONE_NEW* in linux/sched.h.
+"""Namespaces of mounts, control groups, host name, System V objects, users and processes: CLONE_NEW* in linux/sched.h.
 
-No network namespace: all programs share that of bubblewrap, which leads nowhere and gives them no rights, as making
-and removing one for each program would be among the most expensive steps.
+There is no network namespace among them: all programs share that of bubblewrap, which leads nowhere and gives them no
+rights. Creating and removing one for each program would be among the most expensive steps.
 """
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 4, 24, 36, 38
@@ -49,12 +49,12 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
 
 
 def fork_into_namespaces() -> int:
-    """As `os.fork`, but the child is process 1 of namespaces of its own, in which it has all capabilities.
+    """Like `os.fork`, but the child is process 1 of namespaces of its own, in which it has all capabilities.
 
-    Unsharing the namespaces first would need another process in between, which costs as much as the program's own.
+    Unsharing the namespaces first would need an intermediate process, which costs as much as the program's own.
 
     Raises:
-        OSError: in the parent if the kernel refuses; in the child if it can't map its user and group.
+        OSError: in the parent, if the kernel refuses; in the child, if it can't map its user and group.
     """
     user, group = os.getuid(), os.getgid()
     ctypes.pythonapi.PyOS_BeforeFork()
@@ -73,20 +73,20 @@ def fork_into_namespaces() -> int:
 
 
 def become(user: int) -> None:
-    """Become another user and group, for good, as the kernel does not limit the processes of root."""
+    """Become another user and group for good, because the kernel does not limit the processes of root."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    allow_looking_in(True)  # changing the user forbade it, and writing our own uid_map needs it
+    allow_looking_in(True)  # changing the user turned this off, and writing our own uid_map needs it
 
 
 def allow_looking_in(allowed: bool) -> None:
-    """Whether processes of the same user may trace this one and read its memory."""
+    """Set whether processes of the same user may trace this one and read its memory."""
     _prctl(_PR_SET_DUMPABLE, int(allowed))
 
 
 def drop_capabilities() -> None:
-    """Give up all capabilities, for good; running programs gives no new ones either."""
+    """Give up all capabilities for good; executing other programs gives no new ones either."""
     for capability in range(_LAST_CAPABILITY + 1):
         if _prctl(_PR_CAPBSET_DROP, capability) != 0:
             break  # the kernel has no further capabilities
@@ -97,11 +97,13 @@ def drop_capabilities() -> None:
 
 
 def adopt_orphans() -> None:
-    """Have descendants whose parent ends become children of this process."""
+    """Make descendants whose parent ends children of this process."""
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "subreaper")
 
 
 def install_filter(program: bytes) -> None:
-    """Install a seccomp filter for this process and all it starts. ``program``: BPF instructions of 8 bytes each."""
+    """Install a seccomp filter for this process and all it starts. ``program`` consists of BPF instructions of 8 bytes
+    each.
+    """
     described = _Filter(len(program) // 8, program)
     _check(_PRCTL(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described), 0, 0), "seccomp")

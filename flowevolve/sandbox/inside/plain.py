@@ -1,9 +1,9 @@
-"""Plain data as bytes, for what passes between an evaluator and a program that is held apart from it.
+"""Plain data as bytes, for the exchange between an evaluator and a program in a sandbox of its own.
 
-A message is JSON, in which what JSON has no form for is a table with a tag, and after it the bytes of arrays. Reading
-one runs no code of the sender's: it makes nothing but None, booleans, numbers, texts, bytes, lists, tuples, sets,
-dicts, arrays and scalars of numpy, members of the reader's own enumerations, and what ``resolve`` makes of the number
-of an object that stays with the sender.
+A message is JSON, followed by the bytes of arrays. Values that JSON can't represent are objects with one key, a tag.
+Reading a message runs none of the sender's code: it creates only None, booleans, numbers, texts, bytes, lists, tuples,
+sets, dicts, arrays and scalars of numpy, members of the reader's own enumerations, and whatever ``resolve`` returns for
+the number of an object that stays with the sender.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TEXT = 2**25
-"""Bytes of a message's JSON."""
+"""The most bytes of a message's JSON."""
 MOST_BYTES = 2**28
-"""Bytes of its arrays and byte strings together."""
+"""The most bytes of a message's arrays and byte strings together."""
 MOST_EMPTY = 2**20
-"""Entries of its arrays of texts that are all empty: as many as take 4 MB."""
+"""The most entries in a message's arrays of empty texts: this many take 4 MB."""
 DEEPEST = 50
-"""Levels of lists in lists."""
+"""The deepest nesting of lists."""
 _DIGITS = 4096
-"""Bits of an integer that is written in decimal digits; reading many of those would take long."""
+"""Integers of up to this many bits are written in decimal digits. Reading longer ones would take too long."""
 _HEADER = struct.Struct("!QII")
-"""A mark, the bytes of JSON, the bytes after it."""
+"""A mark, the number of bytes of JSON, and the number of bytes after it."""
 _MARK = 0x666C6F7765766F6C
 _DTYPE = re.compile(r"[<>|=]?(?:[?biufcSU]\d*|[mM]8(?:\[\d*\w+\])?)")
 _SIMPLE = frozenset({str, float, bool, type(None)})
-"""What JSON has a form for, except for integers, of which it bears only short ones."""
+"""Types that JSON can represent, except for integers, of which only short ones are written directly."""
 _NESTED = frozenset({list, dict})
 
 Refer = Callable[[object], object]
-"""The table's content for an object that is not plain; raises NotPlainError if it may not be referred to."""
+"""Returns what to write for an object that is not plain; raises NotPlainError if it may not be referred to."""
 Resolve = Callable[[object], object]
-"""The object for such a content."""
+"""Returns the object for what a `Refer` returned."""
 
 
 class NotPlainError(TypeError):
-    """Something is no plain data, or too much of it."""
+    """Something is not plain data, or too much of it."""
 
 
 def packed(value: object, refer: Refer) -> bytes:
-    """The message that has a value.
+    """The message for a value.
 
     Raises:
-        NotPlainError: if it is no plain data, too large or too deep.
+        NotPlainError: if the value is not plain data, too large or too deeply nested.
     """
     writer = _Writer(refer)
     try:
@@ -76,11 +76,11 @@ def send(descriptor: int, message: bytes) -> None:
 
 
 def receive(descriptor: int, resolve: Resolve) -> object:
-    """The next value.
+    """Receive the next value.
 
     Raises:
         EOFError: if the other end is gone.
-        ValueError: if what comes is no such message.
+        ValueError: if the next bytes are no such message.
     """
     mark, text, size = _HEADER.unpack(_exactly(descriptor, _HEADER.size))
     if mark != _MARK or text > MOST_TEXT or size > MOST_BYTES:
@@ -105,7 +105,7 @@ def _exactly(descriptor: int, count: int) -> bytes:
 
 
 def _member(module: str, name: str, member: str) -> Enum:
-    """The member of an enumeration that is imported here, too."""
+    """The member of an enumeration that is also imported here."""
     kind: object = sys.modules.get(module)
     for part in name.split("."):
         kind = vars(kind).get(part) if isinstance(kind, ModuleType | EnumType) else None
@@ -122,7 +122,7 @@ class _Writer:
         self._numpy = sys.modules.get("numpy")
 
     def written(self, value: object, depth: int) -> object:
-        """The value as JSON has it."""
+        """The value in its JSON form."""
         if type(value) in _SIMPLE:
             return value
         if depth > DEEPEST:
@@ -161,7 +161,7 @@ class _Writer:
         return {"object": self._refer(value)}
 
     def _all(self, values: Collection[object], depth: int) -> list[object]:
-        if _SIMPLE.issuperset(map(type, values)):  # long lists are most often lists of numbers
+        if _SIMPLE.issuperset(map(type, values)):  # long lists usually contain only numbers
             return list(values)
         return [self.written(each, depth + 1) for each in values]
 
@@ -171,7 +171,7 @@ class _Writer:
         return [array.dtype.str, list(array.shape), self._blob(array.tobytes())]
 
     def _blob(self, content: bytes) -> int:
-        """Keep bytes for after the JSON; returns how many."""
+        """Keep bytes to be sent after the JSON; returns how many there are."""
         self.blobs.append(content)
         return len(content)
 
@@ -181,7 +181,7 @@ class _Reader:
         self._blob = blob
         self._at = 0
         self._empty = 0
-        """The entries of arrays of empty texts, which take bytes here and none in the message."""
+        """How many entries arrays of empty texts have so far. They take bytes here but none in the message."""
         self._resolve = resolve
 
     def read(self, said: object, depth: int) -> object:
@@ -222,7 +222,7 @@ class _Reader:
         return self._blob[self._at - size : self._at]
 
     def _array(self, dtype: str, shape: list[int], content: bytes) -> NDArray[np.generic]:
-        import numpy  # noqa: PLC0415, ICN001 - evaluators without it are given no arrays
+        import numpy  # noqa: PLC0415, ICN001 - evaluators without numpy get no arrays
 
         if not _DTYPE.fullmatch(dtype):
             raise ValueError(f"an array of dtype {dtype!r:.40}")
@@ -232,7 +232,7 @@ class _Reader:
             if self._empty > MOST_EMPTY:
                 raise ValueError(f"more than {MOST_EMPTY} empty texts in arrays")
             return numpy.zeros(shape, kind)
-        if kind.kind == "U":  # else an error of numpy's own wherever such a text is used
+        if kind.kind == "U":  # else numpy would raise an error of its own wherever such a text is used
             codes = numpy.frombuffer(content, numpy.dtype("u4").newbyteorder(kind.byteorder))
             if codes.size and codes.max() > sys.maxunicode:
                 raise ValueError("an array of texts with characters that there are not")

@@ -1,7 +1,7 @@
-"""Runs in a program's own sandbox: loads the program and answers what the evaluator asks of it.
+"""Runs in a program's own sandbox: loads the program and answers the evaluator's questions.
 
-The evaluator is in another sandbox (`flowevolve.sandbox.inside.stand_in`). Nothing trusts this process: all that the
-program can do to it is to choose its own answers.
+The evaluator is in another sandbox (`flowevolve.sandbox.inside.stand_in`). Nothing trusts this process: whatever the
+program does to it only affects the program's own answers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from types import FunctionType, MethodType, ModuleType
 from flowevolve.sandbox.inside import plain
 
 QUESTIONS, ANSWERS = 4, 5
-"""The descriptors of the pipes that questions come from and answers go to."""
+"""The descriptors of the pipes for questions and for answers."""
 _OUTPUT = 2**20
-"""Bytes that are kept of each output of a program that is run as a script."""
+"""How many bytes are kept of each output of a program that is run as a script."""
 
 
 def serve(program: str, name: str, modules: Mapping[str, str]) -> None:
-    """Answer until the evaluator has ended. ``modules`` are files that the program may import, by their paths."""
+    """Answer questions until the evaluator has ended. ``modules`` are files that the program may import, by their
+    paths.
+    """
     folder = Path(tempfile.mkdtemp(prefix="program-"))
     for path, text in {**modules, name: program}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +45,7 @@ def serve(program: str, name: str, modules: Mapping[str, str]) -> None:
 
 
 class _Served:
-    """A program, and its objects that the evaluator knows by a number."""
+    """A program, with its objects that the evaluator knows by their numbers."""
 
     def __init__(self, program: str, path: str) -> None:
         self._program = program
@@ -60,7 +62,7 @@ class _Served:
             case {"id": asked, "ask": str(what), "of": of}:
                 try:
                     return plain.packed({"id": asked, "value": self._done(what, of)}, self._refer)
-                except BaseException as error:  # noqa: BLE001 - the evaluator is told all that the program raises
+                except BaseException as error:  # noqa: BLE001 - the evaluator gets whatever the program raises
                     return plain.packed({"id": asked, "error": _described(error)}, self._refer)
         raise ValueError(f"no question: {question!r:.80}")
 
@@ -77,9 +79,9 @@ class _Served:
         raise ValueError(f"can't do {what!r:.40}")
 
     def _load(self, name: str) -> dict[str, object]:
-        """Execute the program as a module of this name, anew each time; returns the module and its globals' names.
+        """Execute the program as a module of this name, anew each time; returns the module and its globals.
 
-        Names are in two lists: those of plain data, and those of functions, classes and other objects.
+        ``data`` lists the names of plain data; ``objects`` has functions, classes and other objects by name.
         """
         module = ModuleType(name)
         module.__file__ = self._path
@@ -97,7 +99,7 @@ class _Served:
         return {"module": module, "data": data, "objects": objects}
 
     def _refer(self, value: object) -> object:
-        """A number for an object that stays here, what kind it is of, and of functions how they are called."""
+        """A reference to an object that stays here: its number, kind and name, and the parameters of a function."""
         self._objects.append(value)
         kind = "function" if isinstance(value, FunctionType | MethodType) else "object"
         name = getattr(value, "__name__", None) or type(value).__name__
@@ -105,12 +107,12 @@ class _Served:
 
 
 def _is_object(value: object) -> bool:
-    """Whether a global is no plain data, as far as one sees without looking into it."""
+    """Whether a global is not plain data, as far as its type shows."""
     return callable(value) or type(value).__module__ not in ("builtins", "numpy")
 
 
 def _parameters(function: object) -> list[list[object]] | None:
-    """Name, kind and whether there is a default, of each parameter."""
+    """The name and kind of each parameter, and whether it has a default; None if they are unknown."""
     if not callable(function):
         return None
     try:
@@ -121,7 +123,7 @@ def _parameters(function: object) -> list[list[object]] | None:
 
 
 def _described(error: BaseException) -> dict[str, object]:
-    """An exception as plain data: the built-in class that it is of, its arguments, and its traceback."""
+    """An exception as plain data: its built-in class, text, arguments and traceback."""
     kinds = (kind for kind in type(error).__mro__ if kind.__module__ == builtins.__name__)
     own = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename == __file__:
@@ -157,7 +159,7 @@ def _as_main(execute: Callable[[dict[str, object]], None], path: str, arguments:
         execute({"__name__": "__main__", "__file__": path, "__builtins__": builtins})
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:  # noqa: BLE001 - as an interpreter ends
+    except BaseException:  # noqa: BLE001 - like an interpreter
         traceback.print_exc()
         code = 1
     sys.stdout.flush()

@@ -1,8 +1,9 @@
-"""Runs in an evaluator's sandbox: what the evaluator finds in the program's place.
+"""Runs in an evaluator's sandbox: the stand-in that the evaluator finds in place of the program.
 
-The program's text is not there. Where its file would be is `TEXT`, whatever way an evaluator takes to it: importing it,
-executing its text, starting an interpreter for it. It fills the importing module with functions that have the program's
-names and run in the program's sandbox (`flowevolve.sandbox.inside.served`); plain data passes between.
+The program's text is not there. Its file contains `TEXT` instead, which works however an evaluator uses the file:
+importing it, executing its text, or starting an interpreter for it. It fills the importing module with functions that
+have the program's names and run in the program's sandbox (`flowevolve.sandbox.inside.served`); only plain data is
+exchanged.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from types import FunctionType
 from flowevolve.sandbox.inside import plain
 
 ANSWERS, QUESTIONS = 4, 5
-"""The descriptors of the pipes that answers come from and questions go to, in the evaluator's first process."""
+"""The descriptors of the pipes for answers and for questions, in the evaluator's first process."""
 FILE = "candidate_program.py"
-"""What the program's file is called: unlike the seed's in the folder, which evaluators could import in its stead."""
+"""The name of the program's file. It differs from the seed's in the folder, which evaluators could import instead."""
 TEXT = f"""\
 import sys, types
 for name in ("flowevolve", "flowevolve.sandbox", "flowevolve.sandbox.inside"):
@@ -36,30 +37,30 @@ __getattr__ = stand_in.load(globals())
 """
 """The stand-in program."""
 _VARIABLE = "FLOWEVOLVE_PROGRAM"
-"""The environment variable that tells an evaluator's other processes where its first one is."""
+"""The environment variable from which an evaluator's other processes learn about its first one."""
 _NUMBER = "__flowevolve_number__"
-"""Where stand-ins have the number that their object has in the program's process."""
+"""The attribute in which stand-ins keep the number of their object in the program's process."""
 _OWN = ("name", "sys", "types", "stand_in")
-"""Names in the stand-in program that are not the program's."""
+"""Names in the stand-in program that do not belong to the program."""
 _NO_READERS = ("<frozen importlib._bootstrap_external>", "<frozen runpy>", "shutil.py", "tempfile.py")
-"""Files whose code opens the program's file without looking at its text."""
+"""Files whose code opens the program's file but does not examine its text."""
 
 
 class ProgramEndedError(RuntimeError):
-    """The program's process is gone, or writes what is no answer."""
+    """The program's process is gone, or wrote something that is no answer."""
 
 
 class _Text:
-    """How often the program's text was read, and how often it was executed without being imported."""
+    """Counts how often the program's text was read, and how often it was executed without being imported."""
 
     read = 0
     executed = 0
 
 
 def offer(standard_output: bool) -> None:
-    """Make this process the one that others find the program through.
+    """Make this process the one through which others reach the program.
 
-    ``standard_output`` says that a command's output is its verdict, so that the program must not write there.
+    ``standard_output`` says whether a command's output is its verdict, so that the program must not write there.
     """
     folder = tempfile.mkdtemp(prefix="stand-in-")
     os.environ[_VARIABLE] = f"{os.getpid()}:{int(standard_output)}:{folder}"
@@ -67,7 +68,7 @@ def offer(standard_output: bool) -> None:
 
 
 def notes() -> list[str]:
-    """What an evaluator wanted that it can't have while the program is held apart."""
+    """Notes about what an evaluator tried that is impossible while the program is in a sandbox of its own."""
     file = _folder() / "notes"
     found = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     if _Text.read > _Text.executed:
@@ -76,9 +77,9 @@ def notes() -> list[str]:
 
 
 def load(names: dict[str, object]) -> Callable[[str], object]:
-    """Put the program's names into those of a module that stands in for it; returns its ``__getattr__``.
+    """Put the program's names into the namespace of its stand-in module; returns the module's ``__getattr__``.
 
-    A module that is run as a script is the program run as a script, and the process ends as that did.
+    If the module is run as a script, the program is run as a script, and this process ends as it did.
     """
     called = str(names.get("__name__", "program"))
     if called == "__main__":
@@ -91,7 +92,7 @@ def load(names: dict[str, object]) -> Callable[[str], object]:
             names.update(objects)
         case _:
             raise ProgramEndedError("the program's process says what is no module")
-    if names.get("__spec__") is None:  # its text is executed: nobody will look for attributes
+    if names.get("__spec__") is None:  # its text is executed, so nobody will ask for attributes
         _Text.executed += 1
         names.update({name: _ask("get", (module, name)) for name in data})
 
@@ -104,7 +105,7 @@ def load(names: dict[str, object]) -> Callable[[str], object]:
 
 
 class StandIn:
-    """An object that is in the program's process."""
+    """Stands in for an object that is in the program's process."""
 
     def __init__(self, number: int, name: str) -> None:
         self.__dict__[_NUMBER] = number
@@ -123,7 +124,9 @@ class StandIn:
 
 
 def _ask(what: str, of: object) -> object:
-    """What the program's process answers. Only one process of the evaluator, and one thread of it, asks at a time."""
+    """Ask the program's process, and return its answer. Only one thread of all the evaluator's processes asks at a
+    time.
+    """
     asked = f"{os.getpid()}-{os.urandom(8).hex()}"
     try:
         question = plain.packed({"id": asked, "ask": what, "of": of}, _number)
@@ -154,18 +157,18 @@ def _alone() -> Iterator[None]:
 
 
 def _answer(answers: int, asked: str) -> Mapping[object, object]:
-    """Raises: EOFError, ValueError as `plain.receive`."""
+    """Raises: EOFError, ValueError as in `plain.receive`."""
     while True:
         match plain.receive(answers, _object):
             case {"id": answered, **answer}:
                 if answered == asked:
-                    return answer  # others are to those who did not wait for them
+                    return answer  # others are for those who stopped waiting
             case _:
                 raise ValueError("no answer")
 
 
 def _exception(told: Mapping[object, object]) -> Exception:
-    """An exception of the program, as one of the built-in class that it is of, if that can be made of its arguments."""
+    """An exception of the program, as one of its built-in class if that can be created from its arguments."""
     kind, arguments, trace = getattr(builtins, str(told.get("kind")), None), told.get("arguments"), told.get("trace")
     error: Exception = RuntimeError(f"{told.get('kind')}: {told.get('text')}")
     if isinstance(kind, type) and issubclass(kind, Exception) and isinstance(arguments, tuple):
@@ -176,7 +179,7 @@ def _exception(told: Mapping[object, object]) -> Exception:
 
 
 def _number(value: object) -> object:
-    """The number of what stands in for an object of the program; other objects can't be given to it."""
+    """The number of a stand-in for an object of the program. Other objects can't be passed to the program."""
     number = getattr(value, "__dict__", {}).get(_NUMBER) if isinstance(value, StandIn | FunctionType) else None
     if number is None:
         raise plain.NotPlainError(f"the evaluator hands the program a {type(value).__name__}")
@@ -184,7 +187,7 @@ def _number(value: object) -> object:
 
 
 def _object(told: object) -> object:
-    """What stands in for an object of the program."""
+    """Create the stand-in for an object of the program."""
     match told:
         case [int(number), "function", str(name), parameters]:
             return _function(number, name, parameters)
@@ -229,7 +232,7 @@ def _folder() -> Path:
 
 
 class _Opened:
-    """The pipes as this process has them, if it is not the first one."""
+    """The pipes as this process has opened them, if it is not the first one."""
 
     process = 0
     pipes = (-1, -1)
@@ -241,7 +244,7 @@ def _pipes() -> tuple[int, int]:
         return ANSWERS, QUESTIONS
     if _Opened.process != this:
         ends = ((ANSWERS, os.O_RDONLY), (QUESTIONS, os.O_WRONLY))
-        # Opened so that it doesn't wait for a program that is gone.
+        # Non-blocking, so that opening doesn't wait for a program that is gone.
         found = [os.open(f"/proc/{first}/fd/{end}", how | os.O_NONBLOCK | os.O_CLOEXEC) for end, how in ends]
         for each in found:
             os.set_blocking(each, True)
@@ -250,7 +253,7 @@ def _pipes() -> tuple[int, int]:
 
 
 def _run_as_script() -> None:
-    """Raises: SystemExit as the program's own process ended."""
+    """Raises: SystemExit, with the exit code of the program's own process."""
     first, standard_output, _ = _place()
     if standard_output and _writes_the_verdict(first):
         note("the program itself prints what the command says")
@@ -267,7 +270,7 @@ def _run_as_script() -> None:
 
 
 def _writes_the_verdict(first: int) -> bool:
-    """Whether this process's standard output is that of the command, which the evaluator's first process started."""
+    """Whether this process's standard output is that of the command that the evaluator's first process started."""
     process = os.getpid()
     while True:
         status = Path(f"/proc/{process}/stat").read_bytes()

@@ -1,7 +1,7 @@
-"""Supervises one program from outside its process but inside its namespaces: time, memory, output and its end.
+"""Supervises one program from outside its process but inside its namespaces: its time, memory, output and end.
 
-With namespaces, the supervisor is process 1 of those of the program: the program can neither signal nor trace it, and
-all processes end with it. Without namespaces, it adopts the program's orphans and finds and kills all descendants.
+With namespaces, the supervisor is process 1 of the program's namespaces: the program can neither signal nor trace it,
+and all processes end with it. Without namespaces, it adopts the program's orphans, and finds and kills all descendants.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ _CHUNK = 2**16
 _MOST_SAMPLES = 4000
 _FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108 - the program's own
 _INODE = 1024
-"""What the kernel keeps in memory for a file beside its content, in bytes, about."""
+"""Roughly how many bytes the kernel keeps in memory for a file besides its content."""
 _FEW_FILES = 2**16
-"""The bytes up to which it does not matter that files which are mapped are counted twice."""
+"""Up to this many bytes of files, it does not matter that mapped files are counted twice."""
 _COLLECTING = 0.2
-"""The most seconds that a program waits for the sockets of an earlier one to go."""
+"""The most seconds that a program waits for the sockets of an earlier one to disappear."""
 _LOOKS = 8
-"""How often we look for a thread that tells of a process without a main thread, as threads may end meanwhile."""
+"""How often to look for a thread that shows the memory of a process without a main thread, as threads may end
+meanwhile.
+"""
 _SOCKET = 2 * 212_992
-"""The most that can wait in a socket where nothing else is set, in bytes: its buffer and one message beyond it."""
+"""The most bytes that can wait in a socket by default: its buffer, and one message beyond it."""
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class _Output:
     content: bytearray = field(default_factory=bytearray)
 
     def take(self) -> bool:
-        """Read what is there; False at the end, or if there is nothing yet."""
+        """Read what is there; returns False at the end, or if there is nothing yet."""
         try:
             part = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
@@ -60,7 +62,7 @@ class _Output:
 def supervise(connection: socket.socket, request: Request, channel: Sequence[int]) -> None:
     """Run the program to its end, or end it when it exceeds a limit, and send a report.
 
-    The descriptors of ``channel`` are the program's alone: they are closed here.
+    The descriptors of ``channel`` belong to the program alone: they are closed here.
     """
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
@@ -72,7 +74,7 @@ def supervise(connection: socket.socket, request: Request, channel: Sequence[int
         candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1], *channel))
     for descriptor in (source, *channel):
         os.close(descriptor)
-    # One byte more than the limit is kept of a result, to show that it is too long.
+    # Of a result, one byte more than the limit is kept, to show that it is too long.
     limits = (request.output_limit, request.output_limit, request.result_limit + 1)
     outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
     for output, pipe in zip(outputs, pipes, strict=True):
@@ -124,12 +126,12 @@ class _Watch:
     def __init__(
         self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int, others: int
     ) -> None:
-        """``others``: how many sockets of earlier programs there are."""
+        """``others`` is how many sockets of earlier programs there are."""
         self.peak = 0
         self.samples: list[list[float]] = []
         self._request = request
         self._began = began
-        self._allowed = request.memory + _resident(f"/proc/{os.getpid()}")  # what a fork starts with is not counted
+        self._allowed = request.memory + _resident(f"/proc/{os.getpid()}")  # a fork's initial memory is not counted
         self._interval = request.sample_seconds
         self._file_systems = _FILE_SYSTEMS if request.folder is None else ()  # without namespaces they are everybody's
         self._other_sockets = others
@@ -142,7 +144,7 @@ class _Watch:
         self._poll.register(lifeline, select.POLLRDHUP)
 
     def until_it_ends(self) -> Stopped | None:
-        """Wait until it ends (None), or must be ended; returns the reason."""
+        """Wait until the program ends (returns None) or must be ended (returns the reason)."""
         due = 0.0
         while True:
             now = time.monotonic() - self._began
@@ -175,7 +177,7 @@ class _Watch:
         return "processes" if len(processes) > self._request.processes else None
 
     def in_files(self) -> int:
-        """What the files of the program take, in bytes; all are in memory, those too that have lost their names."""
+        """The bytes that the program's files take. All are in memory, including deleted files that are still open."""
         found = 0
         for place in self._file_systems:
             used = os.statvfs(place)
@@ -188,12 +190,12 @@ class _Watch:
         sockets = max(0, _sockets() - self._other_sockets) * self._socket_bytes if self._file_systems else 0
         looked = [_looked_at(pid) for pid in processes]
         resident = sum(size for _, size in looked)
-        if resident == 0:  # it has ended, or its processes have; a sample says nothing then
+        if resident == 0:  # it has ended, or its processes have; a sample then says nothing
             return 0
         memory = files + sockets + resident
-        if files > _FEW_FILES:  # those that are mapped were counted for the processes, too
+        if files > _FEW_FILES:  # mapped files were also counted for the processes
             memory -= sum(_status(place, b"RssShmem:") for place, _ in looked)
-        if memory > self._allowed:  # memory that several processes share was counted for each of them
+        if memory > self._allowed:  # memory shared by several processes was counted for each of them
             memory = files + sockets + sum(_share(pid, without_files=bool(self._file_systems)) for pid in processes)
         if self._request.command is not None:  # its mappings have no limit, so their page tables are counted
             memory += sum(_status(place, b"VmPTE:") for place, _ in looked)
@@ -201,7 +203,7 @@ class _Watch:
 
 
 def _end_all(program: int) -> int:
-    """Kill the program and all it started, and wait for them; returns the program's exit code."""
+    """Kill the program and everything it started, and wait for them; returns the program's exit code."""
     code = 0
     while True:
         for pid in _others():
@@ -216,7 +218,7 @@ def _end_all(program: int) -> int:
 
 
 def _others() -> list[int]:
-    """The processes of the program: with namespaces all but this one, else our descendants."""
+    """The processes of the program: with namespaces, all but this one, else our descendants."""
     if os.getpid() == 1:
         return [pid for pid in _in_view() if pid != 1]
     parents = _parents()
@@ -241,10 +243,10 @@ def _in_view() -> list[int]:
 
 
 def _looked_at(pid: int) -> tuple[str, int]:
-    """The folder in ``/proc`` that tells of the memory of a process, and how much is resident, in bytes.
+    """The folder in ``/proc`` that shows the memory of a process, and how many bytes are resident.
 
-    When its main thread has ended, its own folder tells nothing any more, and it is that of another of its threads: of
-    the newest, as a program may hand on its work from thread to thread.
+    When the main thread has ended, the folder of the process shows nothing any more. Then it is that of another thread,
+    beginning with the newest, because a program may hand on its work from thread to thread.
     """
     whole = f"/proc/{pid}"
     if size := _resident(whole):
@@ -268,13 +270,14 @@ def _resident(place: str) -> int:
 
 
 def _status(place: str, field: bytes) -> int:
-    """A size from the status of a process, in bytes; 0 if it has just ended."""
+    """A size from the status of a process, in bytes; 0 if the process has just ended."""
     return _kilobytes(f"{place}/status", field) or 0
 
 
 def _share(pid: int, *, without_files: bool) -> int:
-    """The proportional set size in bytes, in which shared memory is divided among its users. Slower than `_resident`,
-    which stands in where the process does not let us look. ``without_files``: those in memory are counted elsewhere.
+    """The proportional set size in bytes, which divides shared memory among its users. This is slower than `_resident`,
+    which is used if the process can't be inspected. ``without_files`` leaves out files in memory, which are counted
+    elsewhere.
     """
     path = f"{_looked_at(pid)[0]}/smaps_rollup"
     whole = _kilobytes(path, b"Pss:")
@@ -293,15 +296,17 @@ def _kilobytes(path: str, field: bytes) -> int | None:
 
 
 def _sockets() -> int:
-    """The number of sockets in the program's network namespace, those included that wait in others to be received."""
+    """The number of sockets in the program's network namespace, including those that wait in other sockets to be
+    received.
+    """
     with suppress(OSError, IndexError):
         return int(files.read("/proc/net/sockstat").split()[2])  # sockets: used N
     return 0
 
 
 def _sockets_left() -> int:
-    """The number of sockets of earlier programs. Those that were sent to each other the kernel collects when it sees a
-    socket closed, and so it is shown some, but not for long.
+    """The number of sockets of earlier programs. The kernel collects sockets that were sent to each other when a socket
+    is closed, so some are closed here, for a short time.
     """
     until = time.monotonic() + _COLLECTING
     while (left := _sockets()) and time.monotonic() < until:

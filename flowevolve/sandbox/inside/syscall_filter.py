@@ -1,8 +1,8 @@
-"""Which system calls a program may make: a seccomp filter, written as the BPF instructions that the kernel takes.
+"""Which system calls a program may make: a seccomp filter in the form of BPF instructions, as the kernel expects.
 
-Everything is refused that is not listed. Namespaces already hide what most refused calls would reach. The filter also
-protects sandboxes without namespaces, keeps programs from parts of the kernel that they don't need, and refuses kinds
-of memory that no limit counts.
+Every call that is not listed is refused. Namespaces already hide what most refused calls would reach. The filter also
+protects sandboxes without namespaces, keeps programs away from parts of the kernel that they don't need, and refuses
+kinds of memory that no limit counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from flowevolve.sandbox.inside.syscall_numbers import ALLOWED, CONDITIONAL, NEWEST
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Machines with their column in the tables of numbers, and what the kernel calls their architecture."""
+"""Machines, with their column in the tables of numbers and the kernel's constant for their architecture."""
 _X32 = 0x40000000
 """The bit that marks system calls of the x32 ABI on x86_64."""
 
@@ -29,9 +29,9 @@ _SOL_SOCKET = 1
 _SOCKET_OPTIONS = (2, 9, 13, 15, 16, 20, 21)
 """SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_REUSEPORT, SO_PASSCRED, SO_RCVTIMEO, SO_SNDTIMEO."""
 _FCNTL = (*range(8), *range(36, 39), 1027, 1030, 1032)
-"""Duplicating, flags, locks and F_GETPIPE_SZ; not larger pipes, leases, and signals about files."""
+"""Duplicating, flags, locks and F_GETPIPE_SZ, but not larger pipes, leases, or signals about files."""
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what is asked of any file, if only to see what it is."""
+"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: calls made on any file, if only to see what it is."""
 _PRCTL = (1, 2, 3, 15, 16, 21, 23, 29, 30, 38, 39, 40, 41, 42, 0x53564D41)
 """PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_CAPBSET_READ,
 PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_SET_THP_DISABLE,
@@ -59,7 +59,7 @@ def filter_here() -> bytes:
 
 @cache
 def filter_for(machine: str) -> bytes:
-    """The filter for a machine: calls that are not allowed fail with EPERM, those that we don't know with ENOSYS.
+    """The filter for a machine: calls that are not allowed fail with EPERM, unknown ones with ENOSYS.
 
     A call of another architecture (32 bits) kills the program.
     """
@@ -76,7 +76,7 @@ def filter_for(machine: str) -> bytes:
 
 
 def _conditions() -> dict[str, list[bytes]]:
-    """The calls that are decided by their arguments, each with the instructions that decide."""
+    """The calls whose permission depends on their arguments, each with the instructions that decide."""
     return {
         "clone": [_argument(0), *_when(_ANY_BIT, _NEW_NAMESPACE_FLAGS, _REFUSED), _step(_RETURN, _ALLOW)],
         # A filter can't read its flags, which are in memory; C libraries fall back to clone.
@@ -93,8 +93,8 @@ def _conditions() -> dict[str, list[bytes]]:
             ),
             _step(_RETURN, _ALLOW),
         ],
-        # Pages of shared anonymous mappings stay when no process has them in its tables, where alone they would be
-        # counted; huge pages from the machine's pool are never counted.
+        # Pages of shared anonymous mappings persist when no process has them in its page tables, the only place where
+        # they would be counted; huge pages from the machine's pool are never counted.
         "mmap": [
             _argument(3),
             *_when(_ANY_BIT, _MAP_HUGETLB, _REFUSED),
@@ -103,7 +103,8 @@ def _conditions() -> dict[str, list[bytes]]:
             _step(_RETURN, _ALLOW),
         ],
         "prctl": _only(0, _PRCTL),
-        # Its own process only, as the kernel would let it set the limits of its supervisor, which has the same user.
+        # Only its own process, because the kernel would let it set the limits of its supervisor, which has the same
+        # user.
         "prlimit64": _only(0, [0]),
         # Programs that copy files then fall back to reading and writing.
         "sendfile": [_step(_RETURN, _ERROR | errno.EINVAL)],
@@ -116,7 +117,7 @@ def _conditions() -> dict[str, list[bytes]]:
 
 
 def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and last numbers of all runs without gaps."""
+    """The first and last numbers of all runs of consecutive numbers."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if ranges and ranges[-1][1] == number - 1:
@@ -127,7 +128,7 @@ def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _argument(place: int) -> bytes:
-    """Load the lower half of an argument, which comes first on both machines and is all the kernel looks at here."""
+    """Load the lower half of an argument, which comes first on both machines. The kernel looks at nothing else here."""
     return _step(_LOAD, 16 + 8 * place)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of the system calls that programs may make, on both machines."""
+"""The numbers of the system calls that programs may make, on both kinds of machine."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
     }
     for group, text in _TABLE.items()
 }
-"""Calls that are allowed whatever their arguments, by group and name, with their numbers on x86_64 and on aarch64."""
+"""Calls that are allowed with any arguments, by group and name, with their numbers on x86_64 and on aarch64."""
 
 CONDITIONAL = {
     "clone": (56, 220),
@@ -82,7 +82,7 @@ CONDITIONAL = {
     "socket": (41, 198),
     "socketpair": (53, 199),
 }
-"""Calls whose answer depends on their arguments, or is another than that of all calls that are not listed."""
+"""Calls whose answer depends on their arguments, or differs from that of all unlisted calls."""
 
 NEWEST = 462
 """The last system call known when this was written; later ones fail for programs as if they did not exist."""

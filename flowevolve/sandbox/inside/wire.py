@@ -14,23 +14,23 @@ _LENGTH = struct.Struct("!I")
 READY = b"ready"
 
 Stopped = Literal["timeout", "memory", "processes", "deserted"]
-"""Why a program was ended from outside; ``deserted``: the other end of the control socket is gone."""
+"""Why a program was ended from outside. ``deserted`` means that the other end of the control socket is gone."""
 Scalar = str | int | float | bool | None
 JSON = Scalar | list["JSON"] | dict[str, "JSON"]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One program and its limits. Sizes in bytes, times in seconds."""
+    """One program and its limits. Sizes are in bytes, times in seconds."""
 
     source: str
     name: str
-    """The name of its file in the program's own folder."""
+    """The name of the program's file in its own folder."""
     call: str | None
-    """The function whose return value is the result; None: the result is the global variable ``result``."""
+    """The function whose return value is the result; if None, the result is the global variable ``result``."""
     arguments: JSON
     command: list[str] | None
-    """The command that runs the file; None: it is Python and runs in a fork of the zygote."""
+    """The command that runs the file; if None, the program is Python and runs in a fork of the zygote."""
     timeout: float
     memory: int
     disk: int
@@ -40,9 +40,9 @@ class Request:
     core: int | None
     sample_seconds: float
     folder: str | None
-    """The program's own folder if there are no namespaces; with them it is None, and a fresh ``/tmp`` is used."""
+    """The program's own folder if there are no namespaces; with namespaces it is None, and a fresh ``/tmp`` is used."""
     packages: list[str] | None
-    """What a Python program may import besides the standard library; None: whatever is installed."""
+    """The packages that a Python program may import besides the standard library; if None, all that are installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Report:
     peak: int
     """The peak memory in bytes."""
     samples: list[list[float]]
-    """Pairs of the seconds since the start and the bytes of memory used then."""
+    """Pairs of the seconds since the start and the bytes of memory in use then."""
 
 
 def packed(message: Request | Report) -> bytes:
@@ -66,7 +66,7 @@ def packed(message: Request | Report) -> bytes:
 
 
 def send(connection: socket.socket, message: bytes, descriptors: Sequence[int] = ()) -> None:
-    """Send a message, and with it descriptors, which stay open here."""
+    """Send a message and, with it, descriptors, which stay open here."""
     length = _LENGTH.pack(len(message))
     if descriptors:
         socket.send_fds(connection, [length], descriptors)
@@ -86,7 +86,7 @@ def receive(connection: socket.socket, limit: int) -> bytes:
 
 
 def receive_with_descriptors(connection: socket.socket, limit: int, most: int) -> tuple[bytes, list[int]]:
-    """The next message, and what descriptors came with it, ``most`` of them at the most. Raises as `receive`."""
+    """The next message, and up to ``most`` descriptors that came with it. Raises the same errors as `receive`."""
     head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, most)
     if not head:
         raise EOFError("the other end is gone")

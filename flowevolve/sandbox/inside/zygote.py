@@ -1,10 +1,10 @@
-"""A warm interpreter, of which each program is a fresh fork.
+"""A warm interpreter; each program is a fresh fork of it.
 
-For each program it forks once and waits. The request and the report pass between the engine and the fork, so that no
-program's memory holds anything of another program. The fork is the program's supervisor: process 1 of namespaces of its
-own, inside those that bubblewrap made.
+For each program it forks once and waits. The request and the report pass directly between the engine and the fork, so
+that no program's memory contains anything of another program. The fork is the program's supervisor: process 1 of its
+own namespaces, inside those that bubblewrap created.
 
-The zygote ends when its control socket closes, and when a fork ends with a failure, as it can't be trusted after that.
+The zygote ends when its control socket closes, and when a fork fails, because it can't be trusted after that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flowevolve.sandbox.inside.wire import Request
 
 _REQUEST_LIMIT = 2**28
 _CHANNEL = 2
-"""The most descriptors that a program is given of its own: pipes from and to another sandbox."""
+"""The most descriptors that a program is given: pipes from and to another sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Setup:
     user: int | None
     """The id of the user to become if we are root."""
     packages: list[str]
-    """Folders that programs import from."""
+    """Folders from which programs import."""
     preload: list[str]
     """Modules to import beforehand, if they are installed."""
     shared_bytes: int
-    """Size of each program's /dev/shm."""
+    """The size of each program's /dev/shm."""
 
 
 def main(setup: Setup) -> int:
@@ -50,7 +50,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
-    syscall_filter.filter_here()  # which is cached
+    syscall_filter.filter_here()  # caches it
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
@@ -68,7 +68,7 @@ def main(setup: Setup) -> int:
 
 
 def _another(control: socket.socket) -> bool:
-    """Wait for the next request, without reading it; False if there will be none."""
+    """Wait for the next request without reading it; returns False if there will be none."""
     try:
         return bool(control.recv(1, socket.MSG_PEEK))
     except ConnectionResetError:
@@ -89,7 +89,7 @@ def _one_program(control: socket.socket, setup: Setup) -> int:
 
 
 def _namespaces_work(setup: Setup) -> bool:
-    """Whether namespaces can be made, tried in a fork that prints an error to standard error."""
+    """Whether namespaces can be created. A fork tries it, and prints an error to standard error if not."""
     fork = os.fork()
     if fork:
         return os.waitpid(fork, 0)[1] == 0
@@ -104,7 +104,7 @@ def _namespaces_work(setup: Setup) -> bool:
 
 
 def _furnish(shared_bytes: int) -> None:
-    """Make the mounts of one program, except for ``/tmp``, whose size depends on the request."""
+    """Create the mounts of one program, except for ``/tmp``, whose size depends on the request."""
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     kernel.mount("proc", "/proc", flags)
     kernel.mount("tmpfs", "/dev/shm", flags, f"size={shared_bytes},nr_inodes=256,mode=1777")  # noqa: S108

@@ -1,4 +1,6 @@
-"""A cluster as the engine sees it: nodes that come, run what they are sent, and go. It may lose, delay and repeat."""
+"""A cluster as the engine sees it: nodes that come, run what they are sent, and go. Messages may be lost, late or
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,15 @@ class NodeRefusedError(InputError):
 
 
 class NodeInUseError(BackendUnreachableError):
-    """Another run has a node; it may be had when that has ended."""
+    """Another run uses a node; it may be free when that run has ended."""
 
 
 class NodeLostError(BackendUnreachableError):
-    """A node, or what ran programs there, is gone; what it was sent may have been run or not."""
+    """A node, or the process that ran programs there, is gone; it may or may not have run what it was sent."""
 
 
 class NoNodesError(NodeLostError):
-    """All nodes are gone, and none will come; the message says why."""
+    """There is no node, and none will come; the message says why."""
 
 
 class Node(Protocol):
@@ -30,7 +32,7 @@ class Node(Protocol):
 
     slots: int
     machine: str
-    """Its class: machines of one class measure alike."""
+    """The machine's class. Measurements on machines of one class are comparable."""
 
     async def run(self, message: bytes) -> bytes:
         """Run a batch of jobs, one after the other, and return its answers.
@@ -41,47 +43,47 @@ class Node(Protocol):
         ...
 
     async def cancel(self, message: bytes) -> None:
-        """Kill jobs, or don't begin them; returns when nothing of them is left.
+        """Kill jobs that run, and don't begin the others; returns when nothing of them is left.
 
         Raises:
-            NodeLostError: if the node is gone, and so are they.
+            NodeLostError: if the node is gone, and the jobs with it.
         """
         ...
 
     def kill(self) -> None:
-        """End it and all it runs, without waiting."""
+        """End the node and everything it runs, without waiting."""
         ...
 
 
 class Cluster(Protocol):
-    """The machines that programs may run on. A context manager."""
+    """The machines on which programs may run. A context manager."""
 
     async def names(self) -> Sequence[str]:
-        """The names of the machines that are there now. One that is back may have its name again; then what was opened
-        there before has ended.
+        """The names of the machines that are there now. A machine that is back may have its old name; then the node
+        that was opened there before has ended.
 
         Raises:
-            NoNodesError: if there is none, and none will come.
+            NoNodesError: if there is no machine, and none will come.
             NodeLostError: if the cluster can't be asked.
         """
         ...
 
     async def open(self, name: str) -> Node:
-        """Begin to run programs there.
+        """Open a node on the machine of this name, which can then run programs.
 
         Raises:
             NodeRefusedError: if that machine can't run them; the message says why.
-            NodeInUseError: if another run has it.
+            NodeInUseError: if another run uses it.
             NodeLostError: if it is gone, or does not answer.
         """
         ...
 
     async def __aenter__(self) -> Self:
-        """Raises: InputError if there is no such cluster, or nothing of it can be used."""
+        """Raises: InputError if there is no such cluster, or nothing in it can be used."""
         ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all nodes that were opened, with all they run."""
+        """End all nodes that were opened, with everything they run."""
         ...

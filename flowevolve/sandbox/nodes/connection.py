@@ -1,11 +1,12 @@
-"""The connection between a run and a node that has joined it by itself, as jobs of a batch system do.
+"""The connection between a run and a node that joins it on its own, as jobs of a batch system do.
 
 The node connects to the run over TCP and does what the run asks of it. Files in a shared folder would need no open
-port, but nobody hears when a side has died, a cancellation can't be waited for, and shared folders show new files
-seconds late. A connection ends with either side: what the run had sent is leased elsewhere, and a node whose run was
+port, but with them nobody notices when a side has died, a cancellation can't be waited for, and new files appear
+seconds late. A connection ends with either side: the run then leases its jobs elsewhere, and a node whose run was
 killed kills its programs.
 
-Both sides know a secret, and neither says anything to one that does not prove that it does. Nothing is encrypted.
+Both sides know a secret, and neither tells anything to a side that does not prove that it knows it. Nothing is
+encrypted.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from flowevolve.sandbox.nodes.cluster import NodeLostError
 from flowevolve.sandbox.nodes.host import CLOSE_SECONDS, NodeHost
 
 MEET_SECONDS = 30.0
-"""The time for both sides to prove that they know the secret."""
+"""The time limit for both sides to prove that they know the secret."""
 QUIET_SECONDS = 600.0
-"""After so long without a word a node takes its run for gone; runs ask for a sign of life every few seconds."""
+"""After this time without a message, a node considers its run gone; runs ask for a sign of life every few seconds."""
 _MOST_BEFORE = 500
-"""Bytes of a message from one that has proved nothing yet."""
+"""The most bytes of a message from a side that has not proved anything yet."""
 _ENDS = (EndOfStream, IncompleteRead, BrokenResourceError, ClosedResourceError)
 
 Question = Literal["begin", "run", "cancel"]
@@ -41,7 +42,7 @@ _QUESTIONS: tuple[Question, ...] = ("begin", "run", "cancel")
 
 
 class _Messages:
-    """Whole messages over a stream of bytes: each has a number, which that of its answer is too, and a question."""
+    """Whole messages over a stream of bytes. Each has a number, which its answer repeats, and a question."""
 
     _HEAD = struct.Struct("!QBQ")
 
@@ -55,7 +56,7 @@ class _Messages:
             await self.stream.send(self._HEAD.pack(number, question, len(message)) + message)
 
     async def receive(self, most: int | None = None) -> tuple[int, int, bytes]:
-        """Raises: BrokenResourceError if a message is longer than it may be."""
+        """Raises: BrokenResourceError if a message is longer than ``most`` bytes."""
         number, question, length = self._HEAD.unpack(await self._received.receive_exactly(self._HEAD.size))
         if most is not None and length > most:
             raise BrokenResourceError
@@ -73,7 +74,7 @@ class _Waiting:
 
 
 class JoinedNode:
-    """The run's side."""
+    """The node, on the run's side of the connection."""
 
     def __init__(self, name: str, messages: _Messages) -> None:
         self.name = name
@@ -86,7 +87,7 @@ class JoinedNode:
         self._scope = anyio.CancelScope(shield=True)  # programs can be cancelled while the run itself is
 
     async def listen(self) -> None:
-        """Take answers until the connection ends, or the node is killed."""
+        """Receive answers until the connection ends or the node is killed."""
         with self._scope:
             try:
                 while True:
@@ -119,7 +120,7 @@ class JoinedNode:
         return waiting.answer
 
     async def begin(self, settings: SandboxSettings, slots: int) -> bytes:
-        """What `NodeHost.begin` says there."""
+        """Have the node begin, and return what `NodeHost.begin` returns there."""
         self.slots = slots
         return await self._ask("begin", json.dumps([settings.model_dump_json(), slots]).encode())
 
@@ -130,8 +131,8 @@ class JoinedNode:
         await self._ask("cancel", message)
 
     async def end(self) -> None:
-        """Say that no more will come, and wait until the node has ended what it runs."""
-        with suppress(*_ENDS, RuntimeError), anyio.move_on_after(CLOSE_SECONDS):  # uvloop's, if it is closed already
+        """Tell the node that nothing more will come, and wait until it has ended what it runs."""
+        with suppress(*_ENDS, RuntimeError), anyio.move_on_after(CLOSE_SECONDS):  # uvloop's, if it is closed
             await self._messages.stream.send_eof()
             await self.gone.wait()
         self.kill()
@@ -143,10 +144,10 @@ class JoinedNode:
 async def receive_node(
     stream: ByteStream, secret: str, joined: Callable[[JoinedNode], None], meeting: anyio.CapacityLimiter
 ) -> None:
-    """On the run's side: tell ``joined`` of the node at the other end, if it knows the secret, and listen to it.
+    """On the run's side: pass the node at the other end to ``joined``, if it knows the secret, and listen to it.
 
-    ``meeting`` bounds how many are here that have proved nothing yet, so that strangers can't use up all files that
-    this process may open. One more is turned away.
+    ``meeting`` bounds the number of connections that have not proved anything yet, so that strangers can't use up all
+    files that this process may open. Further ones are turned away.
     """
     messages = _Messages(stream)
     async with stream:
@@ -155,7 +156,7 @@ async def receive_node(
             meeting.acquire_nowait()
             try:
                 node = await _meet_node(messages, secret)
-            except (*_ENDS, ValueError, KeyError, TypeError):  # whoever that is speaks another language
+            except (*_ENDS, ValueError, KeyError, TypeError):  # whoever that is does not speak this protocol
                 return
             finally:
                 meeting.release()
@@ -176,10 +177,10 @@ async def _meet_node(messages: _Messages, secret: str) -> JoinedNode | None:
 
 
 async def join(host: str, port: int, secret: str, name: str) -> None:
-    """On the node's side: do what the run asks for until the connection ends.
+    """On the node's side: do what the run asks until the connection ends.
 
     Raises:
-        NodeLostError: if no run that knows the secret is there.
+        NodeLostError: if there is no run that knows the secret.
     """
     try:
         stream = await anyio.connect_tcp(host, port)
@@ -217,7 +218,7 @@ async def _received(messages: _Messages) -> tuple[int, int, bytes] | None:
 
 
 async def _serve(messages: _Messages, number: int, _: int, settings: bytes) -> None:
-    """Answer a run whose first message was that with its settings."""
+    """Serve a run whose first message contained its settings."""
     host = NodeHost(*json.loads(settings))
 
     async def answer(number: int, question: Question, message: bytes) -> None:

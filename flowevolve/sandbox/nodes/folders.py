@@ -1,4 +1,4 @@
-"""Whether the folders that programs may read are the same on two machines."""
+"""Tells whether the folders that programs may read are the same on two machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEFT_OUT = {"__pycache__", ".git"}
 
 
 def fingerprint(folders: Iterable[Path]) -> str:
-    """A hash of the names and sizes of all files in the folders, and of the first megabyte of each. Blocks."""
+    """A hash of the names and sizes of all files in the folders, and of the first megabyte of each. This blocks."""
     hashed = sha256()
     for folder in folders:
         for place, inner, names in os.walk(folder):

@@ -1,4 +1,4 @@
-"""What a node runs, whatever cluster it belongs to, and what keeps it from running programs."""
+"""What runs on a node of any cluster, and the check whether it can run programs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from flowevolve.sandbox.nodes.messages import for_node
 from flowevolve.sandbox.nodes.work import NodeWork
 
 OPEN_SECONDS = 120.0
-"""The time for a node to say whether programs can be run there."""
+"""The time limit for a node to report whether programs can be run there."""
 CLOSE_SECONDS = 10.0
 
 
 class NodeHost:
-    """Runs programs in the sandboxes of its machine. What it takes and returns is plain: bytes, texts and numbers."""
+    """Runs programs in the sandboxes of its machine. It takes and returns only bytes, texts and numbers."""
 
     def __init__(self, settings: str, slots: int) -> None:
         self._settings = for_node(settings, slots)
@@ -31,8 +31,8 @@ class NodeHost:
         self._work = NodeWork(self._evaluators)
 
     async def begin(self) -> str:
-        """What keeps programs from being run, if anything does, the version, the processor, and a fingerprint of
-        folders, as JSON.
+        """Begin, and return as JSON: the reason why programs can't be run, if there is one, the version, the processor,
+        and a fingerprint of folders.
         """
         refused, found = None, None
         try:
@@ -54,10 +54,11 @@ class NodeHost:
 
 
 def checked_machine(said: str | bytes, called: str, readable: Iterable[Path], folders: str) -> str:
-    """The class of a node that has begun and ``said`` so; ``folders`` is the fingerprint of ``readable`` here.
+    """The class of a node whose `NodeHost.begin` returned ``said``; ``folders`` is the fingerprint of ``readable``
+    here.
 
     Raises:
-        NodeRefusedError: if programs can't be run there; the message begins with what the node is ``called``.
+        NodeRefusedError: if programs can't be run there; the message begins with ``called``, the node's name.
     """
     about = json.loads(said)
     refused = version_refused(about["version"]) or about["refused"]

@@ -1,8 +1,8 @@
-"""Evaluators on a cluster: each job is leased a slot until it has an outcome, which is taken once.
+"""Evaluators on a cluster: each job is leased a slot until it has an outcome, which is taken only once.
 
-A node runs what it is sent at least once: it may be lost before or after that, and its replies may come late or again.
-Each time a job is leased a slot it has another epoch. An answer counts if it is to a job's latest epoch and the first
-one; all others are dropped and counted.
+Jobs run at least once: a node may be lost before or after it has run a job, and its replies may come late or twice.
+Each time a job is leased a slot, it gets a new epoch. An answer counts only if it is the first one to the job's latest
+epoch; all others are dropped and counted.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from flowevolve.sandbox.nodes.messages import Key, Reply
 from flowevolve.sandbox.outcome import Outcome
 
 SILENT_SECONDS = 30.0
-"""The time that a node has to say that it is there, or to kill a program, before it is given up."""
+"""How long a node may take to give a sign of life, or to kill a program, before it is given up."""
 PATIENCE_SECONDS = 300.0
-"""How long jobs wait where there is no node."""
+"""How long jobs wait if there is no node for them."""
 MOST_LOSSES = 5
-"""After so many lost nodes, the program that each of them had is taken for what ended them."""
+"""If this many nodes are lost while running the same program, the program is assumed to have caused it."""
 BATCH_SECONDS = 0.3
-"""How long a batch should take: of short programs, several go to a node at once."""
+"""How long a batch should take. Several short programs are sent to a node at once."""
 MOST_IN_BATCH = 64
 
 
 @dataclass(slots=True)
 class Counts:
-    """What was made good."""
+    """Counts of problems that were handled."""
 
     lost_nodes: int = 0
     leased_again: int = 0
-    """Jobs whose node was lost, or left them out."""
+    """Jobs whose node was lost, or did not answer them."""
     dropped_answers: int = 0
-    """Answers that came late or again."""
+    """Answers that came late or twice."""
 
 
 @dataclass(eq=False, slots=True)
@@ -57,11 +57,11 @@ class _Case:
     """A job that has no outcome yet."""
 
     key: Key
-    """Of its latest epoch."""
+    """The key with the job's latest epoch."""
     job: Job | TrustedCall
     ended: anyio.Event
     node: OpenNode | None = None
-    """Where it has a slot."""
+    """The node on which it has a slot."""
     losses: int = 0
     outcomes: Sequence[Outcome] = ()
     error: BackendUnreachableError | None = None
@@ -73,9 +73,10 @@ class LeasedEvaluators:
     def __init__(
         self, cluster: Cluster, measure_on: str = "", where: str = "the cluster", tell: Tell = tell_nobody
     ) -> None:
-        """``measure_on``: the class of machines that pinned jobs run on; empty: that with most slots at the start.
+        """``measure_on`` is the class of machines on which pinned jobs run; if empty, the one with the most slots at
+        the start.
 
-        ``where`` says which cluster it is, in words, as ``tell`` gets lines about nodes that are awaited there.
+        ``where`` names the cluster in the lines that ``tell`` receives about its nodes.
         """
         self.counts = Counts()
         self.measured_on = measure_on
@@ -83,14 +84,14 @@ class LeasedEvaluators:
         self._members = Membership(cluster, where, tell)
         self._waiting: deque[_Case] = deque()
         self._measured: deque[_Case] = deque()
-        """Pinned jobs that wait, as only nodes of one class may have them."""
+        """Pinned jobs that wait. Only nodes of one class may run them."""
         self._leased: dict[int, _Case] = {}
-        """The jobs that have a slot, by their numbers."""
+        """Jobs that have a slot, by their numbers."""
         self._number = 0
         self._seconds = BATCH_SECONDS
         """How long a job takes, on average."""
         self._deserted: float | None = None
-        """Since when jobs have waited without any node."""
+        """Since when jobs have waited without a node that may run them; None if none do."""
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup | None = None
 
@@ -103,11 +104,11 @@ class LeasedEvaluators:
         return self._members.open
 
     async def __aenter__(self) -> Self:
-        """Begin with the nodes that there are.
+        """Begin with the nodes that are there.
 
         Raises:
-            InputError: if programs can be run on none of them; the message has each one's reason.
-            BackendUnreachableError: if all are gone again, or one that could be used stays in use.
+            InputError: if programs can't be run on any of them; the message has the reason for each.
+            BackendUnreachableError: if all are gone again, or the usable ones stay in use.
         """
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._cluster)
@@ -127,7 +128,7 @@ class LeasedEvaluators:
             logger().info("evaluators.closed", **asdict(self.counts))
 
     def _commonest(self) -> str:
-        """The class of machines with most slots."""
+        """The class of machines with the most slots."""
         slots: Counter[str] = Counter()
         for node in self._nodes.values():
             slots[node.node.machine] += node.node.slots
@@ -161,7 +162,7 @@ class LeasedEvaluators:
         await self._cancel(case.node, [case.key])
 
     async def _cancel(self, node: OpenNode, keys: Sequence[Key]) -> None:
-        """Have a node kill jobs. One that does not say in time that it has is killed itself."""
+        """Have a node kill jobs. If it does not confirm this in time, the node itself is killed."""
         with anyio.move_on_after(SILENT_SECONDS) as limit:
             try:
                 await node.node.cancel(messages.pack_keys(keys))
@@ -171,7 +172,7 @@ class LeasedEvaluators:
             self._lose(node, f"it did not answer for {SILENT_SECONDS:g} s")
 
     def _lease(self) -> None:
-        """Send what waits to nodes that have room, the one with the least load first."""
+        """Send waiting jobs to nodes that have room, first to the one with the least load."""
         self._lease_from(self._measured, self._measuring())
         self._lease_from(self._waiting, list(self._nodes.values()))
 
@@ -196,7 +197,9 @@ class LeasedEvaluators:
         return [node for node in self._nodes.values() if node.node.machine == self.measured_on]
 
     def _next_batch(self, queue: deque[_Case]) -> list[_Case]:
-        """Several jobs if they are short and there are many. One whose node was lost is alone, as it may be why."""
+        """Several jobs if they are short and there are many. A job whose node was lost goes alone, because it may be
+        the cause.
+        """
         share = math.ceil(len(queue) / self.capacity)
         size = max(1, min(share, MOST_IN_BATCH, int(BATCH_SECONDS / max(self._seconds, 1e-3))))
         batch = [queue.popleft()]
@@ -224,7 +227,7 @@ class LeasedEvaluators:
             reply = messages.read_reply(await node.node.run(message))
             if not reply.missing:
                 return reply
-            node.texts.difference_update(texts)  # all that this batch needs goes along the next time
+            node.texts.difference_update(texts)  # next time, all that this batch needs is sent along
 
     def _take(self, reply: Reply) -> None:
         for answer in reply.answers:
@@ -238,7 +241,7 @@ class LeasedEvaluators:
             self._seconds += (sum(outcome.seconds for outcome in answer.outcomes) - self._seconds) / 16
 
     def _lease_again(self, keys: Sequence[Key]) -> None:
-        """Put those of the jobs back in front that have no outcome yet and no later epoch."""
+        """Put jobs that have no outcome and no later epoch back to the front of the queue."""
         for key in reversed(keys):
             case = self._leased.get(key.number)
             if case is None or case.key != key:
@@ -254,7 +257,7 @@ class LeasedEvaluators:
             case.ended.set()
 
     def _lose(self, node: OpenNode, why: str) -> None:
-        """Give a node up, and put back what it had. If it answers all the same, that is dropped."""
+        """Give a node up, and put its jobs back. If it still answers, the answers are dropped."""
         if self._nodes.get(node.name) is not node:
             return
         self._members.give_up(node, why)
@@ -278,13 +281,13 @@ class LeasedEvaluators:
             self._mind_patience(hopeless)
 
     async def _ask(self, node: OpenNode) -> None:
-        """Ask a node for a sign of life: to cancel nothing."""
+        """Ask a node for a sign of life, by asking it to cancel nothing."""
         node.asked = True
         await self._cancel(node, [])
         node.asked = False
 
     def _compare(self, names: Sequence[str]) -> None:
-        """Open nodes that are new, and give up those that are gone."""
+        """Open new nodes, and give up those that are gone."""
         for name in [name for name in self._nodes if name not in names]:
             self._lose(self._nodes[name], "it left the cluster")
         if self._tasks is not None:
@@ -299,7 +302,7 @@ class LeasedEvaluators:
             self._members.say_over()
 
     def _mind_patience(self, hopeless: str) -> None:
-        """End the jobs that waited for a node for too long, or in vain: ``hopeless`` says why there will be none."""
+        """End jobs that have waited too long for a node, or wait in vain; ``hopeless`` says why there will be none."""
         waiting = self._without_node()
         if not waiting:
             self._deserted = None
@@ -315,14 +318,14 @@ class LeasedEvaluators:
             case.ended.set()
 
     def _without_node(self) -> list[_Case]:
-        """The jobs that wait, and that no node there is may have."""
+        """The waiting jobs that no present node may run."""
         return [
             *([] if self._nodes else self._waiting),
             *([] if self._measuring() else self._measured),
         ]
 
     def _lacking(self, case: _Case) -> str:
-        """What there is no node for."""
+        """A message that says for what there is no node."""
         if not case.job.pinned or not self._nodes:
             return "there is no node for programs (sandbox.on)"
         others = ", ".join(sorted({node.node.machine for node in self._nodes.values()}))
@@ -332,7 +335,7 @@ class LeasedEvaluators:
         )
 
     def _given_up(self, case: _Case) -> str:
-        """What is said of a job that has waited for too long."""
+        """The error message for a job that has waited too long."""
         said = f"{self._lacking(case)}, and none has come for {PATIENCE_SECONDS:g} s; start one, and resume"
         if not case.job.pinned or not self._nodes:
             return said
@@ -342,5 +345,5 @@ class LeasedEvaluators:
 
 
 def lost_outcome(times: int) -> Outcome:
-    """The outcome of a program that each of so many nodes was lost with."""
+    """The outcome of a program during whose run this many nodes were lost."""
     return Outcome("killed", 0.0, 0.0, 0.0, "", f"the machine that it ran on was lost, {times} times")

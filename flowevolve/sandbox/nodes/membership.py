@@ -1,4 +1,4 @@
-"""Which nodes of a cluster are open: they are opened as they come, waited for where there is none, and given up."""
+"""Which nodes of a cluster are open. Nodes are opened as they come, waited for if there is none, and given up."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from flowevolve.sandbox.nodes.cluster import Cluster, Node, NodeInUseError, Node
 from flowevolve.sandbox.nodes.host import OPEN_SECONDS
 
 LOOK_SECONDS = 2.0
-"""The time between two looks at which nodes there are, and whether they answer."""
+"""The time between two checks of which nodes there are, and whether they answer."""
 IN_USE_SECONDS = 120.0
-"""How long a run that begins waits for a node where others have all of them."""
+"""How long a run that begins waits for a node if other runs use all of them."""
 QUIET_SECONDS = 10.0
-"""How long nodes may take to begin before it is said that they are awaited."""
+"""How long nodes may take to begin before it is reported that the run waits for them."""
 AHEAD = 1
-"""How many batches more than slots a node has, so that no slot has to wait for its next program."""
+"""How many more batches than slots a node gets, so that no slot has to wait for its next program."""
 
 
 class OpenNode:
@@ -48,19 +48,19 @@ class OpenNode:
 
 
 class Membership:
-    """The nodes of a cluster, each of which is open, being opened, or closed for a reason."""
+    """The nodes of a cluster. Each is open, being opened, or closed for a reason."""
 
     def __init__(self, cluster: Cluster, where: str, tell: Tell) -> None:
         self.open: dict[str, OpenNode] = {}
         self._cluster = cluster
         self._opening: set[str] = set()
         self._closed: dict[str, NodeRefusedError | NodeInUseError | NodeLostError] = {}
-        """Why nodes are not open, by their names. One that was refused is not asked again."""
+        """Why nodes are not open, by their names. A node that was refused is not asked again."""
         self._where = where
-        """Which cluster it is, in words."""
+        """The name of the cluster in messages."""
         self._tell = tell
         self._awaited = False
-        """Whether it has been told that a node is awaited."""
+        """Whether it has been reported that a node is awaited."""
         self._before: list[EventBody] = []
         """What happened before there was a log."""
         self._log: Log = self._before.append
@@ -70,17 +70,17 @@ class Membership:
         return sum(node.node.slots for node in self.open.values())
 
     def log_to(self, log: Log) -> None:
-        """Write to ``log`` what has happened up to now, and from now on what does."""
+        """Log to ``log`` what has happened so far, and from now on what happens."""
         for body in self._before:
             log(body)
         self._log = log
 
     async def begin(self) -> None:
-        """Open the nodes that there are. Where other runs have all that can be used, wait for one of these.
+        """Open the nodes that are there. If other runs use all usable ones, wait for one of these.
 
         Raises:
-            InputError: if programs can be run on none of them; the message has each one's reason.
-            BackendUnreachableError: if all are gone again, or one that could be used stays in use.
+            InputError: if programs can't be run on any of them; the message has the reason for each.
+            BackendUnreachableError: if all are gone again, or the usable ones stay in use.
         """
         began = clock.now()
         async with beside() as tasks:
@@ -110,7 +110,7 @@ class Membership:
                 tasks.start_soon(self._try_to_open, name)
 
     def _in_use(self) -> str:
-        """Why no node is open, if that is because other runs have those that could be."""
+        """Why no node is open, if that is because other runs use the nodes; empty if not."""
         in_use = [str(error) for error in self._closed.values() if isinstance(error, NodeInUseError)]
         return "" if self.open else "; ".join(in_use)
 
@@ -128,18 +128,18 @@ class Membership:
         return NodeLostError(lost) if lost else InputError("sandbox: the cluster has no node for programs")
 
     def unopened(self, names: Sequence[str]) -> list[str]:
-        """Those of the nodes there are that are to be opened."""
+        """Those of the given nodes that should be opened."""
         self._closed = {name: why for name, why in self._closed.items() if name in names}
         refused = {name for name, why in self._closed.items() if isinstance(why, NodeRefusedError)}
         return [name for name in names if name not in {*self.open, *self._opening, *refused}]
 
     async def join(self, name: str) -> bool:
-        """Open a node of those that were unopened; whether that could be done."""
+        """Open one of the `unopened` nodes; returns whether that worked."""
         await self._try_to_open(name)
         return name in self.open
 
     async def _try_to_open(self, name: str) -> None:
-        """Open a node, or note why it could not be."""
+        """Open a node, or note why that was not possible."""
         self._opening.add(name)
         try:
             node = await self._cluster.open(name)
@@ -164,7 +164,7 @@ class Membership:
             logger().info("evaluators.node_in_use", node=name, why=str(error))
 
     def give_up(self, node: OpenNode, why: str) -> None:
-        """End a node that is open."""
+        """End an open node."""
         del self.open[node.name]
         logger().warning("evaluators.node_lost", node=node.name, why=why, slots=self.capacity)
         self._log(NodeLost(node.name, why, self.capacity))
@@ -172,7 +172,7 @@ class Membership:
         node.node.kill()
 
     def say_awaited(self, why: str, seconds: float) -> None:
-        """Say, once until `say_over`, that a node is awaited for so many seconds at most."""
+        """Report, once until `say_over`, that a node is awaited for at most this many seconds."""
         if self._awaited:
             return
         self._awaited = True
@@ -181,7 +181,7 @@ class Membership:
         self._tell(f"{self._where}: {why}; waiting for {seconds:g} s at most")
 
     def say_over(self) -> None:
-        """Say that nothing waits for a node any more, if it was said that something does."""
+        """Report that nothing waits for a node any more, if it was reported that something does."""
         if self._awaited:
             self._awaited = False
             self._tell(f"{self._where}: the wait is over; slots for programs: {self.capacity}")

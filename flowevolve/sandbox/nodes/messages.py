@@ -1,4 +1,4 @@
-"""What the engine and a node say to each other: JSON, in which each long text is named by its hash and sent once."""
+"""The messages between the engine and a node: JSON in which each long text is named by its hash and sent only once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from flowevolve.sandbox.outcome import Outcome
 
 
 class Key(NamedTuple):
-    """Which work a job is for, and which attempt at it this is."""
+    """The work for which a job is, and which attempt this is."""
 
     run: str
     item: str
     stage: str
     case: str
     number: int
-    """The job's own among all of the engine's, as a case may take several programs."""
+    """The job's number among all of the engine's, because a case may need several programs."""
     epoch: int
-    """How often a slot had been leased for it before."""
+    """How often a slot has been leased for the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a node says to a batch: answers, or why there are none."""
+    """A node's reply to a batch: answers, or why there are none."""
 
     answers: Sequence[Answer] = ()
     missing: Sequence[str] = ()
-    """The hashes of texts that the node does not have; nothing of the batch was run then."""
+    """The hashes of texts that the node does not have. If there are any, nothing of the batch was run."""
     broken: str | None = None
     """Why the node can't run programs any more."""
 
@@ -54,7 +54,9 @@ class MissingTextsError(Exception):
 
 
 def pack_batch(jobs: Iterable[tuple[Key, Job | TrustedCall]], known: Container[str]) -> tuple[bytes, set[str]]:
-    """A batch of jobs for a node that knows some texts, and the hashes of all texts that it needs."""
+    """Pack a batch of jobs for a node that knows some texts; returns the message, and the hashes of all texts that it
+    needs.
+    """
     texts: dict[str, str] = {}
     batch = [_packed(key, job, texts) for key, job in jobs]
     new = {name: text for name, text in texts.items() if name not in known}
@@ -70,7 +72,7 @@ def _packed(key: Key, job: Job | TrustedCall, texts: dict[str, str]) -> JSON:
 
 
 def _named(settings: SandboxSettings, request: Request, texts: dict[str, str]) -> list[JSON]:
-    """The hashes of the texts that a request consists of: settings, limits, arguments and source."""
+    """The hashes of the texts of which a request consists: settings, limits, arguments and source."""
     fields = {name: getattr(request, name) for name in Request.__slots__}
     limits = json.dumps({**fields, "source": "", "arguments": None})
     parts = (settings.model_dump_json(), limits, json.dumps(request.arguments), request.source)
@@ -80,10 +82,10 @@ def _named(settings: SandboxSettings, request: Request, texts: dict[str, str]) -
 
 
 class Texts:
-    """The texts that a node knows, by their hashes: those used last."""
+    """The most recently used texts that a node knows, by their hashes."""
 
     def __init__(self, slots: int, most: int) -> None:
-        """``slots``: of this node; ``most``: characters that are kept."""
+        """``slots`` is the node's number of slots, ``most`` how many characters of texts are kept."""
         self._slots = slots
         self._most = most
         self._texts: dict[str, str] = {}
@@ -91,10 +93,10 @@ class Texts:
         self._settings: dict[str, SandboxSettings] = {}
 
     def read_batch(self, message: bytes) -> list[tuple[Key, Job | TrustedCall]]:
-        """The jobs of a batch, whose new texts are kept.
+        """Read the jobs of a batch, and keep its new texts.
 
         Raises:
-            MissingTextsError: if it names others.
+            MissingTextsError: if it names texts that are not known.
         """
         batch = json.loads(message)
         for name, text in batch["texts"].items():
@@ -135,13 +137,13 @@ class Texts:
         return self._settings[settings], replace(request, source=self._used(source), arguments=given)
 
     def _used(self, name: str) -> str:
-        """The text, which counts as the one used last from now on."""
+        """The text of this hash, which becomes the most recently used one."""
         text = self._texts[name] = self._texts.pop(name)
         return text
 
 
 def for_node(settings: str, slots: int) -> SandboxSettings:
-    """Settings of the engine, as JSON, as they are on a node with so many slots."""
+    """The engine's settings, given as JSON, adapted to a node with this many slots."""
     given = SandboxSettings.model_validate_json(settings)
     return given.model_copy(update={"on": "here", "concurrency": slots})
 

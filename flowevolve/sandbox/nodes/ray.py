@@ -1,7 +1,7 @@
-"""A Ray cluster: an actor on each node that offers slots, which runs programs in the sandboxes of that machine.
+"""A Ray cluster: on each node that offers slots, an actor runs programs in the sandboxes of that machine.
 
-Ray's workers hold the rights of the whole cluster, so no program runs in one: the actor hands them to sandboxes. What
-passes through Ray is bytes of JSON, and it runs nothing twice by itself (no restarts, no retries).
+Ray's workers have the rights of the whole cluster, so no program runs in one: the actor hands programs to sandboxes.
+Only bytes of JSON pass through Ray, and Ray runs nothing twice on its own (no restarts, no retries).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from flowevolve.sandbox.nodes.folders import fingerprint
 from flowevolve.sandbox.nodes.host import CLOSE_SECONDS, OPEN_SECONDS, NodeHost, checked_machine
 
 RESOURCE = "flowevolve"
-"""What nodes offer to Ray: as many of it as they run programs at a time."""
+"""The resource that nodes offer to Ray; its amount is how many programs they run at a time."""
 _MOST_CALLS = 10_000
-"""Calls of one actor at a time; what bounds programs is its slots."""
+"""The most calls of one actor at a time. Programs are bounded by its slots instead."""
 
 
 class RayNode:
@@ -57,7 +57,7 @@ class RayNode:
             ray.kill(self._actor)
 
     async def end(self) -> None:
-        """End its sandboxes, then itself."""
+        """End the actor's sandboxes, then the actor."""
         with suppress(RayError), anyio.move_on_after(CLOSE_SECONDS):
             await self._actor.end.remote()
         self.kill()
@@ -69,10 +69,10 @@ class RayCluster:
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
         self._rows: Mapping[str, Mapping[str, object]] = {}
-        """What Ray says of each node, by its id."""
+        """What Ray reports about each node, by its id."""
         self._nodes: list[RayNode] = []
         self._folders = ""
-        """The fingerprint of what programs may read here."""
+        """The fingerprint of the folders that programs may read here."""
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -139,12 +139,12 @@ class RayCluster:
 
 
 def _start_actor(node_id: str, settings: str, slots: int) -> ActorHandle:
-    """Raises: ActorAlreadyExistsError if another run has the node: of each node one actor has the name."""
+    """Raises: ActorAlreadyExistsError if another run uses the node: each node's name is given to only one actor."""
     options = ray.remote(NodeHost).options(
         name=node_id,
         namespace=RESOURCE,
         num_cpus=0,
-        resources={RESOURCE: slots},  # all of it: the slots of a node are lent to one run at a time
+        resources={RESOURCE: slots},  # all of it, because a node's slots are lent to one run at a time
         max_restarts=0,
         max_task_retries=0,
         max_concurrency=_MOST_CALLS,

@@ -1,7 +1,7 @@
-"""Jobs of Slurm as nodes: each connects to the run, and runs programs in the sandboxes of its machine.
+"""Slurm jobs as nodes: each connects to the run, and runs programs in the sandboxes of its machine.
 
-A job that waits in the queue is a node that has not joined yet. One that has ended has another submitted in its place,
-unless those of that place keep ending early by themselves.
+A job that waits in the queue is a node that has not joined yet. When a job has ended, another is submitted in its
+place, unless the jobs in that place keep ending early on their own.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from flowevolve.sandbox.nodes.host import OPEN_SECONDS, checked_machine
 from flowevolve.sandbox.nodes.slurm_wait import Wait
 
 LOOK_SECONDS = 2.0
-"""The time between two looks at jobs, as long as none has joined."""
+"""The time between two checks of the jobs, as long as none has joined."""
 EARLY_SECONDS = 60.0
-"""A job that ends by itself before it has been a node for so long has ended early."""
+"""A job has ended early if it ends on its own before it has been a node for this long."""
 MOST_EARLY_ENDS = 3
-"""So many jobs in a row may end early before no other is submitted in their place; as long as no job has ever been a
-node, one.
+"""After this many jobs in a row have ended early, no other is submitted in their place. As long as no job has ever been
+a node, one is enough.
 """
 MOST_STRANGERS = 64
-"""How many that have not proved to be nodes may be connected, beside as many nodes as there should be."""
+"""How many connections may be open that have not proved to be nodes, besides one for each wanted node."""
 
 
 @dataclass(slots=True)
 class _Submitted:
     job: submitit.Job[None]
     early_ends: int
-    """How many jobs before it, in its place, have ended early in a row."""
+    """How many jobs in a row have ended early before it in its place."""
     began: float | None = None
-    """When it became a node; None as long as it is none."""
+    """When it became a node; None until then."""
 
 
 class SlurmCluster:
-    """Keeps as many jobs queued or at work as the settings say."""
+    """Keeps as many jobs queued or running as the settings say."""
 
     def __init__(self, settings: SandboxSettings, tell: Tell = tell_nobody) -> None:
         self._settings = settings
@@ -65,21 +65,21 @@ class SlurmCluster:
         self._host, self._port = "", 0
         self._secret = secrets.token_hex()
         self._folder = Path()
-        """Where the files of the jobs are."""
+        """The folder with the jobs' files."""
         self._readable = ""
-        """The fingerprint of what programs may read here."""
+        """The fingerprint of the folders that programs may read here."""
         self._vacant = [0] * settings.slurm.nodes
-        """Of each place that has no job and is to have one: how many jobs in a row have ended early there."""
+        """For each place that has no job and should get one: how many jobs in a row have ended early there."""
         self._jobs: dict[str, _Submitted] = {}
-        """Those that are queued or at work, by their ids."""
+        """Jobs that are queued or running, by their ids."""
         self._joined: dict[str, JoinedNode] = {}
         self._arrived = anyio.Event()
         self._has_had_node = False
         self._is_ending = False
         self._why_ended = ""
-        """Of the last job that has ended early."""
+        """Why the last job that ended early has ended."""
         self._logs_tell = False
-        """Whether a job has ended by itself, so that its log may say why."""
+        """Whether a job has ended on its own, so that its log may say why."""
         self._wait = Wait(settings.slurm.nodes, tell)
         self._stack = AsyncExitStack()
 
@@ -87,8 +87,8 @@ class SlurmCluster:
         """Submit the jobs, and wait until one of them has begun.
 
         Raises:
-            InputError: if a folder can't be read by programs, no port can be listened on, Slurm does not take the jobs,
-                or all of them end at once.
+            InputError: if programs can't read a folder, no port can be listened on, Slurm does not accept the jobs, or
+                all of them end at once.
         """
         await in_thread(slurm_jobs.check_settings, self._settings.slurm)
         self._host, self._port = await in_thread(_address, self._settings)
@@ -111,7 +111,7 @@ class SlurmCluster:
     async def _remove_folder(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the files of the jobs, but for logs in which somebody may want to read what went wrong."""
+        """Remove the files of the jobs, except for logs that may show what went wrong."""
         all_went_well = not self._logs_tell and not isinstance(error, Exception)
         with anyio.CancelScope(shield=True):
             await in_thread(partial(slurm_jobs.remove_folder, self._folder, with_logs=all_went_well))
@@ -130,7 +130,7 @@ class SlurmCluster:
             yield
 
     def _note_joined(self, node: JoinedNode) -> None:
-        if before := self._joined.pop(node.name, None):  # the job was begun again, and its first end not heard of
+        if before := self._joined.pop(node.name, None):  # the job was restarted, and its first end was not noticed
             before.kill()
         if self._is_ending:
             node.kill()
@@ -142,7 +142,7 @@ class SlurmCluster:
         try:
             await self._renew()
             while not self._joined:
-                self._arrived = anyio.Event()  # one that has arrived may be gone again
+                self._arrived = anyio.Event()  # a job that has arrived may be gone again
                 with anyio.move_on_after(LOOK_SECONDS):
                     await self._arrived.wait()
                 await self._renew()
@@ -154,11 +154,11 @@ class SlurmCluster:
         return list(self._joined)
 
     async def _renew(self) -> None:
-        """Forget jobs that have ended, and submit others in their places.
+        """Remove jobs that have ended, and submit others in their places.
 
         Raises:
-            NoNodesError: if no job is left, and none is submitted any more.
-            NodeLostError: if Slurm does not take a job.
+            NoNodesError: if no job is left, and no more are submitted.
+            NodeLostError: if Slurm does not accept a job.
         """
         ended = await in_thread(lambda: [name for name, each in self._jobs.items() if each.job.done()])
         for name in [*ended, *(name for name, node in self._joined.items() if node.gone.is_set())]:
@@ -178,7 +178,7 @@ class SlurmCluster:
         self._wait.look(list(self._jobs), len(self._joined), self._folder)
 
     async def _forget(self, submitted: _Submitted) -> None:
-        """End a job for good. Its place is vacant again, unless too many in a row have ended early there."""
+        """End a job for good. Its place becomes vacant, unless too many jobs in a row have ended early there."""
         has_worked = submitted.began is not None and clock.now() - submitted.began >= EARLY_SECONDS
         taken_away = await in_thread(slurm_jobs.was_taken_away, submitted.job)
         await self._end(submitted)
@@ -234,7 +234,7 @@ async def check_slurm(settings: SandboxSettings) -> None:
     """Check all that can be checked without submitting a job.
 
     Raises:
-        InputError: as the cluster would before it submits its first job.
+        InputError: as `SlurmCluster` would before it submits its first job.
     """
     await in_thread(slurm_jobs.check, settings.slurm)
     await in_thread(_address, settings)
@@ -242,10 +242,10 @@ async def check_slurm(settings: SandboxSettings) -> None:
 
 
 def _address(settings: SandboxSettings) -> tuple[str, int]:
-    """Where nodes reach this machine, and the port, 0 for any.
+    """The address at which nodes reach this machine, and the port (0 for any).
 
     Raises:
-        InputError: if that can't be told.
+        InputError: if the address is unknown or unusable.
     """
     if settings.slurm.executor == "local":
         if settings.address != "auto":
@@ -270,7 +270,7 @@ def _address(settings: SandboxSettings) -> tuple[str, int]:
 
 
 def _port(given: str) -> int:
-    """Raises: ValueError if it is none."""
+    """Raises: ValueError if ``given`` is no port."""
     number = int(given or 0)
     if not 0 <= number < 2**16:
         raise ValueError(f"there is no port {number}")

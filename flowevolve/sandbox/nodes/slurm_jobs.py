@@ -1,6 +1,7 @@
-"""What is asked of Slurm, by submitit: to run jobs that become nodes, and to end them. All of it blocks, in threads.
+"""Requests to Slurm through submitit: to run jobs that become nodes, and to end them. All of this blocks and runs in
+threads.
 
-What submitit pickles is the call of `_work` with texts. What programs are and return never passes through it.
+submitit pickles only the call of `_work` with texts. Programs and their results never pass through it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from flowevolve.sandbox.nodes.connection import join
 MINUTES = 60
 """The time limit of a job, if the settings have none."""
 GRACE_SECONDS = 2.0
-"""The time that a job whose connection has ended has to end by itself, and one that is asked to end to do so."""
+"""How long a job may take to end on its own after its connection has ended, or after it was asked to end."""
 _OF_SUBMITIT = (
     "timeout_min",
     "mem_gb",
@@ -40,14 +41,14 @@ _OF_SUBMITIT = (
     "slurm_qos",
     "slurm_setup",
 )
-"""Keys that go to submitit: all that have no prefix, and the commonest of Slurm's. It knows more of those itself."""
+"""Keys that are passed to submitit: all those without a prefix, and Slurm's commonest. submitit knows more of these."""
 _TAKEN_AWAY = ("PREEMPTED", "REQUEUED", "PENDING", "NODE_FAIL", "TIMEOUT")
-"""States of jobs that were well when Slurm ended them."""
+"""States of jobs that were in order when Slurm ended them."""
 
 
 def check_settings(settings: SlurmSettings) -> None:
     """Raises:
-    InputError: if nobody knows a key, or there is no Slurm here.
+    InputError: if a key is unknown, or there is no Slurm here.
     """
     known = [*SlurmSettings.model_fields, *_OF_SUBMITIT]
     for key in settings.settings:
@@ -61,10 +62,10 @@ def check_settings(settings: SlurmSettings) -> None:
 
 
 def make_folder(settings: SlurmSettings) -> Path:
-    """A new folder for the files of jobs, which nobody else can read.
+    """Create a folder for the files of jobs that nobody else can read.
 
     Raises:
-        InputError: if it can't be made.
+        InputError: if it can't be created.
     """
     try:
         settings.folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,7 @@ def check(settings: SlurmSettings) -> None:
     """Check all that can be checked without submitting a job. Leaves nothing behind.
 
     Raises:
-        InputError: if nobody knows a setting, there is no Slurm here, or the folder can't be written to.
+        InputError: if a setting is unknown, there is no Slurm here, or the folder can't be written to.
     """
     check_settings(settings)
     made = [each for each in (settings.folder, *settings.folder.parents) if not os.path.lexists(each)]
@@ -94,7 +95,7 @@ def check(settings: SlurmSettings) -> None:
 def remove_folder(folder: Path, *, with_logs: bool = True) -> None:
     """Remove the files of jobs that have ended; without ``with_logs`` only if none has written a log.
 
-    What one of them still has open may stay.
+    Files that a job still has open may stay.
     """
     if with_logs or not any(folder.glob("*_log.err")):
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,7 +106,7 @@ def submit(settings: SlurmSettings, folder: Path, host: str, port: int, secret: 
 
     Raises:
         InputError: if submitit does not know a setting.
-        NodeLostError: if Slurm does not take the job.
+        NodeLostError: if Slurm does not accept the job.
     """
     executor = _executor(settings, folder)
     try:
@@ -128,9 +129,11 @@ def _executor(settings: SlurmSettings, folder: Path) -> submitit.AutoExecutor:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """What this thread starts meanwhile does not get the interrupt that Ctrl-C sends to all processes of a terminal.
+    """Shield processes that this thread starts meanwhile from the interrupt that Ctrl-C sends to all processes of a
+    terminal.
 
-    It is for the run, which goes on with its jobs until it has finished what is open. `_leave_terminal` lifts this.
+    The interrupt is meant for the run, which goes on with its jobs until it has finished open work. `_leave_terminal`
+    lifts this.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -140,20 +143,20 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def end(job: submitit.Job[None], *, by_itself: bool) -> None:
-    """Cancel a job, or give it a moment to end ``by_itself``."""
+    """Cancel a job; with ``by_itself``, first give it a moment to end on its own."""
     if _has_ended(job, GRACE_SECONDS if by_itself else 0):
         return
     if not isinstance(job, submitit.LocalJob):
         job.cancel(check=False)
         return
-    for number in (signal.SIGTERM, signal.SIGKILL):  # submitit would interrupt its process, which dumps a traceback
+    for number in (signal.SIGTERM, signal.SIGKILL):  # submitit would send an interrupt, which causes a traceback
         os.kill(int(job.job_id), number)
         if _has_ended(job, GRACE_SECONDS):
             return
 
 
 def _has_ended(job: submitit.Job[None], within: float) -> bool:
-    """Whether a job has ended, or does so within so many seconds."""
+    """Whether a job has ended, or ends within this many seconds."""
     deadline = time.monotonic() + within
     while not (ended := job.done()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -161,17 +164,19 @@ def _has_ended(job: submitit.Job[None], within: float) -> bool:
 
 
 def was_taken_away(job: submitit.Job[None]) -> bool:
-    """Whether Slurm has taken its node from a job that was well."""
+    """Whether Slurm has taken the node away from a job that was in order."""
     return _state(job) in _TAKEN_AWAY
 
 
 def _state(job: submitit.Job[None]) -> str:
-    """What Slurm says of a job; empty if it says nothing."""
+    """A job's state according to Slurm; empty if it is unknown."""
     return job.get_info(mode="force").get("State", "").upper()
 
 
 def why_ended(job: submitit.Job[None]) -> str:
-    """The last line of what a job wrote to its standard error; if it wrote nothing, what else is known of its end."""
+    """The last line of what a job wrote to its standard error or, if it wrote nothing, what else is known about its
+    end.
+    """
     if said := _lines(job.stderr() or "")[-1]:
         return said
     of_slurm = f" (Slurm: {state})" if (state := _state(job)) else ""
@@ -181,12 +186,12 @@ def why_ended(job: submitit.Job[None]) -> str:
 
 
 def _lines(said: str) -> list[str]:
-    """The lines that are not empty; an empty one if there is none."""
+    """The non-empty lines; a single empty one if there are none."""
     return [line.strip() for line in said.splitlines() if line.strip()] or [""]
 
 
 def _work(host: str, port: int, secret: str) -> None:
-    """What a job does: run what the run asks for, as long as that is there."""
+    """The work of a job: do what the run asks, as long as the run is there."""
     environment = submitit.JobEnvironment()
     if environment.cluster == "local":
         _leave_terminal()
@@ -194,7 +199,7 @@ def _work(host: str, port: int, secret: str) -> None:
 
 
 def _leave_terminal() -> None:
-    """Have this process be ended by its run alone, and what it starts know interrupts as usual."""
+    """Make this process end only when its run ends it, and let what it starts receive interrupts as usual."""
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # submitit's handler goes on
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # submitit's handler would go on
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

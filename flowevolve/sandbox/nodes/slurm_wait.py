@@ -1,4 +1,4 @@
-"""What a user is told of jobs that wait in the queue, which they may do for minutes or for hours."""
+"""What a user is told about jobs that wait in the queue, which may take minutes or hours."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from flowevolve._util.logger import logger
 from flowevolve.sandbox.evaluators import Tell
 
 SILENT_SECONDS = 5.0
-"""How long a number of jobs that are at work has to last before it is told."""
+"""How long the number of running jobs has to stay the same before it is reported."""
 AGAIN_SECONDS = 600.0
-"""The time until it is told again that there is none."""
+"""How long until it is reported again that no job is running."""
 MOST_NAMED = 5
-"""So many of the jobs that are waited for are named."""
+"""At most this many of the awaited jobs are named."""
 
 
 class Wait:
-    """Tells how many jobs are at work whenever that has changed, and now and then as long as none is."""
+    """Reports how many jobs are running whenever that has changed, and now and then while none is."""
 
     def __init__(self, nodes: int, tell: Tell) -> None:
-        """``nodes``: how many jobs there should be."""
+        """``nodes`` is how many jobs there should be."""
         self._tell = tell
         self._at_work: int | None = None
-        """How many were at work at the last look."""
+        """How many jobs were running at the last look."""
         self._since = 0.0
-        """Since when it has been so many."""
+        """Since when that number has not changed."""
         self._told = nodes
-        """How many was told last. If all begin at once, there is nothing to tell."""
+        """The number that was reported last. If all jobs begin at once, there is nothing to report."""
         self._told_at = 0.0
         self._run_has_begun = False
 
     def look(self, jobs: Sequence[str], at_work: int, logs: Path) -> None:
-        """Tell what is to be told of these ``jobs``, queued or at work."""
+        """Report on these ``jobs``, queued or running, if a report is due."""
         self._run_has_begun |= at_work > 0
         now = clock.now()
         if at_work != self._at_work:

@@ -1,4 +1,4 @@
-"""What happens on a node: batches of jobs are run by its own evaluators, and cancelled ones are killed."""
+"""The work on a node: batches of jobs are run by its own evaluators, and cancelled jobs are killed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from flowevolve.sandbox.outcome import Outcome
 MOST_CHARACTERS = 2**28
 """How many characters of texts a node keeps."""
 MOST_CANCELLED = 10_000
-"""How many cancelled jobs a node keeps in mind."""
+"""How many cancelled jobs a node remembers."""
 
 
 class NodeWork:
-    """The work of one node, for one engine. A batch may come in late or several times."""
+    """The work of one node for one engine. A batch may arrive late or several times."""
 
     def __init__(self, evaluators: Evaluators, most_characters: int = MOST_CHARACTERS) -> None:
         self._texts = Texts(evaluators.capacity, most_characters)
         self._evaluators = evaluators
         self._under_way: set[_Work] = set()
         self._cancelled: dict[Key, None] = {}
-        """Those cancelled last, the oldest first: nobody would cancel them again if their batch came in only now."""
+        """The most recently cancelled jobs, oldest first. Their batch may arrive late, and nobody would cancel them
+        again.
+        """
 
     async def run(self, message: bytes) -> bytes:
         """Run a batch of jobs one after the other; returns a packed `Reply`."""
@@ -48,7 +50,7 @@ class NodeWork:
         return messages.pack_reply(Reply(answers))
 
     async def cancel(self, message: bytes) -> None:
-        """Kill jobs, or don't begin them; returns when nothing of them is left."""
+        """Kill jobs that run, and don't begin the others; returns when nothing of them is left."""
         keys = messages.read_keys(message)
         self._cancelled.update(dict.fromkeys(keys))
         while len(self._cancelled) > MOST_CANCELLED:
@@ -61,7 +63,7 @@ class NodeWork:
                 await work.ended.wait()
 
     async def _run(self, work: _Work) -> list[Outcome] | None:
-        """The outcomes; None if it was cancelled."""
+        """The outcomes of the job; None if it was cancelled."""
         if work.key in self._cancelled:
             return None
         outcomes: list[Outcome] | None = None
