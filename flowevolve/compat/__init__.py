@@ -1,1 +1,1 @@
-"""What runs programs written for other projects in the stream."""
+"""Drop-in replacements that run programs written for other projects as a stream."""

@@ -1,7 +1,7 @@
 """Users' own objects in the journal: pickles, signed with a key that only the run's owner has.
 
-Loading a pickle runs what it says, so one is loaded only if the same owner's key has signed it. The key is in the
-owner's configuration folder, never in a run directory; it is made when something is signed for the first time.
+Loading a pickle can run any code, so a pickle is loaded only if it was signed with the same owner's key. The key is in
+the owner's configuration folder, never in a run directory; it is created when something is signed for the first time.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _key() -> bytes | None:
     """The owner's key; None if there is none yet.
 
     Raises:
-        StorageError: if it can't be read, is nobody's key, or others may read it.
+        StorageError: if it can't be read, is not a key, or others may read or write it.
     """
     path = key_file()
     try:
@@ -92,7 +92,7 @@ def _key() -> bytes | None:
 
 
 def _new_key() -> bytes:
-    """Make the key, unless another process has made it meanwhile."""
+    """Create the key, unless another process has created it meanwhile."""
     path = key_file()
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
@@ -101,7 +101,7 @@ def _new_key() -> bytes:
             part.touch(mode=0o600, exist_ok=False)
             part.write_bytes(secrets.token_bytes(_KEY_BYTES))
             with suppress(FileExistsError):
-                path.hardlink_to(part)  # whole or not at all, and only if there is none
+                path.hardlink_to(part)  # complete or not at all, and only if there is none yet
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""dspy's own GEPA adapter, made fit for evaluations side by side and for runs that go on."""
+"""dspy's own GEPA adapter, adapted to concurrent evaluations and to resumed runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from flowevolve.compat.gepa.identity import digests_of_settings
 from flowevolve.tasks.judging import FAILURES_BEFORE_GIVING_UP
 
 RAISED = FailedPrediction("the program raised an exception")
-"""Stands for the prediction of a program that made none."""
+"""Used in place of the prediction of a program that raised an exception."""
 _RNG_STATE = TypeAdapter(tuple[int, tuple[int, ...], float | None])
-"""The state of a `random.Random`, of what JSON has made of it: it knows no tuples."""
+"""Restores the state of a `random.Random` from JSON, which has no tuples."""
 
 
 class Trace(dict[str, object]):
-    """A `TraceData` that can be pickled, though signatures are classes made at run time.
+    """A `TraceData` that can be pickled, although signatures are classes created at run time.
 
-    Its predictors come back with their signature alone: their models, with keys, stay out of the pickle.
+    Its predictors come back with nothing but their signature: their models, which have keys, stay out of the pickle.
     """
 
     def __reduce__(self) -> tuple[Callable[[bytes], Trace], tuple[bytes]]:
@@ -48,7 +48,7 @@ def _unpickled(data: bytes) -> Trace:
 
 @dataclass
 class Batch(EvaluationBatch[Mapping[str, object], object]):
-    """A batch that can be pickled too: predictions know their signature."""
+    """A batch that can be pickled, although predictions refer to their signature."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], Batch], tuple[bytes]]:
         return _unpickled_batch, (cloudpickle.dumps(_fields(self)),)
@@ -63,9 +63,9 @@ def _unpickled_batch(data: bytes) -> Batch:
 
 
 class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
-    """A gepa adapter over dspy's: evaluations with ``threads`` threads each, without a proposer of its own.
+    """A gepa adapter around dspy's. Each evaluation has ``threads`` threads.
 
-    The proposer is left to be called beside evaluations.
+    It has no proposer of its own, so that the proposer can be called beside evaluations.
     """
 
     def __init__(self, inner: DspyAdapter, seed: Mapping[str, str], threads: int) -> None:
@@ -81,7 +81,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
     def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
         """Raises:
         InputError: if the metric returned no score.
-        TaskFailedError: if the seed, or the metric on what it answers, has failed on every row so far.
+        TaskFailedError: if the seed, or the metric on its answers, has failed on every row so far.
         """
         made = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
         if self._refused:
@@ -94,7 +94,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         return evaluated
 
     def _check_seed(self, batch: Sequence[Example], outputs: Sequence[object]) -> None:
-        """dspy keeps nothing of an exception, so the row that comes last is run once more to find out."""
+        """Check whether the seed works at all. dspy keeps no exceptions, so the last row is run again to get one."""
         self._worked = not all(map(_has_failed, outputs))
         self._failures += len(batch)
         if self._worked or self._failures < FAILURES_BEFORE_GIVING_UP:
@@ -102,7 +102,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         row = batch[-1]
         try:
             self._inner.metric_fn(row, self._inner.build_program(dict(self._seed))(**row.inputs()))
-        except AdapterParseError:  # of the model, and something that reflection may mend
+        except AdapterParseError:  # the model's fault, which reflection may be able to fix
             pass
         except Exception as error:
             raise TaskFailedError(
@@ -112,7 +112,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         self._worked = True
 
     def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
-        """A trace for each example: dspy leaves out those whose program raised."""
+        """A trace for each example. dspy leaves out the examples on which the program raised an exception."""
         known = {trace["example_ind"]: Trace(trace) for trace in traces}
         return [known.get(number) or self._no_trace(number, example) for number, example in enumerate(batch)]
 
@@ -133,7 +133,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         return made
 
     def adjustable(self) -> Mapping[str, str]:
-        """Digests of what scores and texts come from beside gepa's arguments: a run that goes on says what changed."""
+        """Digests of what decides scores and texts besides gepa's arguments. A resumed run reports what changed."""
         inner = self._inner
         given = {
             "student.forward": getattr(type(inner.student), "forward", None),
@@ -150,5 +150,5 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         return state
 
     def set_adapter_state(self, state: Mapping[str, object]) -> None:
-        """Take a state back."""
+        """Restore a state."""
         self._inner.set_adapter_state({"rng_state": _RNG_STATE.validate_python(state["rng_state"])})

@@ -1,4 +1,4 @@
-"""A metric of a user of dspy's, with what it returns checked: dspy takes whatever goes wrong in it for a failed row."""
+"""A dspy user's metric, with its result checked. dspy itself would count anything that goes wrong as a failed row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Metric = Callable[..., float | Prediction]
 
 
 def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
-    """The metric. Where it returns no score, ``refuse`` is told what instead, before the row fails."""
+    """Wrap a metric. If it returns no score, ``refuse`` gets an error that says what it returned, and the row fails."""
 
     @wraps(metric)
     def judge(example: Example, prediction: Prediction, *more: object, **named: object) -> float | Prediction:
@@ -30,7 +30,7 @@ def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
             given = Prediction(**{**given, "score": plain}) if isinstance(given, Prediction) else plain
         if not isinstance(score, Real) or isnan(score) or score == inf:
             if inspect.iscoroutine(given):
-                given.close()  # else Python warns that nobody has awaited it
+                given.close()  # otherwise Python warns that it was never awaited
             what = f"a Prediction whose score is {said(score)}" if isinstance(given, Prediction) else said(score)
             error = InputError(
                 f"metric: returned {what}; it returns a number, or a dspy.Prediction with a score and feedback; "

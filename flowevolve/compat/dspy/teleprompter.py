@@ -26,9 +26,9 @@ from flowevolve.compat.gepa import optimize
 from flowevolve.tasks.judging import said
 
 MINIBATCH = 3
-"""Examples of a minibatch, where a batch sampler decides and nobody knows."""
+"""The assumed size of a minibatch if it is not set, because a batch sampler may decide it."""
 CHUNKS_OF = 4
-"""Examples for each thread of a call, where an evaluation is cut into several calls."""
+"""Examples for each thread of a call, if an evaluation is split into several calls."""
 OWN = frozenset(
     {
         "evaluator",
@@ -39,14 +39,14 @@ OWN = frozenset(
         "task_lm",
     }
 )
-"""Arguments of gepa's that say how candidates are run and texts written: here dspy's adapter does."""
-# Below dspy's own, so that dspy.disable_logging and the like hold for it too.
+"""gepa's arguments that say how candidates are run and texts are written. Here dspy's adapter does both."""
+# Below dspy's own logger, so that dspy.disable_logging and the like apply to it too.
 logger = logging.getLogger("dspy.flowevolve")
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """``num_threads``, shared out: ``calls`` evaluations at a time with ``threads`` each, of ``chunk`` examples."""
+    """How ``num_threads`` is split: ``calls`` evaluations at a time, each with ``threads`` and ``chunk`` examples."""
 
     calls: int
     threads: int
@@ -54,14 +54,14 @@ class Shares:
 
 
 class _InDspysWords(LoggerAdapter):
-    """Calls arguments as they are called here."""
+    """A logger that uses dspy's names of arguments in place of gepa's."""
 
     def log(self, message: str) -> None:
         super().log(_as_dspys(message))
 
 
 def _as_dspys(message: str) -> str:
-    """What is said of gepa's arguments, said of dspy's: what they are of is a student, and they are given to `GEPA`."""
+    """Translate a message about gepa's arguments to the arguments of dspy's `GEPA`."""
     if message.startswith("run_dir: "):
         message = message.replace("run_dir: ", "log_dir: ", 1).replace(
             "seed_candidate is another one", "student has other instructions"
@@ -78,10 +78,11 @@ def _as_dspys(message: str) -> str:
 class GEPA(dspy.GEPA):
     """`dspy.GEPA` as a stream. What its arguments mean here: docs/how-to/dspy.md.
 
-    ``num_threads`` bounds the examples under way, as in dspy. They belong to ``adapter_concurrency`` evaluations, by
-    default as many as there are threads for whole minibatches. ``reflection_concurrency`` bounds calls of the proposer
-    (as ``adapter_concurrency``, but 1 for one of the user's own), ``max_in_flight`` the iterations open at a time (as
-    many as there is use for). With ``max_in_flight=1`` it does what `dspy.GEPA` does.
+    ``num_threads`` bounds the examples that run at a time, as in dspy. They belong to ``adapter_concurrency``
+    evaluations, by default as many as there are threads for whole minibatches. ``reflection_concurrency`` bounds the
+    calls of the proposer at a time, by default ``adapter_concurrency``, or 1 for a proposer of the user's own.
+    ``max_in_flight`` bounds the open iterations, by default as many as there is use for. With ``max_in_flight=1`` this
+    does what `dspy.GEPA` does.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class GEPA(dspy.GEPA):
         """Take the arguments of `dspy.GEPA`, and ours.
 
         Raises:
-            InputError: what dspy says of an argument that is wrong.
+            InputError: if an argument is wrong, with dspy's own message for those that dspy checks.
         """
         _check_arguments(arguments)
         try:
@@ -115,7 +116,7 @@ class GEPA(dspy.GEPA):
         teacher: Module | None = None,
         valset: list[Example] | None = None,
     ) -> Module:
-        """The student with the best instructions that were found; `track_stats` adds its `detailed_results`.
+        """The student with the best instructions that were found. With ``track_stats`` it also has `detailed_results`.
 
         Raises:
             InputError: naming the argument that can't be used.
@@ -182,14 +183,14 @@ class GEPA(dspy.GEPA):
         return Shares(calls, threads, None if calls == 1 else max(CHUNKS_OF * threads, minibatch))
 
     def _reflections(self, shares: Shares) -> int:
-        """Calls of the proposer at a time: only dspy's own are known to be safe to share."""
+        """How many calls of the proposer are made at a time. Only dspy's own proposers are known to be thread-safe."""
         if self.reflection_concurrency is not None:
             return self.reflection_concurrency
         dspys = isinstance(self.custom_instruction_proposer, InstructionProposer | None)
         return shares.calls if dspys and self.custom_code_proposer is None else 1
 
     def _budget(self, components: int, train: int, val: int) -> int:
-        """Metric calls, as dspy counts them; ``val`` is 0 where the trainset is used for both."""
+        """The number of metric calls, as dspy counts them. ``val`` is 0 if the trainset is used for both."""
         if self.auto is not None:
             tried = AUTO_RUN_SETTINGS[self.auto]["n"]
             return int(self.auto_budget(num_preds=components, num_candidates=tried, valset_size=val or train))
@@ -213,7 +214,7 @@ class GEPA(dspy.GEPA):
         )
 
     def _feedback(self, name: str, predictor: Module) -> Callable[..., dict[str, object]]:
-        """What dspy's adapter asks for a predictor's feedback: the metric, told which predictor it is about."""
+        """The function that dspy's adapter asks for feedback on a predictor: it passes the predictor to the metric."""
 
         def feedback(
             *,
@@ -248,7 +249,7 @@ def _components(student: Module) -> dict[str, str]:
 
 
 def _check_arguments(given: Mapping[str, object]) -> None:
-    """Raises: InputError if one is of a kind that dspy finds out about in the middle of the run, if at all."""
+    """Raises: InputError if an argument is wrong in a way that dspy would notice in the middle of a run, if at all."""
     auto, model, threads = given.get("auto"), given.get("reflection_lm"), given.get("num_threads")
     if auto is not None and auto not in AUTO_RUN_SETTINGS:
         raise InputError(f"auto: unknown name {auto!r}; {did_you_mean(str(auto), list(AUTO_RUN_SETTINGS))}")
@@ -266,7 +267,7 @@ def _check_arguments(given: Mapping[str, object]) -> None:
 
 
 def _check_rows(name: str, rows: Sequence[object]) -> None:
-    """Raises: InputError if a row is no example, or does not say what the program is given of it."""
+    """Raises: InputError if a row is not an example, or does not say which of its fields are inputs."""
     for number, row in enumerate(rows):
         if not isinstance(row, Example):
             raise InputError(f"{name}: row {number} is a {type(row).__name__}; give dspy.Example(…).with_inputs(…)")
@@ -280,7 +281,7 @@ def _check_rows(name: str, rows: Sequence[object]) -> None:
 
 def _check(gepa_kwargs: Mapping[str, object], taken: Collection[str]) -> None:
     """Raises:
-    InputError: if there is an argument that gepa does not have, or one that is not for the user to give here.
+    InputError: if gepa does not have one of the arguments, or the user can't give it here.
     """
     known = [name for name in inspect.signature(optimize).parameters if name not in taken]
     for name in gepa_kwargs:

@@ -1,6 +1,6 @@
 """gepa's `optimize`, run as a stream: the same arguments, any `GEPAAdapter`, gepa's own result.
 
-`installed` puts it in the place of gepa's own for a while, for libraries that call that.
+`installed` replaces gepa's own function by it for a while, for libraries that call gepa.
 
 gepa is an optional extra. From gepa to the stream: docs/how-to/gepa.md.
 """

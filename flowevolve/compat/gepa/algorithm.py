@@ -1,4 +1,4 @@
-"""GEPA over a user's adapter: the shipped algorithm with the stages that an adapter and gepa's strategies need."""
+"""GEPA over a user's adapter: our own algorithm, with the stages that an adapter and gepa's strategies need."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from flowevolve.stages.repair import Repair
 
 @dataclass(frozen=True)
 class GroupsOrEach:
-    """Edits that are merged leave as ``groups`` says. Single ones leave as soon as the one before is validated."""
+    """Edits to be merged leave when ``groups`` says so. Single edits leave as soon as the one before is validated."""
 
     head: Head
     groups: Balance
@@ -53,7 +53,7 @@ class GroupsOrEach:
 
 
 class AdapterTask:
-    """The data of an adapter as a task: ids alone. Its examples are run in batches, by `AdapterRollouts`."""
+    """The data of an adapter as a task that has only ids. Its examples are run in batches, by `AdapterRollouts`."""
 
     description: ClassVar[str] = "a gepa adapter"
 
@@ -70,11 +70,11 @@ class AdapterTask:
         return self._seed
 
     def digests(self) -> Mapping[str, str]:
-        """Of the rows, by the arguments that they came in."""
+        """Digests of the rows, by the arguments that they came in."""
         return self._rows
 
     def adjustable(self) -> Mapping[str, str]:
-        """Digests of the arguments that may be others when the run goes on, and of the user's code."""
+        """Digests of the user's code, and of the arguments that may change when the run is resumed."""
         return self._settings
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
@@ -82,26 +82,27 @@ class AdapterTask:
 
 
 WAYS: Mapping[Way, float] = {"lines": 1.0, "model": 1.0, "each": 1.0}
-"""Line by line first: it costs nothing, and nobody knows how a user's own model takes to a prompt for merging."""
+"""Merging line by line comes first: it costs nothing, and it is unknown how well a user's own model merges edits."""
 LEAST_MERGING = 0.3
-"""Where groups succeed less often, single edits are validated, as in gepa."""
+"""If groups succeed less often than this, single edits are validated, as in gepa."""
 FLOWS = AutoFlows(rounds=2.0, scale=1.2, narrows=True)
-"""A fifth more than elsewhere, as a flow stays open while its edit waits for others, and fewer where they overtake each
-other. A chain of two rounds is enough for the last calls: groups pay for fewer validations than single edits.
+"""A fifth more flows than elsewhere, because a flow stays open while its edit waits for others, and fewer if edits
+overtake each other. A chain of two rounds is enough for the last calls: groups need fewer validations than single
+edits.
 """
 LOSING = 0.2
-"""With which chance to err a group is stopped that is losing after the first half of its validation. It is not stopped
-before, as calls of an adapter that were begun can't be cancelled.
+"""The accepted risk of error when a group that is losing after the first half of its validation is stopped. It is not
+stopped earlier, because calls of an adapter can't be cancelled once begun.
 """
 ValidationForm = Literal["each", "rebased", "groups"]
-"""What is validated: each edit as it is, as gepa does; each one rebased onto the best candidate, one at a time; or
-merged groups of edits, one at a time.
+"""What is validated: ``each`` edit as it is, as gepa does; each edit ``rebased`` onto the best candidate, one at a
+time; or merged ``groups`` of edits, one at a time.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a user's arguments have become."""
+    """What the user's arguments were turned into."""
 
     adapter: AdapterThreads
     train: Examples
@@ -117,7 +118,7 @@ class Parts:
     failures: Failures
     skip_perfect: bool
     reserved: int
-    """Metric calls set aside for an iteration that begins, where ``max_metric_calls`` is given."""
+    """The metric calls that are set aside for a new iteration, if ``max_metric_calls`` is given."""
     validation: ValidationForm
     asks: bool
     """Whether there is a reflection model that can be asked to merge edits."""
@@ -150,7 +151,7 @@ class AdapterGEPA(GEPA):
         return Cost(proposals=1, rollouts=self._parts.reserved)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """Where edits are validated as in gepa, nothing is kept: everything is done up to the call that has no room."""
+        """If edits are validated as in gepa, nothing is kept: the run goes on to the first call that has no room."""
         return Cost() if self._parts.validation == "each" else super().estimate_finish(share)
 
     def graph(self) -> Graph:
@@ -208,7 +209,7 @@ class AdapterGEPA(GEPA):
         )
 
     def _validating(self, evaluate: AdapterEvaluate, rollouts: AdapterRollouts) -> tuple[tuple[Stage, ...], Stage]:
-        """The stages from edits that passed their minibatches to scores."""
+        """The stages between an edit that passed its minibatch and its validation scores."""
         head = self._merged_onto
         if self._parts.validation == "each":
             return (), self._workers.stage("evaluate", evaluate, "update", repair_to="screen")
@@ -221,7 +222,7 @@ class AdapterGEPA(GEPA):
         return (replace(Stage("group", commit, ("evaluate",), workers=1, gather=32), departs=departs),), validating
 
     def _order_of_validation(self) -> Sequence[str]:
-        """What gepa's policy says; while it has no state to look at, everything, or what it says for the seed."""
+        """The examples that gepa's policy chooses; before there is a state, those it chooses for the seed, or all."""
         policy, mirror, val = self._parts.policy, self._parts.mirror, self._parts.val
         if mirror.begun:
             with self._parts.failures.of("val_evaluation_policy"):
@@ -230,7 +231,7 @@ class AdapterGEPA(GEPA):
         return val.names(val.loader.all_ids() if for_seed is None else for_seed(val.loader))
 
     def apply_event(self, event: Event) -> None:
-        """gepa's state and the user's strategies change themselves as they are asked."""
+        """Update only the head: gepa's state and the user's strategies change themselves as they are used."""
         self._merged_onto.apply_event(event)
 
     def replay_event(self, event: Event) -> None:

@@ -99,16 +99,17 @@ def optimize(
 ) -> GEPAResult[RolloutOutput, DataId]:
     """gepa's `optimize` as a stream. What gepa's arguments mean here: docs/how-to/gepa.md.
 
-    ``adapter_concurrency`` calls of the adapter are made at a time, from worker threads, each with at most
-    ``chunk_size`` examples, by default so many that a validation takes half of the calls; ``reflection_concurrency``
-    (the same unless given) bounds the calls of a ``reflection_lm`` or proposer that is a function. ``max_in_flight``
-    iterations are open at a time, by default as many as what a validation costs makes use of. With 1 the accepted
-    candidates are those of gepa; with more, edits are merged by the reflection model and validated in groups or, where
-    there is none, rebased and validated one at a time.
+    At most ``adapter_concurrency`` calls of the adapter are made at a time, from worker threads, each with at most
+    ``chunk_size`` examples. By default, half a validation is split over all calls that may be made at a time.
+    ``reflection_concurrency``, by default the same as ``adapter_concurrency``, bounds the calls of a ``reflection_lm``
+    or proposer that is a function. At most ``max_in_flight`` iterations are open at a time, by default as many as there
+    is use for at the cost of a validation. With 1, the accepted candidates are those of gepa. With more, edits are
+    merged, line by line or by the reflection model, and validated in groups; with ``use_merge``, they are rebased and
+    validated one at a time.
 
     Raises:
         InputError: naming the argument that can't be used.
-        FlowevolveError: if the run failed. What the adapter raises comes out as it is.
+        FlowevolveError: if the run failed. Exceptions of the adapter are raised as they are.
     """
     arguments.warn_of_switches({"use_cloudpickle": use_cloudpickle, "cache_evaluation": cache_evaluation})
     arguments.check_switches(
@@ -138,7 +139,7 @@ def optimize(
     reflection_minibatch_size = arguments.whole_or_none("reflection_minibatch_size", reflection_minibatch_size)
     merge_val_overlap_floor = arguments.whole("merge_val_overlap_floor", merge_val_overlap_floor)
     merges = NO_LIMIT
-    if max_merge_invocations is not None:  # as dspy's users may leave it
+    if max_merge_invocations is not None:  # dspy's users may give None
         merges = max_merge_invocations = arguments.whole("max_merge_invocations", max_merge_invocations, least=0)
     seed = arguments.whole("seed", seed, least=0)
     arguments.check_frontier_type(frontier_type)
@@ -151,8 +152,8 @@ def optimize(
     directory = arguments.directory(run_dir)
     arguments.check_perfect_score(perfect_score, used=skip_perfect_score)
     seed_artifact = arguments.seed(seed_candidate)
-    # gepa's classes are invariant in the types of the user's data. Nothing here depends on these, so they are left
-    # behind in the casts to follow, and given back with the result.
+    # gepa's classes are invariant in the types of the user's data. Nothing here depends on these types, so the casts
+    # below drop them, and they are restored with the result.
     threads = AdapterThreads(
         arguments.find_adapter(cast("Adapter | None", adapter), task_lm, evaluator), adapter_concurrency
     )
@@ -286,8 +287,8 @@ def optimize(
 
 
 def _chunk(validation: int, minibatch: int, concurrency: int) -> int | None:
-    """How many examples a call of the adapter gets at most, which is a whole minibatch at least; None: all.
+    """The most examples that a call of the adapter gets, at least a whole minibatch; None: all of them.
 
-    A validation is run in two halves, each in as many calls as may be made at a time.
+    A validation runs in two halves, each in as many calls as may be made at a time.
     """
     return None if concurrency == 1 else max(minibatch, -(-validation // (2 * concurrency)))

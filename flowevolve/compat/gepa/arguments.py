@@ -1,4 +1,4 @@
-"""gepa's arguments, checked: what each becomes here, or why it is refused."""
+"""Checks gepa's arguments: what each is turned into, or why it is refused."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from flowevolve.tasks.judging import said
 
 T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"
-"""Where gepa keeps a run of its own."""
+"""The file in which gepa keeps a run of its own."""
 WITHOUT_EFFECT: Mapping[str, str] = {
     "use_cloudpickle": "there is no state file to be pickled: with run_dir everything is in its journal",
     "cache_evaluation": "no evaluation is looked up; an adapter may keep a cache of its own",
 }
-"""Switches that change nothing here, and why."""
+"""Switches that have no effect here, and why."""
 
 
 def warn_of_switches(given: Mapping[str, bool]) -> None:
-    """Warn of those that are on, and go on without them: the result is what it would be, at another price."""
+    """Warn of switches that are on but have no effect. Results are the same without them; only the price differs."""
     for name, on in given.items():
         if on:
             warn_user(f"{name}: has no effect here ({WITHOUT_EFFECT[name]})")
@@ -66,7 +66,7 @@ def find_adapter(
         check_methods("__call__", evaluator=evaluator)
         if isinstance(task_lm, str) and find_spec("litellm") is None:
             raise InputError(f"task_lm: {task_lm!r} is called by gepa through LiteLLM: pip install litellm")
-        # gepa's adapters are invariant in the type of their data, and it is in nothing that is done with one here.
+        # gepa's adapters are invariant in the type of their data, on which nothing here depends.
         return cast(Adapter, DefaultAdapter(model=task_lm, evaluator=evaluator))
     for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):
         if value is not None:
@@ -81,7 +81,7 @@ def find_adapter(
 
 def seed(given: object) -> Artifact:
     """Raises:
-    InputError: if it is no mapping of names to texts, or an empty one.
+    InputError: if it is not a mapping of names to texts, or is empty.
     """
     if not isinstance(given, Mapping):
         raise InputError(f"seed_candidate: is a {type(given).__name__}; give a mapping of component name to text")
@@ -93,7 +93,7 @@ def seed(given: object) -> Artifact:
 
 def check_perfect_score(given: float | None, *, used: bool) -> None:
     """Raises:
-    InputError: if it is no number, or there is none and it is asked for.
+    InputError: if it is not a number, or is missing although it is used.
     """
     if not isinstance(given, Real | None):
         raise InputError(f"perfect_score: is {given!r}; give a number")
@@ -103,7 +103,7 @@ def check_perfect_score(given: float | None, *, used: bool) -> None:
 
 def check_frontier_type(given: object) -> None:
     """Raises:
-    InputError: if gepa has none of this name.
+    InputError: if gepa has no frontier type of this name.
     """
     known: tuple[str, ...] = get_args(FrontierType)
     if given not in known:
@@ -112,7 +112,7 @@ def check_frontier_type(given: object) -> None:
 
 def check_reflection_lm(given: object, settings: object) -> None:
     """Raises:
-    InputError: if it is neither a name nor a function, or its settings are no mapping.
+    InputError: if it is neither a name nor a function, or its settings are not a mapping.
     """
     if not isinstance(settings, Mapping | None):
         raise InputError(f"reflection_lm_kwargs: is {settings!r}; give a mapping of settings by name")
@@ -142,7 +142,7 @@ def check_callbacks(given: object) -> None:
 
 def examples(data: object, where: str) -> Examples:
     try:
-        if isinstance(data, str):  # a list to gepa, of letters
+        if isinstance(data, str):  # gepa would take it for a list of letters
             raise TypeError
         loader: DataLoader[AnyId, object] = ensure_loader(data)  # type: ignore[arg-type]  # it checks
     except TypeError:
@@ -215,7 +215,7 @@ def evaluation_policy(given: str | EvaluationPolicy[AnyId, object] | None) -> Ev
 
 def check_selection(given: SelectionStrategy | None) -> None:
     """Raises:
-    InputError: if it compares proposals: here each goes on by itself.
+    InputError: if it compares proposals with each other, because here each goes on independently.
     """
     if given is not None and not isinstance(given, AllImprovements):
         raise InputError(
@@ -244,7 +244,7 @@ def check_template(template: str | dict[str, str] | None, components: Sequence[s
 
 
 def stoppers(given: StopperProtocol | Sequence[StopperProtocol] | None, run_dir: Path | None) -> list[StopperProtocol]:
-    """The user's, and gepa's for the file ``gepa.stop`` in the run directory."""
+    """The user's stoppers, and gepa's own for the file ``gepa.stop`` in the run directory."""
     listed = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
     for stopper in listed:
         if not callable(stopper):
@@ -255,10 +255,10 @@ def stoppers(given: StopperProtocol | Sequence[StopperProtocol] | None, run_dir:
 
 
 def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
-    """gepa's, which reads what the reflection model says it has cost.
+    """gepa's stopper, which reads the cost that the reflection model reports.
 
     Raises:
-        InputError: if it does not say: the limit would never be reached.
+        InputError: if the model reports no cost, because then the limit would never be reached.
     """
     if not hasattr(spender, "total_cost"):
         raise InputError(
@@ -269,10 +269,10 @@ def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
 
 
 def whole(name: str, given: object, *, least: int = 1) -> int:
-    """The number, as one of Python's own.
+    """The number as a Python integer.
 
     Raises:
-        InputError: if it is not whole, or too small.
+        InputError: if it is not a whole number, or too small.
     """
     if not isinstance(given, Integral) and not (isinstance(given, float) and given.is_integer()):
         raise InputError(f"{name}: is {given!r}; give a whole number, at least {least}")
@@ -283,13 +283,13 @@ def whole(name: str, given: object, *, least: int = 1) -> int:
 
 
 def whole_or_none(name: str, given: object) -> int | None:
-    """As `whole`, of an argument that may be left out."""
+    """As `whole`, for an argument that may be left out."""
     return None if given is None else whole(name, given)
 
 
 def check_switches(**given: object) -> None:
     """Raises:
-    InputError: naming the first that is a text: any text is true.
+    InputError: naming the first that is a text, because any non-empty text would count as true.
     """
     for name, value in given.items():
         if isinstance(value, str):
@@ -298,7 +298,7 @@ def check_switches(**given: object) -> None:
 
 def check_methods(method: str, **given: object) -> None:
     """Raises:
-    InputError: naming the first that is there and has no method of this name.
+    InputError: naming the first that was given and has no method of this name.
     """
     for name, value in given.items():
         if value is not None and not callable(getattr(value, method, None)):
@@ -308,8 +308,8 @@ def check_methods(method: str, **given: object) -> None:
 
 def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyId, object]) -> None:
     """Raises:
-    InputError: if there are not enough metric calls to evaluate the seed. Where the policy says on what that is
-        done, nobody knows before it is asked.
+    InputError: if there are not enough metric calls to evaluate the seed. This is not checked if the policy chooses the
+        examples for the seed, because their number is not known yet.
     """
     if most is not None and most < validation and not hasattr(policy, "get_seed_eval_batch"):
         raise InputError(
@@ -318,10 +318,10 @@ def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyI
 
 
 def directory(run_dir: object) -> Path | None:
-    """The directory of a run, if it is to have one.
+    """The directory of a run, if it should have one.
 
     Raises:
-        InputError: if it is no path, or holds a run of gepa's own.
+        InputError: if it is not a path, or holds a run of gepa's own.
     """
     if run_dir is None:
         return None
@@ -337,10 +337,10 @@ def directory(run_dir: object) -> Path | None:
 
 
 def one_proposer(given: Mapping[str, object | None]) -> str | None:
-    """Which of these arguments says how texts are proposed; None if none does.
+    """Which of these arguments was given, and so says how texts are proposed; None if none was.
 
     Raises:
-        InputError: if several do.
+        InputError: if several were.
     """
     names: Collection[str] = [name for name, value in given.items() if value is not None]
     if len(names) > 1:

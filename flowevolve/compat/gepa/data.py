@@ -1,4 +1,4 @@
-"""A gepa data loader behind the engine's example ids, which are text."""
+"""Access to a gepa data loader by the engine's example ids, which are text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.task import Example
 
 AnyId = ComparableHashable
-"""What a loader may call its examples."""
+"""The type of a loader's ids of its examples."""
 
 
 class Examples:
@@ -26,7 +26,7 @@ class Examples:
         """The engine's ids of these examples.
 
         Raises:
-            InputError: if two ids read the same.
+            InputError: if two different ids are the same as text.
         """
         return [self._name(data_id) for data_id in ids]
 
@@ -44,11 +44,11 @@ class Examples:
         return self._ids[name]
 
     def fetch(self, names: Sequence[str]) -> list[object]:
-        """The examples themselves; may take as long as the loader does."""
+        """The examples themselves. This takes as long as the loader does."""
         return list(self.loader.fetch([self._ids[name] for name in names]))
 
     def all(self) -> tuple[Example, ...]:
-        """Those there are now, as the engine lists them; the data stay with the loader.
+        """All present examples in the engine's form, without their data, which stays with the loader.
 
         Raises:
             InputError: if there are none.
@@ -61,7 +61,7 @@ class Examples:
 
 
 class IdsOnly:
-    """A loader's ids, for those who choose among them: what they fetch are the ids again."""
+    """A loader for code that only chooses among examples: it has the ids of another loader, and fetches the ids."""
 
     def __init__(self, loader: DataLoader[AnyId, object]) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""What a user's strategies raise: as in gepa, it ends the run, or an iteration with ``raise_on_exception=False``."""
+"""Failures of a user's strategies. As in gepa, each ends the run, or an iteration with ``raise_on_exception=False``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from flowevolve.core.graph import Discard
 
 
 class Failures:
-    """Told to callbacks and the logger. ``raising``: each ends the run, as it is.
+    """Reports failures of strategies to callbacks and the logger. With ``raising``, each ends the run, as it is.
 
-    A strategy that always fails spends nothing, so that no budget would ever end the run: a row of failures does.
+    A strategy that always fails spends nothing, so no budget would ever end the run. Therefore the run also ends after
+    `FAILURES_BEFORE_GIVING_UP` failures of a strategy in a row.
     """
 
     def __init__(self, mirror: Mirror, logger: LoggerProtocol, *, raising: bool) -> None:
@@ -33,12 +34,12 @@ class Failures:
 
     @contextmanager
     def of(self, strategy: str, *, told: bool = True) -> Iterator[None]:
-        """Around a call of a strategy, which has the name of its argument. It has been ``told`` before when a run goes
-        on and an iteration of before is done again.
+        """Wrap one call of a user's strategy. ``strategy`` is the name of the argument it was passed as. ``told`` says
+        whether a failure is reported; a resumed run does not report those of earlier iterations again.
 
         Raises:
             Discard: if the strategy failed and that does not end the run.
-            TaskFailedError: if it failed so often in a row that it is broken.
+            TaskFailedError: if it failed so often in a row that it counts as broken.
         """
         try:
             yield
@@ -61,7 +62,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Forgiving:
-    """A criterion whose failures are seen to."""
+    """An acceptance criterion whose failures are handled."""
 
     criterion: AcceptanceCriterion
     failures: Failures

@@ -1,4 +1,4 @@
-"""What a run over an adapter is known by when it goes on: its rows, its arguments, and the code that the user gave."""
+"""Identifies a run over an adapter when it is resumed: by its rows, its arguments, and the user's code."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.tasks.identity import Adjustable
 
 DEEPEST = 100
-"""Data that lie deeper in a row than that count by their types."""
+"""If data are nested more deeply than this in a row, only their types count."""
 _NO_ATTRIBUTES: Mapping[str, object] = {}
 _RANDOM_UUID = re.compile(
     r"[0-9a-f]{8}-?[0-9a-f]{4}-?[1467][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}", re.IGNORECASE
 )
-"""A UUID of a version that is made of chance or the time."""
+"""A UUID of a version that is made from random numbers or the time."""
 _NUMBERS = frozenset("?bBhHiIlLqQefd")
 """The formats of a buffer whose bytes are the values."""
 
 
 @runtime_checkable
 class _Array(Protocol):
-    """What an array of numpy, or of another library, can do."""
+    """An array of numpy or of another library."""
 
     def tolist(self) -> object: ...
 
 
 def digests_of_rows(splits: Mapping[str, Examples]) -> dict[str, str]:
-    """Of the rows that were given as a list: a loader of the user's own is asked for none before it is used."""
+    """Digests of rows that were given as a list. A loader of the user's own is not asked for rows before it is used."""
     loaders = {name: examples.loader for name, examples in splits.items()}
     return {
         name: text_digest(map(_row_in_words, loader.items))
@@ -53,8 +53,8 @@ def digests_of_rows(splits: Mapping[str, Examples]) -> dict[str, str]:
 
 
 def digests_of_settings(given: Mapping[str, object]) -> dict[str, str]:
-    """Of what decides how a run goes on and may be another then: plain values are told apart by what they are, objects
-    by their types, and functions by their code.
+    """Digests of settings that may change when a run is resumed: plain values are distinguished by value, objects by
+    type, and functions by their code.
     """
     digests = {}
     for name, value in given.items():
@@ -65,7 +65,7 @@ def digests_of_settings(given: Mapping[str, object]) -> dict[str, str]:
 
 
 def digests_of_adapter(adapter: Adapter) -> dict[str, str]:
-    """Of its code, and of what it says of itself as a task may (`Adjustable`)."""
+    """Digests of an adapter's code, and those that it reports itself, as a task may (`Adjustable`)."""
     own = adapter.adjustable() if isinstance(adapter, Adjustable) else {}
     methods = {
         "adapter.evaluate": adapter.evaluate,
@@ -75,14 +75,16 @@ def digests_of_adapter(adapter: Adapter) -> dict[str, str]:
 
 
 def _row_in_words(row: object) -> str:
-    """What can be read in a row, the same in every process: an object of an unknown kind, as a connection is, counts by
-    its type alone, and names that are drawn anew in each process count by being there.
+    """The readable contents of a row as text that is the same in every process.
+
+    Of an object of an unknown kind inside the row, such as a connection, only the type counts. Of a random UUID, which
+    may be drawn anew in each process, only its presence counts.
     """
     return _in_words(row, (), _attributes(row))
 
 
 def _in_words(value: object, within: tuple[int, ...], known: Mapping[str, object] = _NO_ATTRIBUTES) -> str:
-    """``within`` are the ids of what the value is in; ``known`` are its attributes, where they are to be read."""
+    """A value as text. ``within`` are the ids of the objects that contain it, ``known`` its attributes to be read."""
     kind = type(value).__name__
     if id(value) in within or len(within) == DEEPEST:
         return kind
@@ -123,17 +125,17 @@ def _in_words(value: object, within: tuple[int, ...], known: Mapping[str, object
 
 
 def _array_in_words(value: object, within: tuple[int, ...]) -> str | None:
-    """The numbers and their shape, or what else an array has in it; None of what is none."""
+    """The numbers and the shape of an array, or its other contents; None if the value is not an array."""
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # it checks
         if view.format in _NUMBERS:
             return f"{view.format}{view.shape}{blake2b(view.tobytes()).hexdigest()}"
-    except (BufferError, TypeError, ValueError):  # no array, or one of times
+    except (BufferError, TypeError, ValueError):  # not an array, or an array of times
         pass
     if isinstance(value, _Array):
         try:
             listed = value.tolist()
-        except (RuntimeError, TypeError, ValueError):  # of a library's own: on another device, sparse
+        except (RuntimeError, TypeError, ValueError):  # the library's own: sparse, or on another device
             return None
         if isinstance(listed, list | str | bool | int | float | date):
             return _in_words(listed, within)
@@ -141,7 +143,7 @@ def _array_in_words(value: object, within: tuple[int, ...]) -> str | None:
 
 
 def _attributes(row: object) -> dict[str, object]:
-    """Those of an object itself, whether its class keeps them in a dict or in slots."""
+    """An object's own attributes, whether its class keeps them in a dict or in slots."""
     slots = [name for each in type(row).__mro__ for name in _names(each.__dict__.get("__slots__", ()))]
     return {name: getattr(row, name) for name in [*slots, *getattr(row, "__dict__", {})] if hasattr(row, name)}
 

@@ -1,4 +1,4 @@
-"""gepa's own `optimize`, replaced for a while: libraries that look it up when they call it run as a stream."""
+"""Replaces gepa's own `optimize` for a while, so that libraries which look it up at each call run as a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flowevolve.compat.gepa.api import optimize as ours
 _PLACES = (gepa, gepa.api)
 _gepas = gepa.api.optimize
 _replaced: list[Callable[..., object]] = []
-"""What stood in the places before, while a block is open."""
+"""While a block is open: what was in the places before."""
 _lock = threading.Lock()
 _blocks: list[Mapping[str, object]] = []
 """The settings of the blocks that are open, the newest last."""
@@ -27,7 +27,7 @@ _blocks: list[Mapping[str, object]] = []
 def _optimize(*given: object, **named: object) -> object:
     with _lock:
         settings = _blocks[-1] if _blocks else None
-    # Its signature is that of the function in whose place it stands, and both check what they are given.
+    # It has the signature of the function that it replaces, and both functions check their arguments.
     run: Callable[..., object] = _gepas if settings is None else ours
     return run(*given, **{**(settings or {}), **named})
 
@@ -44,13 +44,13 @@ def installed(
 ) -> Iterator[None]:
     """While this is open, `gepa.optimize` and `gepa.api.optimize` are ours, in every thread of the process.
 
-    The settings are those of `optimize` that gepa does not have, for every call that does not give them itself. Blocks
-    may be inside each other and overlap in threads: the one opened last says the settings, and when the last one is
-    closed gepa's function is back. A library that took the function before (``from gepa import optimize`` at its head)
-    keeps gepa's.
+    The settings are those of our `optimize` that gepa does not have. They apply to every call that does not give them
+    itself. Blocks may be nested, and may overlap in threads: the settings of the one opened last apply, and when the
+    last one is closed gepa's function is back. A library that imported the function before (``from gepa import
+    optimize`` at its head) keeps gepa's.
 
     Raises:
-        InputError: naming the number that is not whole, or below 1.
+        InputError: naming the number that is not whole, or is below 1.
     """
     block: dict[str, object] = {
         "adapter_concurrency": arguments.whole("adapter_concurrency", adapter_concurrency),

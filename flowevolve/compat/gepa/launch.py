@@ -46,9 +46,9 @@ from flowevolve.runner.run import Watchers, run_plan
 from flowevolve.runner.vllm_server import OurServers
 
 NO_LIMIT = 2**53
-"""Metric calls, where only stoppers end a run, as a configuration has a limit of some kind; and merges."""
+"""The limit of metric calls if only stoppers end a run, because a configuration needs some limit; also for merges."""
 ALIASES = {"api_base": "base_url", "timeout": "timeout_seconds"}
-"""What gepa's users call some of our settings."""
+"""Names that gepa's users know for some of our settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,12 @@ class Reflecting:
 
     section: Mapping[str, object]
     opens_roles: OpenRoles | None
-    """None: transports to servers, as for every role."""
+    """None: transports to servers, as for any other role."""
 
 
 def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object], concurrency: int) -> Reflecting:
-    """The reflection role of a callable, or of a model's name behind an OpenAI-compatible endpoint; or there is none.
+    """The reflection role for a callable, or for a model's name behind an OpenAI-compatible endpoint. With None there
+    is no role.
 
     Raises:
         InputError: if the settings are not those of an ``[llm]`` section.
@@ -114,7 +115,7 @@ def make_config(
     staleness: str | None,
     most: int | None,
 ) -> Config:
-    """A run's configuration. What is in ``task`` may not be another when the run goes on.
+    """A run's configuration. Its table ``task`` has to be the same when the run is resumed.
 
     Raises:
         InputError: naming the argument that is wrong.
@@ -139,9 +140,9 @@ def make_config(
 
 
 class Bar(Progress):
-    """A progress bar of metric calls on standard error, which is a gepa callback, too.
+    """A progress bar of metric calls on standard error, which is also a gepa callback.
 
-    It is shown while it is entered. ``most`` metric calls make it full; None: nobody knows.
+    It is shown while it is entered. ``most`` metric calls make it full; None if the total is unknown.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -153,7 +154,7 @@ class Bar(Progress):
         self.update(self._calls, completed=event["metric_calls_used"])
 
     def on_optimization_end(self, event: Mapping[str, int]) -> None:
-        """A run that had ended before makes no more calls."""
+        """Show the total of a run that had ended before, as it makes no more calls."""
         self.update(self._calls, completed=event["total_metric_calls"])
 
 
@@ -168,13 +169,13 @@ class Launch:
     run_dir: Path | None
     logger: LoggerProtocol
     shown: Sequence[AbstractContextManager[object]]
-    """What is entered for the time of the run: a bar, and what tells tracking servers."""
+    """Context managers for the duration of the run: a progress bar, and what reports to tracking servers."""
 
     def run(self) -> GEPAResult[object, AnyId]:
-        """Run it, in a thread of its own where an event loop is running in this one.
+        """Run it, in a thread of its own if an event loop is running in this one.
 
         Raises:
-            FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
+            FlowevolveError: if the run failed. An exception of the adapter that ends the run is raised as it is.
         """
         try:
             return self._run_and_tell()
@@ -212,7 +213,7 @@ class Launch:
         )
 
     def _run_to_the_end(self) -> None:
-        """Raises: KeyboardInterrupt, SystemExit: at Ctrl-C, or as the adapter did."""
+        """Raises: KeyboardInterrupt, SystemExit: at Ctrl-C, or if the adapter raised one."""
         try:
             if clocks.is_running():
                 self._run_beside()
@@ -227,8 +228,8 @@ class Launch:
         """Run it on a loop in this thread.
 
         Raises:
-            KeyboardInterrupt: at Ctrl-C, unless somebody else deals with it. What an adapter's call holds up then is
-                as with `flowevolve.runner.interrupts.until_interrupted`.
+            KeyboardInterrupt: at Ctrl-C, unless the program handles SIGINT itself. If a call of the adapter is still
+                running then, that is handled as in `flowevolve.runner.interrupts.until_interrupted`.
         """
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
             clocks.run(self._run)
@@ -236,12 +237,12 @@ class Launch:
             raise KeyboardInterrupt
 
     def _run_beside(self) -> None:
-        """Run it on a loop in another thread. What interrupts this one cancels it."""
+        """Run it on a loop in another thread. An interrupt of this thread cancels it."""
         with collector.seldom(), start_blocking_portal() as portal:
             portal.call(self._run)
 
     def _parting(self) -> str:
-        """What someone who has ended the run can do; empty where nothing of it is kept."""
+        """What somebody who has ended the run can do next; empty if nothing of the run is kept."""
         if self.run_dir is None:
             return ""
         return f"what was done is in {self.run_dir}: to go on, call optimize with the same arguments again"
@@ -258,7 +259,7 @@ class Launch:
         )
 
     async def _run(self, _: SideTask | None = None) -> Literal[True]:
-        """True when it has ended, or the adapter has ended it. What the user's objects raise comes out as it is."""
+        """Run it to its end, or until the adapter ends it. Exceptions of the user's objects are raised as they are."""
         with self.parts.adapter.cutting_off():
             raised = await self._failure_of_stage()
             if raised is not None:
@@ -266,7 +267,7 @@ class Launch:
         return True
 
     async def _failure_of_stage(self) -> BaseException | None:
-        """What the user's objects raised at the work of a stage, once the run has ended; None if they did not."""
+        """Run it, and return the exception of the user's objects that ended it in a stage; None if there was none."""
         try:
             await self._begin_or_go_on()
         except StageError as error:
@@ -305,7 +306,7 @@ class Launch:
         return make_plan(config, given, algorithm=algorithm, opens_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
-        """An event sink: what gepa's users look for in its log."""
+        """An event sink that logs what gepa's users look for in its log."""
         data = event.data
         match event.kind:
             case "pool.commit":
@@ -333,7 +334,7 @@ class Launch:
 
 
 def _check_same_arguments(run_dir: Path, config: Config) -> None:
-    """Raises: InputError if a run that is there was begun with others of those that decide what its scores are of."""
+    """Raises: InputError if the existing run was begun with other values of arguments that its scores depend on."""
     with RecordedRun(run_dir) as recorded:
         before = parse_recorded(recorded.config, f"{run_dir}/config.toml")
     old, new = before.task.model_dump(), config.task.model_dump()

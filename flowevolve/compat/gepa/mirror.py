@@ -1,6 +1,6 @@
-"""gepa's own state, kept in step with the pool, for what a user gives that reads it: selectors, stoppers, callbacks.
+"""gepa's own state, kept in step with the pool, for the user's objects that read it: selectors, stoppers, callbacks.
 
-A function of the log, as archives are: `apply` takes commits, `note` and `count` what no commit says.
+Like archives, it is a function of the log: `apply` takes commits, `note` and `count` take what no commit contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ State = GEPAState[object, AnyId]
 
 
 class Mirror:
-    """Candidates have gepa's numbers: the order in which they entered the pool, 0 for the seed."""
+    """Keeps gepa's state. Candidates have gepa's numbers: the order in which they entered the pool, 0 for the seed."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Mirror:
     @property
     def state(self) -> State:
         """Raises:
-        EngineError: while the seed is not in the pool.
+        EngineError: as long as the seed is not in the pool.
         """
         if self._state is None:
             raise EngineError("gepa's state begins with the seed's scores, which are not there yet")
@@ -80,7 +80,7 @@ class Mirror:
         return self._perfect_score is not None and score >= self._perfect_score
 
     def count(self, calls: int) -> None:
-        """So many metric calls were made."""
+        """Count metric calls that were made."""
         self._calls += calls
         if self._state is not None:
             self._state.increment_evals(calls)
@@ -94,13 +94,13 @@ class Mirror:
             )
 
     def recall(self, calls: int) -> None:
-        """So many metric calls were made before the run was interrupted."""
+        """Count metric calls that were made before the run was interrupted."""
         self._calls += calls
         if self._state is not None:
             self._state.total_num_evals = self._calls
 
     def saw(self, candidate_id: str, example: str, batch: Batch, place: int) -> None:
-        """What came out on a validation example beside the score, until the candidate has entered."""
+        """Keep the output and the objectives' scores of a validation example until the candidate enters the pool."""
         if self._track_best_outputs:
             self._outputs.setdefault(candidate_id, {})[example] = batch.outputs[place]
         if batch.objective_scores:
@@ -108,25 +108,25 @@ class Mirror:
             self._objectives.setdefault(candidate_id, {})[example] = scores
 
     def objectives(self, candidate_id: str) -> Mapping[str, Mapping[str, float]]:
-        """The objectives' scores by validation example, as they were seen."""
+        """Take out the kept scores of the objectives, by validation example."""
         return self._objectives.pop(candidate_id, {})
 
     def passed(self, candidate_id: str, scores: Sequence[float]) -> None:
-        """A candidate was let pass with these scores on its minibatch."""
+        """Note that a candidate passed the screening of its minibatch with these scores."""
         self._passed[candidate_id] = sum(scores)
 
     def passed_with(self, candidate_id: str) -> float | None:
-        """The sum of scores with which a candidate was let pass; None for one that had no minibatch of its own."""
+        """Take out the sum of scores with which a candidate passed; None if it had no minibatch of its own."""
         return self._passed.pop(candidate_id, None)
 
     def front(self) -> frozenset[int]:
-        """The numbers of the candidates on gepa's front; none before the seed is there, or where nobody is told."""
+        """The numbers of the candidates on gepa's front; none before the seed entered, or if no callback listens."""
         if self._state is None or not self.listens("on_pareto_front_updated"):
             return frozenset()
         return frozenset().union(*self._state.get_pareto_front_mapping().values())
 
     def note(self, validated: Validated) -> None:
-        """What is known of a candidate that is about to enter."""
+        """Note the data on a candidate that is about to enter."""
         self._validated[validated.candidate] = validated
 
     def apply(self, update: Update) -> None:
@@ -147,7 +147,7 @@ class Mirror:
             self._state.total_num_evals = self._calls
             self._state.num_full_ds_evals = 1
             if self._state.best_outputs_valset is not None:
-                for data_id in evaluation.scores_by_val_id:  # a run that goes on has no outputs from before
+                for data_id in evaluation.scores_by_val_id:  # a resumed run does not have the outputs from before
                     self._state.best_outputs_valset.setdefault(data_id, [])
         else:
             self._state.num_full_ds_evals += 1
@@ -174,11 +174,11 @@ class Mirror:
     # Callbacks
 
     def listen(self, callback: object) -> None:
-        """One more callback, after those there are."""
+        """Add a callback after the existing ones."""
         self._callbacks.append(callback)
 
     def start(self, seed: Mapping[str, str], trainset_size: int, random_seed: int) -> None:
-        """`optimize` was called, for a new run or to go on with one."""
+        """Tell callbacks that `optimize` was called, for a new run or to resume one."""
         self.tell(
             "on_optimization_start",
             seed_candidate=dict(seed),
@@ -192,19 +192,19 @@ class Mirror:
         )
 
     def tell(self, method: str, **event: object) -> None:
-        """Call this method of every callback that has it; one that fails is warned of, as in gepa."""
+        """Call this method of every callback that has it. A failing callback leads to a warning, as in gepa."""
         notify_callbacks(self._callbacks, method, event)
 
     def listens(self, method: str) -> bool:
-        """Whether some callback has this method: then what it is told is worth working out."""
+        """Whether any callback has this method, so that its arguments are worth computing."""
         return any(hasattr(callback, method) for callback in self._callbacks)
 
     async def inputs(self, names: Sequence[str], examples: Examples, adapter: AdapterThreads) -> list[object]:
-        """What ``on_evaluation_start`` is told of these examples; nothing is fetched if no callback has that method."""
+        """The examples that ``on_evaluation_start`` gets; none are fetched if no callback has that method."""
         return await adapter.run(examples.fetch, names) if self.listens("on_evaluation_start") else []
 
     def begin(self, flow: int, iteration: int) -> None:
-        """This flow is this iteration."""
+        """Note the number of a flow's iteration."""
         self._iterations[flow] = iteration
 
     def iteration_of(self, item: str) -> int:
@@ -212,24 +212,26 @@ class Mirror:
         return self._iterations.get(flow_of(item), 0)
 
     def accepted(self, item: str) -> None:
-        """A candidate of this item's iteration has entered."""
+        """Note that a candidate of this item's iteration has entered."""
         self._accepted.add(flow_of(item))
 
     def end(self, flow: int) -> tuple[int | None, bool]:
-        """A flow has ended: the number of its iteration, if it was one, and whether a candidate of it has entered."""
+        """Forget a flow that has ended. Returns the number of its iteration, if it was one, and whether a candidate of
+        it has entered.
+        """
         accepted = flow in self._accepted
         self._accepted.discard(flow)
         return self._iterations.pop(flow, None), accepted
 
     def forget(self, candidate_id: str) -> None:
-        """A candidate will not enter any more."""
+        """Forget a candidate that will not enter any more."""
         self._passed.pop(candidate_id, None)
         self._objectives.pop(candidate_id, None)
         self._outputs.pop(candidate_id, None)
         self._validated.pop(candidate_id, None)
 
     def event(self, event: Event) -> None:
-        """An event sink: an iteration ends with its flow."""
+        """An event sink, which ends an iteration with its flow, and forgets rejected candidates."""
         match event.body:
             case CandidateRejected(candidate):
                 self.forget(candidate)
@@ -245,5 +247,5 @@ class Mirror:
 
     @property
     def iteration(self) -> int:
-        """The number of the iteration that was begun last, from 1."""
+        """The number of the latest iteration, from 1; 0 before there is a state."""
         return 0 if self._state is None else self._state.i + 1

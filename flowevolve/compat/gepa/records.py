@@ -1,4 +1,4 @@
-"""What is settled and noted in a run over an adapter: the events that a run which goes on reads back."""
+"""What a run over an adapter decides and notes: the events that a resumed run reads back."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowevolve.core.event_body import Number, Table
 from flowevolve.core.record import PlainData, Record
 
 Texts = Annotated[Mapping[str, str], GetPydanticSchema(lambda source, handler: core_schema.dict_schema())]
-"""Texts by component, as the user's own code gave them: an artifact refuses what is no text."""
+"""Texts by component, unchecked, as the user's own code returned them: an artifact refuses whatever is not text."""
 
 
 class Rewrite(PlainData):
-    """A candidate to write anew, by its id, and the training examples to do it by."""
+    """A candidate to rewrite, by its id, and the training examples to learn from."""
 
     parent: str
     batch: tuple[str, ...]
 
 
 class Merge(PlainData):
-    """Candidates to join, by their ids, what they become together, and the validation examples to test it on."""
+    """Candidates to merge, by their ids, the merged texts, and the validation examples to test them on."""
 
     parents: tuple[str, ...]
     texts: Mapping[str, str]
@@ -36,15 +36,15 @@ class Iteration(Record, kind="gepa.selected"):
     merge: Merge | None
     tasks: tuple[Rewrite, ...]
     undrawable: str | None = None
-    """Why a merge that is due could not be drawn."""
+    """Why gepa could not draw a merge that was due."""
     failed: str | None = None
-    """What went wrong in a strategy, so that there is nothing to work on."""
+    """How a strategy failed, so that there is nothing to work on."""
     iteration: int
     version: int
 
 
 class ChosenComponents(Record, kind="gepa.components"):
-    """The components of a candidate to write anew, and its place in the round of components from now on."""
+    """The components of a candidate to rewrite, and its new position in the round robin over components."""
 
     candidate: str
     components: tuple[str, ...]
@@ -52,7 +52,7 @@ class ChosenComponents(Record, kind="gepa.components"):
 
 
 class NewTexts(Record, kind="gepa.proposed"):
-    """What a proposer that is a function has written."""
+    """The texts that a proposer function has written."""
 
     texts: Texts
 
@@ -66,19 +66,19 @@ class Screened(Record, kind="candidate.screened"):
 
 
 class Validating(Record, kind="gepa.validating"):
-    """At how many metric calls the evaluation of a candidate began."""
+    """The number of metric calls at which the evaluation of a candidate began."""
 
     candidate: str
     calls: int
 
 
 class Validated(Validating, kind="gepa.validated"):
-    """And what came of it beside the scores: those of the objectives, by validation example."""
+    """The same after the evaluation, with the scores of the objectives, by validation example."""
 
     objectives: Mapping[str, Mapping[str, float]] = {}
 
 
 class AdapterState(Record, kind="gepa.adapter_state"):
-    """What the adapter says its own state is."""
+    """The adapter's own state, as it reports it."""
 
     state: Table

@@ -31,8 +31,8 @@ ROLE = "reflection"
 CALLABLE = "reflection_lm"
 """The name of a callable as a model."""
 FAILURES_BEFORE_GIVING_UP = 10
-"""What failed this often, and never once worked or (a callable) not since, is broken: the run ends instead of spending
-on.
+"""After this many failures in a row, the run ends with an error instead of spending more. Reflection as a whole counts
+as broken only if it has never worked; the user's reflection function or strategy also if it worked before.
 """
 Texts = Mapping[str, str]
 Propose = Callable[[dict[str, str], Reflections, list[str]], Texts]
@@ -44,13 +44,13 @@ class Writer(Protocol):
     async def __call__(
         self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
     ) -> Texts:
-        """New texts for some of the components; none where there is nothing to reflect on."""
+        """Write new texts for some of the components; none if there is nothing to reflect on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByFunction:
-    """A proposer of the user's, named ``where`` in messages, run in a thread. It is not asked twice for one thing."""
+    """A proposer of the user's, run in a thread. Messages call it ``where``. A resumed run does not ask it again."""
 
     propose: Propose
     where: str
@@ -78,7 +78,7 @@ class ByFunction:
 
 
 class Strategy:
-    """A gepa `ReflectionLM` as a proposer: each call hands on what the next one goes on with."""
+    """A gepa `ReflectionLM` as a proposer: each call returns the object that the next call uses."""
 
     def __init__(self, strategy: ReflectionLM) -> None:
         self._strategy = strategy
@@ -90,13 +90,13 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class ByPrompt:
-    """gepa's own prompt, or the user's template for it, to the reflection role; one call for each component, and one
-    more where the limit of tokens cut the reply off.
+    """Asks the reflection role with gepa's own prompt or the user's template for it: one call for each component, and
+    one more if the token limit cut the reply off.
     """
 
     template: str | Mapping[str, str] | None
     takes_empty: bool
-    """An empty reply is an empty text, as to gepa; else it can't be read."""
+    """Whether an empty reply counts as an empty text, as in gepa, and not as unreadable."""
 
     async def __call__(
         self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
@@ -133,7 +133,7 @@ class ByPrompt:
 
 
 def _ends(reply: str) -> bool:
-    """Whether the block with the new text ends before the limit of tokens cut the reply off."""
+    """Whether the block with the new text ended before the token limit cut the reply off."""
     found = blocks(reply)
     return bool(found) and found[-1].closed
 
@@ -149,11 +149,11 @@ def make_writer(
     *,
     takes_empty: bool,
 ) -> Writer:
-    """The writer that gepa's arguments say. ``concurrency`` bounds calls of a proposer that is not the adapter's, and
-    ``takes_empty`` is as for `ByPrompt`. ``components`` are the candidate's.
+    """The writer that gepa's arguments ask for. ``concurrency`` bounds the calls of a proposer that is not the
+    adapter's, and ``takes_empty`` is as for `ByPrompt`. ``components`` are the candidate's.
 
     Raises:
-        InputError: if they say none, or more than one.
+        InputError: if the arguments ask for none, or for more than one.
     """
     own = getattr(adapter.adapter, "propose_new_texts", None)
     where = one_proposer(
@@ -185,11 +185,12 @@ class CallableTransport:
         """Failures since it last worked."""
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
-        """Call it. A thread can't be ended, so the time-out is the function's own business.
+        """Call the function. A thread can't be ended, so a time-out has to be part of the function.
 
         Raises:
-            RejectedError: if it raised.
-            TaskFailedError: if it has so often in a row. Nobody waits for it as for a server that is out of order.
+            RejectedError: if the function failed.
+            TaskFailedError: if it failed `FAILURES_BEFORE_GIVING_UP` times in a row. It is not waited for, as a server
+                that is out of order would be.
         """
         (message,) = request.messages
         try:

@@ -1,4 +1,4 @@
-"""Rollouts through a gepa adapter: whole batches, or chunks of them, in place of one example at a time."""
+"""Rollouts through a gepa adapter: in whole batches, or chunks of them, instead of one example at a time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from flowevolve.stages.rollouts import Rollouts
 @payload("gepa_adapter.AdapterRollout")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterRollout(Rollout):
-    """One example of a batch that an adapter evaluated. ``output`` is empty: the adapter's own is in the batch."""
+    """One example of a batch that an adapter evaluated. ``output`` is empty: the adapter's output is in ``batch``."""
 
     batch: Batch
     place: int
 
 
 class AdapterRollouts(Rollouts):
-    """As `Rollouts`, for an adapter. ``chunk`` bounds how many examples one call gets; None: all of them.
+    """As `Rollouts`, for an adapter. ``chunk`` is the most examples that one call gets; None: all of them.
 
-    ``raising``: an exception of the adapter ends the run; else it ends the item. A batch that does not fit what was
-    asked for always ends the run.
+    With ``raising``, an exception of the adapter ends the run; otherwise it ends the item. A batch that does not fit
+    the request always ends the run.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AdapterRollouts(Rollouts):
         context: StageContext,
         urgent: int | None = None,
     ) -> AsyncGenerator[tuple[int, Rollout]]:
-        """Rollouts as their calls end. An adapter knows of no urgency.
+        """Rollouts as their calls end. Adapters have no notion of urgency, so ``urgent`` has no effect.
 
         Raises:
             Discard: if the adapter raised and that does not end the run.
@@ -82,7 +82,7 @@ class AdapterRollouts(Rollouts):
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext, start: str
     ) -> tuple[AdapterRollout, ...]:
         loader = self._loaders[split]
-        # As gepa does: traces in its iterations, none for the seed and for the test of a merge.
+        # As in gepa: with traces in iterations, without for the seed and for the test of a merge.
         traced = candidate.operator != "seed" and not (split == "val" and context.stage == "screen")
         fetch = partial(loader.fetch, tuple(example_ids))
         paid = False
@@ -99,15 +99,15 @@ class AdapterRollouts(Rollouts):
             batch = await self._adapter.evaluate(
                 candidate.artifact, fetch, traced=traced or split == "train", notes_state=split == "val"
             )
-            pay(batch)  # at once: when another part of it fails, waiting for the disk is cancelled
+            pay(batch)  # at once: if another part of the evaluation fails, waiting for the disk is cancelled
             return batch if split == "train" else replace(batch, trajectories=None)
 
         try:
             batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
         except Exception as error:
             if candidate.operator == "seed" and split == "val":
-                raise  # as gepa does: without the seed's scores there is nothing to go on from
-            # What does not fit its batch was paid for and can't be counted: going on would pass the limit.
+                raise  # as in gepa: without the seed's scores there is nothing to build on
+            # A result that does not fit its batch was paid for but can't be counted: going on would pass the limit.
             ends_run = self._raising or isinstance(error, InputError | TaskFailedError)
             self._mirror.failed(error, will_continue=not ends_run)
             if ends_run:
@@ -115,7 +115,7 @@ class AdapterRollouts(Rollouts):
             reason = f"adapter.evaluate failed with {type(error).__name__}: {error}"
             context.log("rollout.failed", example=example_ids[0], reason=reason)
             raise Discard(f"the adapter failed with {type(error).__name__}") from error
-        if not paid:  # it had come back before the run was interrupted
+        if not paid:  # the batch is from before the run was interrupted
             pay(batch)
         return tuple(
             AdapterRollout(example_id, "", Score(score, "", self._mirror.perfect(score)), batch=batch, place=place)
@@ -124,7 +124,7 @@ class AdapterRollouts(Rollouts):
 
 
 def joined(rollouts: Sequence[Rollout]) -> Batch:
-    """The batch that rollouts, in order, are of: the adapter's own where they are the whole of one call."""
+    """The batch that these rollouts, in order, make up: the adapter's own if they are all of one call."""
     parts = [rollout for rollout in rollouts if isinstance(rollout, AdapterRollout)]
     first = parts[0].batch
     if (

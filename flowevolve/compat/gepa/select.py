@@ -1,6 +1,6 @@
 """The entry stage: what gepa does at the start of an iteration, with gepa's or the user's own strategies.
 
-Merges are gepa's own: its proposer finds them on gepa's state, and the stream evaluates them.
+Merges are gepa's own: its proposer finds them from gepa's state, and the stream evaluates them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from flowevolve.stages.payloads import Proposed, Selected
 
 
 class UndrawableError(Exception):
-    """Why gepa could not draw one of the merges there are."""
+    """gepa could not draw one of the possible merges. The message says why."""
 
 
 class Merger:
-    """When a merge is due is a function of the log; which it is, of how often it was looked for as well."""
+    """Finds merges. When one is due is a function of the log; which one is found also depends on earlier searches."""
 
     def __init__(
         self, mirror: Mirror, val: Examples, logger: LoggerProtocol, random: Random, *, most: int, overlap: int
@@ -55,7 +55,7 @@ class Merger:
         )
 
     def apply(self, update: Update) -> None:
-        """A merge that has entered uses up one; anything else but the seed may make one due."""
+        """A merge that enters uses up one that was due. Any other candidate, except the seed, may make one due."""
         for change in update.changes:
             if not isinstance(change, Add) or change.status != "confirmed":
                 continue
@@ -67,7 +67,7 @@ class Merger:
                 self._proposer.schedule_if_needed()
 
     def find(self) -> CandidateProposal[AnyId] | None:
-        """The merge to try in this iteration, if one is due and there is one. Its scores mean nothing yet.
+        """The merge to try in this iteration, if one is due and one is possible. Its scores are placeholders.
 
         Raises:
             UndrawableError: if gepa can't choose among common ancestors. The merge stays due.
@@ -77,10 +77,10 @@ class Merger:
         calls = state.total_num_evals
         try:
             return proposer.propose(state) if due else None
-        except ValueError as error:  # it draws an ancestor by score, and can't where the scores add up to nothing
+        except ValueError as error:  # it draws an ancestor by score, and can't if the scores add up to 0
             raise UndrawableError(str(error)) from error
         finally:
-            state.total_num_evals = calls  # it counts its evaluation, which is still to come
+            state.total_num_evals = calls  # it counts an evaluation that is still to come
             proposer.last_iter_found_new_program = False
 
 
@@ -92,7 +92,7 @@ def _not_yet(
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """What decides how an iteration begins."""
+    """The strategies that decide how an iteration begins."""
 
     candidates: CandidateSelector
     batches: BatchSampler[AnyId, object]
@@ -101,9 +101,9 @@ class Strategies:
 
 
 class AdapterSelect:
-    """Asks the stoppers and the strategies once an iteration, in gepa's order, on gepa's state.
+    """Asks the stoppers and the strategies once in each iteration, in gepa's order and with gepa's state.
 
-    A resumed run asks them again for every earlier iteration, so that their random generators and counters get to the
+    A resumed run asks them again for every earlier iteration, so that their random generators and counters reach the
     same state.
     """
 
@@ -139,7 +139,7 @@ class AdapterSelect:
             yield Emit(selected, to="generate", version=chosen.version, derives=(parent.id,))
 
     def replay_event(self, event: Event) -> None:
-        """Do an iteration of before again, as far as strategies are concerned."""
+        """Ask the stoppers and strategies again, as in an iteration before the run was interrupted."""
         match event.body:
             case OwnEvent(kind=Iteration.kind, data=data, item=item):
                 before = Iteration.from_json(data)
@@ -175,7 +175,7 @@ class AdapterSelect:
             try:
                 tasks = self._sample(told=told)
                 return Iteration(merge=None, tasks=tasks, **undrawable, iteration=iteration, version=version)
-            except Discard as failed:  # settled, too: the strategies were asked, and have moved on
+            except Discard as failed:  # recorded too, as the strategies have changed state
                 return Iteration(merge=None, tasks=(), failed=failed.reason, iteration=iteration, version=version)
         described = Merge(
             parents=tuple(self._mirror.candidate_id(number) for number in merge.parent_program_ids),
@@ -185,7 +185,7 @@ class AdapterSelect:
         return Iteration(merge=described, tasks=(), iteration=iteration, version=version)
 
     def _ask_stoppers(self) -> bool:
-        """As gepa's composite: those behind the first that says stop are not asked."""
+        """Whether a stopper says stop. As in gepa's composite, those after the first that does are not asked."""
         return any(stopper(self._mirror.state) for stopper in self._strategies.stoppers)
 
     def _sample(self, *, told: bool) -> tuple[Rewrite, ...]:

@@ -1,4 +1,4 @@
-"""gepa's steps where they differ from the shipped stages: the adapter's data, the user's strategies, callbacks."""
+"""gepa's steps where they differ from the built-in stages: the adapter's data, the user's strategies, callbacks."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from flowevolve.stages.update import Update
 @payload("gepa_adapter.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected(Proposed):
-    """A proposal with what its parent did on the minibatch."""
+    """A proposal, with its parent's evaluation on the minibatch."""
 
     before: Batch | None = None
 
 
 class AdapterPropose:
-    """Chooses the components, has the adapter make its reflective dataset and the writer new texts of it."""
+    """Chooses the components, has the adapter make its reflective dataset, and the writer write new texts from it."""
 
     def __init__(
         self, adapter: AdapterThreads, components: ReflectionComponentSelector, writer: Writer, train: Examples,
@@ -115,10 +115,11 @@ class AdapterPropose:
     async def _write(
         self, parent: Candidate, batch: Batch, components: Sequence[str], item: Item[object], context: StageContext
     ) -> Mapping[str, str]:
-        """New texts. As in gepa, an exception ends the item and not the run; but not if there never was anything else.
+        """Write new texts. As in gepa, an exception ends only the item, unless reflection has never worked.
 
         Raises:
-            Discard, TaskFailedError: as said.
+            Discard: if reflection failed, or there is nothing to reflect on.
+            TaskFailedError: if that was so from the first time on, `FAILURES_BEFORE_GIVING_UP` times.
         """
         try:
             reflections = await self._adapter.reflections(parent.artifact, batch, components)
@@ -133,7 +134,7 @@ class AdapterPropose:
             reason = f"{type(error).__name__}: {error}"
             self._failed(reason, context, error)
             raise Discard(f"reflection failed: {reason}") from error
-        # A component without records is in order, as where an adapter shows only what went wrong, and nothing did.
+        # A component may have no records, for example if an adapter shows only what went wrong, and nothing did.
         if not texts and not any(name in reflections for name in components):
             some = ", ".join(repr(name) for name, records in reflections.items() if records)
             self._failed(
@@ -146,7 +147,7 @@ class AdapterPropose:
         return texts
 
     def _failed(self, reason: str, context: StageContext, error: Exception | None = None) -> None:
-        """Raises: TaskFailedError: if reflection has failed so often, and never worked."""
+        """Raises: TaskFailedError: if reflection has failed `FAILURES_BEFORE_GIVING_UP` times and never worked."""
         context.log("gepa.reflection_failed", reason=reason)
         self._failures += 1
         if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
@@ -154,7 +155,7 @@ class AdapterPropose:
             hint = "" if error is None else "; see the adapter's make_reflective_dataset and the proposer"
             raise TaskFailedError(f"{what} each of the first {self._failures} times; last: {reason}{hint}") from error
 
-    # What callbacks are told
+    # Events for callbacks
 
     def _tell_evaluated(self, batch: Batch, parent: Candidate, item: Item[object]) -> None:
         number = self._mirror.number(parent.id)
@@ -213,7 +214,7 @@ class AdapterPropose:
 
 @dataclass(frozen=True)
 class AdapterScreen(Screen):
-    """Asks gepa's criterion, which sees more than scores."""
+    """A screen that asks gepa's acceptance criterion, which sees more than the scores."""
 
     criterion: AcceptanceCriterion
     train: Examples
@@ -286,7 +287,7 @@ class AdapterScreen(Screen):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterEvaluate(Evaluate):
-    """Says in ``gepa.validated`` at how many metric calls the evaluation began, and the objectives' scores."""
+    """Logs ``gepa.validated`` with the metric calls at which the evaluation began, and the objectives' scores."""
 
     mirror: Mirror
 
@@ -304,7 +305,7 @@ class AdapterEvaluate(Evaluate):
                 yield emission
 
     def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
-        """Single edits are validated whole, as in gepa: one that does not beat the best may be the best somewhere."""
+        """Never stop single edits, as in gepa: an edit that does not beat the best may be the best on some example."""
         if candidate.operator in OPERATORS.values():
             super()._stop_if_hopeless(candidate, race, context)
 
@@ -320,7 +321,7 @@ class AdapterEvaluate(Evaluate):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterUpdate(Update):
-    """Tells callbacks of a candidate that has entered, and writes down the adapter's own state."""
+    """Reports a candidate that has entered to the callbacks, and logs the adapter's own state."""
 
     mirror: Mirror
     policy: EvaluationPolicy[AnyId, object]

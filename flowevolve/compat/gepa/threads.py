@@ -1,4 +1,4 @@
-"""A user's adapter, called from worker threads: it is synchronous, may block, and may not be safe to share."""
+"""Calls a user's adapter from worker threads, because it is synchronous, may block, and may not be thread-safe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Fetch = Callable[[], list[object]]
 
 
 class _StateNotTakenError(Exception):
-    """The adapter raised ``ended`` where it was given its state back, so that it would go on from nothing."""
+    """The adapter raised ``ended`` while restoring its state. Going on would mean going on without that state."""
 
     def __init__(self, ended: Exception) -> None:
         self.ended = ended
@@ -38,9 +38,10 @@ class _StateNotTakenError(Exception):
 
 
 class AdapterThreads:
-    """Calls an adapter, at most ``concurrency`` methods at a time: 1 is safe for every adapter.
+    """Calls an adapter, at most ``concurrency`` methods at a time. 1 is safe for every adapter.
 
-    The adapter gets a dict and a list of its own each time; calls begin in the order in which they were asked for.
+    The adapter gets its own copies of the candidate and the list of examples each time. Calls begin in the order in
+    which they were requested.
     """
 
     def __init__(self, adapter: Adapter, concurrency: int) -> None:
@@ -48,7 +49,7 @@ class AdapterThreads:
         self.concurrency = concurrency
         self._cut_off: Callable[[], None] = lambda: None
         self.ended: BaseException | None = None
-        """With what the adapter tried to end the process, or why it could not take its state back."""
+        """The exception by which the adapter tried to end the process, or failed to restore its state."""
         self._limiter = anyio.CapacityLimiter(concurrency)
         self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
         self._get_state: Callable[[], Mapping[str, object]] | None = getattr(adapter, "get_adapter_state", None)
@@ -60,13 +61,13 @@ class AdapterThreads:
 
     @contextmanager
     def cutting_off(self) -> Iterator[None]:
-        """Around a run, which is cut off where `ended` says why."""
+        """Wrap a run, which is cancelled when `ended` is set."""
         with anyio.CancelScope() as scope:
             self._cut_off = scope.cancel
             yield
 
     async def run(self, function: Callable[[*Args], T], *args: *Args) -> T:
-        """Run something that shares the adapter's turn."""
+        """Run a function in a thread, within the limit of ``concurrency`` calls."""
         try:
             return await in_thread(self._in_turn, partial(function, *args), limiter=self._limiter)
         except (EndedInThreadError, _StateNotTakenError) as error:
@@ -76,7 +77,7 @@ class AdapterThreads:
             raise
 
     def _in_turn(self, call: Callable[[], T]) -> T:
-        with self._restoring:  # before the first call, whichever of several that is
+        with self._restoring:  # before the first call, whichever of several concurrent ones that is
             if self._restored is not None:
                 try:
                     self._set_state(self._restored)
@@ -88,13 +89,13 @@ class AdapterThreads:
     async def evaluate(
         self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool, notes_state: bool = False
     ) -> Batch:
-        """Evaluate a candidate on the examples that ``fetch`` gets, which may take long itself.
+        """Evaluate a candidate on the examples that ``fetch`` gets, which may itself take long.
 
-        ``traced`` is how gepa calls it in its iterations: through ``batch_evaluate`` where there is one, with traces.
-        ``notes_state``: the adapter's own state is asked for in the same turn, so that nothing waits for another.
+        With ``traced``, the adapter is called as in gepa's iterations: with traces, and through ``batch_evaluate`` if
+        it has that method. With ``notes_state``, its own state is read in the same turn, without waiting for another.
 
         Raises:
-            InputError: if what comes back does not fit the batch, or the state can't be had or is not plain data.
+            InputError: if the result does not fit the batch, or the state can't be read or is not plain data.
         """
         return await self.run(self._evaluate, dict(candidate), fetch, traced, notes_state)
 
@@ -116,7 +117,7 @@ class AdapterThreads:
         return await self.run(self.adapter.make_reflective_dataset, dict(candidate), evaluated, list(components))
 
     def restore(self, state: Mapping[str, JSON]) -> None:
-        """Have the adapter given a state that it had before the run was interrupted; the last one counts."""
+        """Have the adapter restore a state from before the run was interrupted. Of several, the last one counts."""
         self._restored = dict(state)
 
 

@@ -1,4 +1,4 @@
-"""MLflow and Weights & Biases, told through gepa's own tracker what gepa tells them."""
+"""Reports to MLflow and Weights & Biases what gepa reports to them, through gepa's own tracker."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from flowevolve.compat.gepa.mirror import Mirror
 
 
 def check_trackers(given: Mapping[str, object], *, use_wandb: bool, use_mlflow: bool) -> None:
-    """Warns of what is ``given`` for one that is not used.
+    """Warn of arguments that were ``given`` for a tracker that is not used.
 
     Raises:
-        InputError: naming the one that is to be used and is not installed.
+        InputError: naming the tracker that should be used but is not installed.
     """
     for package, used in (("wandb", use_wandb), ("mlflow", use_mlflow)):
         for name, value in given.items():
@@ -36,17 +36,17 @@ def check_trackers(given: Mapping[str, object], *, use_wandb: bool, use_mlflow: 
 
 
 class _Quiet:
-    """A logger that says nothing: the lines that gepa writes beside its metrics are in the event log."""
+    """A logger that writes nothing: the lines that gepa logs beside its metrics are in the event log."""
 
     def log(self, message: str) -> None:
         pass
 
 
 class Tracking:
-    """A gepa callback, entered for the time of a run, in the thread of whoever called `optimize`.
+    """A gepa callback that is entered for the duration of a run, in the thread that called `optimize`.
 
-    MLflow's active run belongs to that thread. Metrics are sent from a thread of their own while the run goes on, as a
-    tracking server may be slow, and tables when it is over.
+    MLflow's active run belongs to that thread. While the run goes on, metrics are sent from another thread, because a
+    tracking server may be slow. Tables are sent when the run is over.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Tracking:
         self._sender = ThreadPoolExecutor(1, "flowevolve-tracking")
         self._tables: dict[str, tuple[list[str], list[list[object]]]] = {}
         self._before: dict[tuple[int, int], float] = {}
-        """What a parent scored on its minibatch, by the numbers of the iteration and of the parent."""
+        """The sum of a parent's scores on its minibatch, by the numbers of the iteration and of the parent."""
 
     def __enter__(self) -> Self:
         self._tracker.__enter__()  # type: ignore[no-untyped-call]
@@ -79,7 +79,7 @@ class Tracking:
         self._tracker.__exit__(kind, error, at)  # type: ignore[no-untyped-call]
 
     def on_evaluation_end(self, event: EvaluationEndEvent) -> None:
-        """A parent, or its child, was evaluated on the minibatch; a merge is of two parents, and not told of."""
+        """A parent or its child was evaluated on the minibatch. Merges, which have two parents, are not reported."""
         iteration, number, parents = event["iteration"], event["candidate_idx"], event["parent_ids"]
         scored, calls = sum(event["scores"]), self._mirror.calls
         if number is not None:
@@ -95,7 +95,7 @@ class Tracking:
         self._before = {key: before for key, before in self._before.items() if key[0] != event["iteration"]}
 
     def on_valset_evaluated(self, event: Mapping[str, object]) -> None:
-        """A candidate has entered: what gepa logs of one, and the row of its texts."""
+        """A candidate has entered: log what gepa logs about it, and a row with its texts."""
         state, number = self._mirror.state, len(self._mirror.state.program_candidates) - 1
         scores = state.prog_candidate_val_subscores[number]
         objectives = state.prog_candidate_objective_scores[number]
@@ -136,7 +136,7 @@ class Tracking:
         self._sender.submit(self._tracker.log_html, candidate_tree_html(state))
         self._sender.submit(self._tracker.log_summary, summary)
 
-    # What gepa's function for a new candidate asks of a tracker
+    # The methods of a tracker that gepa's function for a new candidate calls
 
     def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
         self._sender.submit(self._tracker.log_metrics, dict(metrics), step)
