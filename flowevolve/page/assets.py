@@ -18,20 +18,20 @@ _EXPORT = re.compile(r"^export (async function|function\*?|class|const) (\w+)", 
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*[\s\S]*?\*/)\n", re.MULTILINE)
 """A comment on lines of its own."""
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-"""What no text of the page depends on: htm joins lines."""
+"""Indentation, on which no text of the page depends, as htm joins lines."""
 _FORBIDDEN = re.compile(r"^(?:export default|export \{|import )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page as HTML, and the policy (CSP) that it has in it."""
+    """The page as HTML, and the content security policy (CSP) that it contains."""
 
     html: str
     policy: str
 
 
 def page(data: Sequence[str] = (), *, connect: bool = False) -> Page:
-    """The page with data in base64 that it reads, or one that may ``connect`` to where it came from."""
+    """The page with the base64 ``data`` that it reads, or one that may ``connect`` to the server that it came from."""
     script, style = joined_script(), joined_style()
     allowed = "'self'" if connect else "'none'"
     policy = (
@@ -50,7 +50,7 @@ def joined_style() -> str:
 
 
 def joined_script() -> str:
-    """All modules that the main one imports, each before those that import it, each in a function of its own."""
+    """All modules that the main one imports, each after those that it imports, and each in a function of its own."""
     order: dict[str, str] = {}
     _visit(MAIN, order, ())
     script = "\n".join(["const modules = {};", *order.values()])

@@ -1,8 +1,7 @@
 """A run as a trace in the format of Chrome's trace viewer, which Perfetto opens.
 
 The format: "Trace Event Format", Google, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
-Times are in microseconds. Each event is written as soon as it is known, so what is held in memory is what is open, and
-not the calls.
+Times are in microseconds. Each event is written as soon as it is known, so that memory holds only what is still open.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from flowevolve.page.tables.work import CallRow, SpanRow
 
 TRACE = "trace.json"
 DECISIONS = "pool and decisions"
-"""The process of what happens at a moment, and of the counters."""
+"""The process, in the trace, of instant events and of counters."""
 COMMITS = "commits"
 DIGITS = 4
-"""Behind the point, of counters."""
+"""Decimals of counters."""
 STEPS = 2000
 """Into how many steps a run is divided for its counters of requests in flight and tokens."""
 
@@ -59,7 +58,7 @@ def write_trace(path: Path, out: Path | None = None) -> Path:
 
 
 def _lines(source: RunSource) -> Iterator[str]:
-    """The file, an event a line."""
+    """The file, with one event per line."""
     trace = _Trace(source.recorded.seconds())
     about = {"run": source.name, "algorithm": source.config.algorithm.name}
     yield f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(about)}, "traceEvents": [\n'
@@ -111,14 +110,14 @@ class _Lanes:
 
 @dataclass(slots=True)
 class _Work:
-    """The work on an item that is not over, or was over before all that it sent off was."""
+    """The work on an item that has not ended, or that ended before the work on all items that it sent."""
 
     lane: _Lane
     taken: float
     """In seconds."""
     begin: int
-    """In microseconds. Where several works without duration follow one another in a lane, each begins a microsecond
-    after the one in front of it, so that readers can tell which of them an arrow belongs to.
+    """In microseconds. If several works without duration follow one another in a lane, each begins a microsecond after
+    the one before it, so that readers can tell which of them an arrow belongs to.
     """
     done: bool
     unsent: list[Event]
@@ -127,7 +126,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """Where and when an item was sent off."""
+    """Where and when an item was sent."""
 
     work: _Work
     time: int
@@ -156,7 +155,7 @@ class _Trace:
         yield from self._named(self._of(row))
 
     def end(self) -> Iterator[Event]:
-        """What can be said when there are no more rows: the work that was cut off, and the counters."""
+        """The events that are known only when there are no more rows: the work that was cut off, and the counters."""
         yield from self._named(self._cut_off())
         for role, values in self._rates.in_flight.items():
             yield from self._counters(f"requests in flight: {role}", values)
@@ -214,7 +213,7 @@ class _Trace:
         self._sent.pop(row.item, None)
 
     def _note_sending(self, row: SpanRow) -> None:
-        """An item is sent off in the work on the one that it was made of."""
+        """Note that an item was sent, in the work on the one that it was made from."""
         if row.source is not None and row.item not in self._sent:
             parent, _ = parent_and_number(ItemId(row.item))
             if parent in self._work:
@@ -222,7 +221,7 @@ class _Trace:
                 self._sent[row.item] = _Sent(work, max(work.begin, _microseconds(row.sent) - 1))
 
     def _begin(self, row: SpanRow) -> None:
-        """Note when work on an item begins. What was cut off, and begins anew after a resume, is forgotten."""
+        """Note when work on an item begins. Work that was cut off and begins anew after a resume is forgotten."""
         known = self._work.get(row.item)
         if known is not None and known.taken == row.taken:
             return
@@ -250,7 +249,7 @@ class _Trace:
             sent.work.unsent += self._arrow(sent, work)
 
     def _arrow(self, sent: _Sent, work: _Work) -> tuple[Event, Event]:
-        """The two ends of an arrow from the work in which an item was sent off to the work on it."""
+        """The two ends of an arrow from the work in which an item was sent to the work on it."""
         self._arrows += 1
         same: Event = {"name": "sent", "cat": "item", "id": self._arrows}
         here, there = sent.work.lane, work.lane
@@ -292,7 +291,7 @@ class _Trace:
         }
 
     def _counters(self, name: str, values: Sequence[float]) -> Iterator[Event]:
-        """A counter at each change of it."""
+        """The events of a counter, one for each change."""
         last = None
         for time, value in zip(self._rates.times(), values, strict=True):
             if round(value, DIGITS) != last:
@@ -300,7 +299,7 @@ class _Trace:
                 yield from self._counter(name, time, value)
 
     def _counter(self, name: str, seconds: float, value: float) -> Iterator[Event]:
-        if not isfinite(value):  # which JSON can't say
+        if not isfinite(value):  # which JSON does not have
             return
         lane = self._lanes.lane(DECISIONS, 0, COMMITS)
         yield {
@@ -327,7 +326,7 @@ def _slice(lane: _Lane, kind: str, name: str, begin: int, end: int, args: Event)
 
 
 def _args(row: Row, *columns: str) -> Event:
-    """Columns of a row that say something."""
+    """Those of these columns of a row that have a value."""
     values = in_object(row)
     return {name: values[name] for name in columns if values[name] not in (None, "", [], {})}
 

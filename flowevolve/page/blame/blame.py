@@ -1,4 +1,4 @@
-"""Where each sentence of a candidate's texts came from, by what the tables of a run say."""
+"""Where each sentence of a candidate's texts came from, according to the tables of a run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NO_WRITERS = ("task", "embedding")
 def blame(tables: Tables, candidates: Iterable[str], reply: Reply) -> list[BlameRow]:
     """A row for each sentence of each text of these candidates, in the order of the texts.
 
-    ``tables`` has the rows of runs, candidates, components, calls, spans and batches. It takes time in proportion to
-    the number of calls, and to the texts of the candidates that these came from.
+    ``tables`` needs the rows of runs, candidates, components, calls, spans and batches. It takes time in proportion to
+    the number of calls, and to the texts of the candidates and of their ancestors.
     """
     wanted = list(dict.fromkeys(name for name in candidates if tables.get(CandidateRow, name) is not None))
     rows = ancestors(tables, wanted)
@@ -53,7 +53,7 @@ def _rows(origins: Origins, candidate: str, component: str, texts: dict[str, dic
 
 
 class _Units:
-    """Places in a text as JavaScript counts them, asked for in ascending order."""
+    """Converts places in a text to UTF-16 units, as JavaScript counts them. They must come in ascending order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -69,7 +69,7 @@ class _Units:
 
 
 def ancestors(tables: Tables, candidates: Sequence[str]) -> list[CandidateRow]:
-    """These candidates and all that they may be made of, in the order of proposals."""
+    """These candidates and all that they may be made from, in the order of proposals."""
     found, names = dict[str, CandidateRow](), list(candidates)
     while names:
         row = tables.get(CandidateRow, names.pop())
@@ -109,7 +109,7 @@ class _Work:
                 self._together.setdefault(span.head, []).append(span.item)
 
     def parts(self, row: CandidateRow) -> list[Part]:
-        """What each piece of work gave to the step that made a candidate, the earliest first."""
+        """What each piece of work contributed to the step that made a candidate, the earliest first."""
         calls = self._since(row) if self._playbooks else map(self._calls_of, self._items(row))
         works = sorted((each for each in calls if each), key=lambda calls: calls[0].id)
         return [
@@ -139,7 +139,9 @@ class _Work:
                 open_items.append(above)
 
     def _since(self, row: CandidateRow) -> Iterator[list[CallRow]]:
-        """The calls that wrote to a playbook: those that ended since the last version but one, as edits may wait."""
+        """The calls that may have written to a playbook: those that ended after its last version but one, as edits may
+        wait.
+        """
         before = self._tables.get(CandidateRow, row.sources[0]) if row.sources else None
         earlier = self._tables.get(CandidateRow, before.sources[0]) if before is not None and before.sources else None
         begin = 0.0 if earlier is None else earlier.created
@@ -147,7 +149,7 @@ class _Work:
             yield [call for call in calls if begin < call.ended <= row.created]
 
     def _examples(self, item: str) -> tuple[str, ...]:
-        """The examples that were selected for an item, or for the nearest one that it was made of."""
+        """The examples that were selected for an item, or for the nearest one that it was made from."""
         above: str | None = item
         while above is not None:
             if above in self._batches:
@@ -157,5 +159,5 @@ class _Work:
 
 
 def _above(item: str) -> str | None:
-    """The item that an item was made of; None for the first of a flow."""
+    """The item that an item was made from; None for the first of a flow."""
     return parent_and_number(ItemId(item))[0] or None

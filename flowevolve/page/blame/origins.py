@@ -1,8 +1,8 @@
 """Origins: where each sentence of a candidate's text came from.
 
-A sentence came in with the oldest candidate to which it can be followed back: through copies, moves and light
-rewordings, and through merges to the edit that brought it. A program is followed line by line, and a line that was
-changed is a new one, as in version control.
+A sentence comes from the oldest candidate to which it can be traced: through copies, moves and light rewordings, and
+through merges to the edit that introduced it. A program is traced line by line, and a line that was changed is a new
+one, as in version control.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from flowevolve.page.blame.sentences import Sentence, cut_lines, cut_sentences, 
 
 How = Literal["seed", "edit", "reworded"]
 LEAST_ALIKE = 0.5
-"""How similar a sentence is to one that it rewords, at least."""
+"""The least similarity of a sentence to one that it rewords."""
 CLEARLY = 0.6
-"""How far a sentence is from the one that it rewords, at most, in comparison with the next similar one of that text:
-where many sentences change in one step, some are alike by chance, and then they are so to several."""
+"""The largest distance of a sentence to the one that it rewords, as a share of its distance to the next similar one of
+that text. If many sentences change in one step, some are alike by chance, and then they are so to several.
+"""
 ALMOST_THE_SAME = 0.8
-"""The same where that one still stands in the text, too."""
+"""Like `LEAST_ALIKE`, for a sentence that is still in the text besides its rewording."""
 LEAST_KEPT = 0.8
-"""How much of a sentence has to stand in another one that was split, for it to be a piece of that."""
+"""The least share of a sentence that must be in another one, for it to count as a piece of that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one LLM call gave to a step: its id, its reply, and the examples that it was shown."""
+    """What one piece of work contributed to a step: the ids of its calls, their replies, and the examples that they
+    were shown.
+    """
 
     calls: tuple[int, ...]
     reply: str
@@ -41,9 +44,9 @@ class Part:
 class Step:
     """How a candidate was made.
 
-    ``texts`` are its texts by component. ``sources`` are the earlier candidates that they were made from, the one that
-    counts first where a sentence stands in several: the head of a group before the group's edits. ``parts`` are the
-    calls behind it, the earliest first.
+    ``texts`` are its texts by component. ``sources`` are the earlier candidates that the texts were made from. If a
+    sentence is in several of them, the first one counts: the head of a group comes before the group's edits. ``parts``
+    are the pieces of work behind it, the earliest first.
     """
 
     candidate: str
@@ -56,15 +59,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A sentence of a text, from character ``start`` up to ``end``, and ``origin``, the candidate it came in with."""
+    """A sentence of a text, from character ``start`` up to ``end``; ``origin`` is the candidate that introduced it."""
 
     start: int
     end: int
     origin: str
     how: How
-    """seed (it stood in a text that was made from nothing), edit, or reworded (it came in as another sentence)."""
+    """seed (it was in a text that was made from nothing), edit, or reworded (it was introduced as another sentence)."""
     similarity: float
-    """Of the sentence to the one that came in, from 0 to 1."""
+    """The similarity of the sentence to the one that was introduced, from 0 to 1."""
     calls: tuple[int, ...]
     """The calls of the origin that wrote it."""
     examples: tuple[str, ...]
@@ -82,7 +85,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that was cut, and where each key stands in it."""
+    """A text that was cut into sentences, and the places of each key in it."""
 
     sentences: tuple[Sentence, ...]
     places: Mapping[str, list[int]]
@@ -138,7 +141,7 @@ class _Weights:
 
 
 class Origins:
-    """The origins of all sentences of a lineage. What was asked once is remembered.
+    """The origins of all sentences of a lineage. Results are cached.
 
     Raises:
         ValueError: if a source of a step is no earlier step, or a candidate comes twice.
@@ -196,7 +199,7 @@ class Origins:
         return [name for name in dict.fromkeys(step.sources) if component in self._steps[name].texts]
 
     def _link(self, step: Step, component: str) -> tuple[_Place | None, ...]:
-        """Of each sentence, the one that it was taken from; None for a new one."""
+        """For each sentence, the one that it was taken from; None for a new one."""
         text = self._text(step, component)
         sources = {name: self._text(self._steps[name], component) for name in self._sources(step, component)}
         links: list[_Place | None] = [None] * len(text.sentences)
@@ -232,8 +235,8 @@ class Origins:
         return self._text(self._steps[place.candidate], component).sentences[place.number]
 
     def _part(self, step: Step, key: str) -> Part | None:
-        """The part of a step whose reply has most of a sentence, the first of those that have as much; None where no
-        reply has half of it.
+        """The part of a step whose reply has most of a sentence, or the first of several; None if no reply has half of
+        it. A step's only part counts in any case.
         """
         if len(step.parts) == 1:
             return step.parts[0]
@@ -252,9 +255,10 @@ class Origins:
 
 
 def _copies(text: _Text, source: _Text, open_numbers: Sequence[int], *, once: bool) -> Mapping[int, int]:
-    """Which of the sentences stand in a source, by number, and where. ``once``: no place is taken twice.
+    """Which of the open sentences are copied from a source: their places there, by number. With ``once``, no place is
+    taken twice.
 
-    Those that stand in both texts in the same order come first, as in a diff, then those that were moved.
+    Sentences that are in both texts in the same order come first, as in a diff, then those that were moved.
     """
     mine, theirs = [sentence.key for sentence in text.sentences], [sentence.key for sentence in source.sentences]
     in_question = dict.fromkeys(number for number in open_numbers if mine[number] in source.places)
@@ -273,9 +277,9 @@ def _copies(text: _Text, source: _Text, open_numbers: Sequence[int], *, once: bo
 def _rewordings(
     text: _Text, sources: Mapping[str, _Text], links: Sequence[_Place | None], weights: _Weights
 ) -> Iterator[tuple[int, _Place]]:
-    """The sentences that reword one of a source, and which it is.
+    """The sentences that reword one of a source, and which one.
 
-    Each is reworded by the sentence most similar to it alone, and by others that are pieces of it.
+    A sentence is reworded only by the one that is most similar to it, and by others that are pieces of it.
     """
     places: dict[str, _Place] = {}
     for name, source in sources.items():
@@ -292,7 +296,7 @@ def _rewordings(
 
 
 class _Pair(NamedTuple):
-    """A sentence, by its number, and one that it may reword. ``kept`` is how much of the first stands in the second."""
+    """A sentence, by its number, and one that it may reword. ``kept`` is how much of the first is in the second."""
 
     number: int
     key: str
@@ -301,8 +305,8 @@ class _Pair(NamedTuple):
 
 
 def _clear(pairs: Sequence[_Pair], places: Mapping[str, _Place]) -> Iterator[_Pair]:
-    """Of pairs with the most similar ones first, those without a rival: another sentence of the same source that is
-    about as similar.
+    """Of these pairs, the most similar first, those without a rival, which is another sentence of the same source that
+    is about as similar.
     """
     by_rank: dict[tuple[int, str], list[float]] = {}
     for pair in pairs:

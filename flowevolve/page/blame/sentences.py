@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 _LINE = re.compile(r"[^\n]+")
 _END = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s)|[。！？]+[”’」』）]*")
-"""Where a sentence may end. What stands behind a full stop decides whether it does."""
+"""Where a sentence may end. What follows a full stop decides whether it does."""
 _NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|no|fig|dr|mr|mrs|ms|prof|st)|^\W*(?:\d{1,3}|[a-z]))\.$", re.IGNORECASE
 )
-"""What ends in a full stop and ends no sentence: an abbreviation, or the number of a list item."""
+"""What ends with a full stop but does not end a sentence: an abbreviation, or the number of a list item."""
 _MARKER = re.compile(r"\s*(?:[-*+•>#]+|\(?(?:\d{1,3}|[a-z])[.)])\s+")
 """What a list item, a quotation or a heading begins with."""
 _WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u3400-\u9fff]")
@@ -30,8 +30,8 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, or the line of a program. Two that say the same, apart from blanks, have the same ``key``; in prose
-    capitals, punctuation and the mark of a list item make no difference either.
+    """A sentence, or a line of a program. Those that say the same have the same ``key``: lines, apart from the blanks
+    around them; sentences of prose, also apart from capitals, punctuation and the mark of a list item.
     """
 
     span: Span
@@ -45,8 +45,8 @@ def cut_lines(text: str) -> Iterator[Sentence]:
 
 
 def cut_sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of a prose text. A list item, a heading and whatever else stands in a line of its own is one, or
-    several; a sentence that goes on in the next line, which then begins with a small letter, is not cut there.
+    """The sentences of a prose text. A list item, a heading or anything else on a line of its own is one sentence or
+    several. A sentence that continues on the next line, which then begins with a lower-case letter, is not cut there.
     """
     for paragraph in _paragraphs(text):
         for span in _spans_of_sentences(text, paragraph):
@@ -59,7 +59,7 @@ def _key(said: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in small letters and in their order."""
+    """The words of a text in lower case, in their order."""
     return _WORD.findall(text.casefold())
 
 
@@ -71,7 +71,7 @@ def _spans_of_lines(text: str) -> Iterator[Span]:
 
 
 def _paragraphs(text: str) -> Iterator[Span]:
-    """Lines, those joined that one sentence goes through."""
+    """The lines of a text, of which those that one sentence runs through are joined."""
     open_span: Span | None = None
     for span in _spans_of_lines(text):
         if open_span is None:

@@ -34,7 +34,7 @@ class Draw(Protocol):
     """Draws a figure.
 
     Raises:
-        EmptyFigureError: if there is nothing to be seen in it.
+        EmptyFigureError: if it would be empty.
     """
 
     def __call__(self, runs: Mapping[str, Tables]) -> Drawing: ...
@@ -53,7 +53,7 @@ def draw(directory: Path, name: str) -> Drawing:
     """Draw one figure of the run in a directory.
 
     Raises:
-        EmptyFigureError: if there is nothing to be seen in it.
+        EmptyFigureError: if it would be empty.
         InputError: if there is no such figure or no run, or matplotlib is not installed.
     """
     if name not in FIGURES:
@@ -65,7 +65,7 @@ def draw(directory: Path, name: str) -> Drawing:
 def write_figures(directories: Sequence[Path], folder: Path) -> Written:
     """Draw all figures of a run as SVG, PDF and PNG into a folder.
 
-    Further runs are drawn beside the first where scores are drawn, and nowhere else.
+    Further runs are drawn only in the figures of scores, beside the first.
 
     Raises:
         DamagedError: if a journal is damaged.
@@ -92,7 +92,7 @@ def write_figures(directories: Sequence[Path], folder: Path) -> Written:
 
 
 def _read(directories: Sequence[Path]) -> Mapping[str, Tables]:
-    """The tables of runs, by names that are theirs alone."""
+    """The tables of runs, by unique names."""
     runs = {}
     for name, directory in zip(distinct([run_name(each) for each in directories]), directories, strict=True):
         with RunSource(directory, name) as source:

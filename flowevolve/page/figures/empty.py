@@ -6,7 +6,7 @@ from flowevolve._util.errors import InputError
 
 
 class EmptyFigureError(InputError):
-    """There is nothing to be seen in a figure; ``why`` says it in words."""
+    """A figure would be empty; ``why`` says why, in words."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"figure {name}: {why}")

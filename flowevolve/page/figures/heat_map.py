@@ -15,7 +15,7 @@ from flowevolve.page.tables.candidates import CandidateRow
 from flowevolve.page.tables.memory import Tables
 
 ROWS = 60
-"""So many candidates are shown at most: the best, the worst, and others between them in even steps of rank."""
+"""The most candidates that are shown: the best, the worst, and others between them in even steps of rank."""
 LEAST = 3
 """With fewer examples there is nothing to compare."""
 NAMED = 25

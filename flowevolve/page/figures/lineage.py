@@ -1,4 +1,4 @@
-"""Which candidate was made of which, over time and score."""
+"""Which candidate was made from which, over time and score."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Node:
 
 
 def draw_lineage(runs: Mapping[str, Tables]) -> Drawing:
-    """All candidates of the first of the runs by time and score, with lines from parents, and the best one's way."""
+    """All candidates of the first of the runs by time and score, with lines from parents, and the path to the best."""
     tables = next(iter(runs.values()))
     rows = {row.id: row for row in tables.of(CandidateRow)}
     nodes, unit = _nodes(rows, validation_scores(tables))
@@ -90,7 +90,7 @@ def draw_lineage(runs: Mapping[str, Tables]) -> Drawing:
 
 
 def _nodes(rows: Mapping[str, CandidateRow], known: Container[str]) -> tuple[dict[str, _Node], tuple[str, float]]:
-    """The candidates that have a score that can be compared, where they are drawn, and the unit of time there."""
+    """The candidates whose scores can be compared, with where they are drawn, and the unit of time there."""
     unit = time_unit(max((row.created for row in rows.values()), default=0.0))
     return {
         row.id: _Node(row, row.created / unit[1], row.score)
@@ -104,7 +104,7 @@ def _parents(row: CandidateRow) -> Sequence[str]:
 
 
 def _ancestors(rows: Mapping[str, CandidateRow], best: str) -> set[str]:
-    """The best candidate and all that it was made of."""
+    """The best candidate and all that it was made from."""
     found, left = set[str](), [best]
     while left:
         name = left.pop()
@@ -115,7 +115,7 @@ def _ancestors(rows: Mapping[str, CandidateRow], best: str) -> set[str]:
 
 
 def _edges(axes: Axes, nodes: Mapping[str, _Node], way: set[str]) -> None:
-    """Lines from parents; those of the best one's way are drawn over the others."""
+    """Draw lines from parents; those on the path to the best one go over the others."""
     for on_way in (False, True):
         lines = [
             [(nodes[parent].x, nodes[parent].y), (node.x, node.y)]
@@ -128,7 +128,9 @@ def _edges(axes: Axes, nodes: Mapping[str, _Node], way: set[str]) -> None:
 
 
 def _marks(axes: Axes, nodes: Sequence[_Node], way: set[str]) -> None:
-    """Candidates that were rejected or not judged are hollow and small; those of the best one's way are large."""
+    """Draw the marks of candidates: small and hollow for those rejected or not judged, large on the path to the best
+    one.
+    """
     for node in sorted(nodes, key=lambda each: (each.row.id in way, each.row.status in ACCEPTED, each.row.place)):
         marker, colour = _LOOKS.get(node.row.kind, ("o", GREY))
         inside = colour if node.row.status in ACCEPTED else "white"

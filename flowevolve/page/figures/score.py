@@ -69,7 +69,7 @@ def _draw(runs: Mapping[str, Tables], across: _Across) -> Drawing:
 def _line(
     axes: Axes, rows: list[CurveRow], across: Callable[[CurveRow], float], look: tuple[str, str], label: str
 ) -> None:
-    """The steps of the best validation score, in a band that is its interval."""
+    """Draw the steps of the best validation score, in a band that is its interval."""
     steps = [row for row in rows if row.series == "validation"]
     places, (colour, dashes) = [across(row) for row in steps], look
     lows = [nan if row.low is None else row.low for row in steps]
@@ -81,7 +81,7 @@ def _line(
 def _points(
     axes: Axes, rows: list[CurveRow], across: Callable[[CurveRow], float], look: tuple[str, str], label: str
 ) -> None:
-    """Single estimates, with bars that are their intervals."""
+    """Draw single estimates, with bars that are their intervals."""
     if not rows:
         return
     colour, marker = look
@@ -104,7 +104,7 @@ def _points(
 
 
 def _scale(runs: Mapping[str, Tables]) -> str:
-    """What a score is: the mean of how many examples."""
+    """The label of the scores, with the number of examples that they are means over."""
     counts = {run.examples for tables in runs.values() for run in tables.of(RunRow)}
     (count,) = counts if len(counts) == 1 else (None,)
     return "best score" if count is None or count < 2 else f"best score ({count} examples)"

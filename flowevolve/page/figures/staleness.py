@@ -27,7 +27,7 @@ from flowevolve.page.tables.candidates import JudgementRow
 from flowevolve.page.tables.memory import Tables
 
 BARS = 15
-"""At most so many bars, each for one gap or for several."""
+"""The most bars. Each is for one gap or for several."""
 _COLOURS = {
     "went on": BLUE,
     "repaired": GREEN,
@@ -42,7 +42,7 @@ _SAID = {"continue": "went on", "discard": "discarded", "repair": "sent to repai
 
 
 def draw_staleness(runs: Mapping[str, Tables]) -> Drawing:
-    """How many stale items went on, were repaired or discarded, of the first of the runs."""
+    """How many stale items of the first of the runs went on, were repaired or were discarded."""
     judged = list(next(iter(runs.values())).of(JudgementRow))
     if not judged:
         raise EmptyFigureError("staleness", "no item was judged: none was stale, or every one went on unasked")

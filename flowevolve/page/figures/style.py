@@ -21,7 +21,7 @@ COLUMN: Final = 3.4
 PAGE: Final = 7.0
 """The width of both columns, in inches."""
 SHOWN_DPI: Final = 100
-"""Pixels an inch at which a notebook shows a figure; it is drawn with twice as many."""
+"""Pixels per inch at which a notebook shows a figure; it is drawn with twice as many."""
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
 SKY, RED, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#8a8f96"
@@ -82,7 +82,7 @@ class Drawing(Figure):
             super().savefig(fname, transparent=transparent, **{"metadata": undated, **options})
 
     def lay_out(self) -> None:
-        """Settle where everything is, once for all files."""
+        """Fix the layout, once for all files."""
         with in_style():
             self.draw_without_rendering()
         self.set_layout_engine("none")
@@ -116,21 +116,21 @@ def role_colours(roles: Iterable[str]) -> dict[str, str]:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """In what to give times up to so many seconds: the unit's name, and how many seconds it has."""
+    """The unit for times up to this many seconds: its name, and how many seconds it has."""
     if seconds < 180:
         return "s", 1.0
     return ("min", 60.0) if seconds < 3 * 3600 else ("h", 3600.0)
 
 
 def token_unit(tokens: float) -> tuple[str, float]:
-    """In what to give numbers up to so many tokens: the unit's name, and how many tokens it has."""
+    """The unit for up to this many tokens: its name, and how many tokens it has."""
     if tokens < 10_000:
         return "tokens", 1.0
     return ("thousand tokens", 1e3) if tokens < 10_000_000 else ("million tokens", 1e6)
 
 
 def whole_numbers(axes: Axes) -> None:
-    """Ticks of the y axis at whole numbers, with separators, from 0 on."""
+    """Put the ticks of the y axis at whole numbers from 0 on, with thousands separators."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -1,4 +1,4 @@
-"""What every stage did and when, how many requests were in flight, and how many tokens were written."""
+"""What each stage did when, how many requests were in flight, and how many tokens were written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAILED, WORK = "failed request", "work without requests"
 
 @dataclass(slots=True)
 class _Stage:
-    """What is drawn of a stage: bars from a time to another, each in a lane."""
+    """What is drawn of a stage: bars from one time to another, each in a lane."""
 
     lanes: int = 0
     bars: list[tuple[str, int, float, float]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Stage:
 def draw_timeline(runs: Mapping[str, Tables]) -> Drawing:
     """The requests of each stage as bars, above requests in flight and tokens a second, of the first of the runs.
 
-    Those that score the test split afterwards are left out.
+    Requests that score the test split afterwards are left out.
     """
     tables = next(iter(runs.values()))
     (run,) = tables.of(RunRow)
@@ -92,7 +92,7 @@ def _stages(tables: Tables, calls: Sequence[CallRow], seconds: float) -> dict[st
     """What is drawn of each stage, in the order of the graph: requests, or work where there are none."""
     stages: dict[str, _Stage] = defaultdict(_Stage)
     slots: dict[str, Slots] = defaultdict(Slots)
-    for call in sorted(calls, key=lambda call: call.begun):  # so that no lane is used in vain
+    for call in sorted(calls, key=lambda call: call.begun):  # so that as few lanes as possible are used
         kind = FAILED if call.outcome == "failed" else call.role
         stages[call.stage].add(kind, slots[call.stage].take(call.begun, call.ended), call.begun, call.ended)
     asking = set(stages)
@@ -114,7 +114,7 @@ def _height(stage: _Stage) -> float:
 def _draw_stages(
     axes: Axes, stages: Mapping[str, _Stage], heights: Sequence[float], colours: Mapping[str, str], size: float
 ) -> None:
-    """All stages, the first one on top, each with its bars in lanes of the same height."""
+    """Draw all stages, the first one on top, each with its bars in lanes of the same height."""
     places, bottom = list[float](), 0.0
     bars: dict[str, list[Sequence[tuple[float, float]]]] = defaultdict(list)
     for stage, height in zip(stages.values(), heights, strict=True):
@@ -140,7 +140,7 @@ def _draw_stages(
 def _draw_in_flight(
     axes: Axes, rates: Rates, colours: Mapping[str, str], looks: Sequence[ServerRow], size: float
 ) -> None:
-    """Requests in flight by role, on top of one another, and what the server said of itself."""
+    """Draw the requests in flight by role, on top of one another, and the load that the server reported."""
     below = [0.0] * STEPS
     for role, colour in colours.items():
         above = [low + value for low, value in zip(below, rates.in_flight[role], strict=True)]

@@ -11,9 +11,9 @@ from flowevolve.page.tables.run import RunRow
 
 
 def validation_scores(tables: Tables) -> Mapping[str, Mapping[str, float]]:
-    """The scores of candidates by example, of those that have scores on an example of the best one's.
+    """The scores by example, of the candidates that have scores on an example that the best one has.
 
-    What is scored on others is of another kind, such as the prompts that evolve beside programs.
+    The other candidates are of another kind, such as the prompts that evolve beside programs.
     """
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for row in tables.of(ScoreRow):

@@ -1,6 +1,6 @@
 """Who may see a live page: everybody on this machine, or from elsewhere those who have its token; and no other site.
 
-Who steers a run must have the token in either case.
+Whoever steers a run must have the token in either case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiohttp import web
 from flowevolve._util.web_server import is_asked_locally
 
 COOKIE = "flowevolve_token"
-"""What the cookie's name begins with; the port follows, as cookies are shared by all ports of a machine."""
+"""The beginning of the cookie's name; the port follows, as all ports of a machine share cookies."""
 HOW_TO_STEER = "Open the page at the address that was printed, which ends with ?token= and the token."
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -28,9 +28,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Access:
-    """What is asked of each request. ``token`` is None where the page is on loopback, and steers nothing.
+    """Checks each request. ``token`` is None if the page is on loopback and can't steer anything.
 
-    With ``free`` everybody on this machine may read, and the token is for what changes something alone.
+    With ``free``, everybody on this machine may read, and only requests that change something need the token.
     """
 
     def __init__(self, host: str, token: str | None, *, free: bool) -> None:
@@ -40,10 +40,10 @@ class Access:
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer the request if it may be answered; a middleware of aiohttp.
+        """Answer the request if it is allowed; a middleware of aiohttp.
 
-        A page that everybody may read is asked for by a name of this machine: so no other site can have a browser ask
-        for it under a name of its own that leads here. Where it takes a token to read, any name will do.
+        A page that everybody may read must be requested by a local name of this machine. So no other site can make a
+        browser request it by a name of the site's own that leads here. If reading takes a token, any name will do.
         """
         if self._free and not is_asked_locally(request, self._host):
             raise web.HTTPForbidden(text="This page is for this machine; ask for it as http://127.0.0.1 with its port.")
@@ -61,7 +61,7 @@ class Access:
         return await handler(request)
 
     def knows_token(self, request: web.Request) -> bool:
-        """Whether the request has the token: in a cookie or, of a program, in its header."""
+        """Whether the request has the token: in a cookie or, from a program, in a header."""
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
         given = bearer if kind == "Bearer" else request.cookies.get(_cookie(request), "")
         return self._is_token(given)
@@ -80,7 +80,7 @@ class Access:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """What every answer says to the browser; a signal handler of aiohttp."""
+    """Add the headers that every answer has; a signal handler of aiohttp."""
     response.headers.update(_HEADERS)
 
 

@@ -24,7 +24,7 @@ from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.row import Row
 
 ANSWER_SECONDS = 60.0
-"""The time limit of an answer of another page."""
+"""The time limit for an answer from another page."""
 ONLY_SHOWN = "This page only shows the run. To steer one, start it with --watch, and open the address that it prints."
 
 
@@ -46,8 +46,8 @@ class Follower(Protocol):
         """
 
     async def blame(self, tables: Tables, candidate: str) -> JSON:
-        """Where the sentences of a candidate's texts came from: rows of the table blame as objects. ``tables`` are
-        the rows of the run as they are now, which nobody changes meanwhile.
+        """Where the sentences of a candidate's texts came from: rows of the table blame as objects. ``tables`` are the
+        rows of the run as they are now, and must not change meanwhile.
 
         Raises:
             InputError: if the journal can't be read.
@@ -66,15 +66,15 @@ class Follower(Protocol):
 
 
 def is_address(place: str) -> bool:
-    """Whether a place is that of a live page, and not a directory."""
+    """Whether a place is the address of a live page, and not a directory."""
     return place.startswith(("http://", "https://"))
 
 
 @asynccontextmanager
 async def follow(places: Sequence[str], pipe: RunPipe | None = None) -> AsyncGenerator[Mapping[str, Follower]]:
-    """The runs in these places, by names that are theirs alone: run directories, and addresses of live pages.
+    """The runs in these places, by unique names. A place is a run directory or the address of a live page.
 
-    ``pipe`` is that to the run in the directory, if this process serves the page of that run alone.
+    ``pipe`` leads to the run in the directory, if this process serves the page of that run only.
 
     Raises:
         InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
@@ -170,13 +170,13 @@ class _Page:
     def __init__(self, client: aiohttp.ClientSession, address: str) -> None:
         self._client = client
         self.only_shown: dict[str, str | None] = {}
-        """By run, why it can't be steered from here; None if it can. A page that does not know of this names none."""
+        """By run, why it can't be steered from here; None if it can. A page that does not report this names none."""
         parts = urlsplit(address)
         self.shown = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/") + "/"
         """Its address without its token."""
 
     async def runs(self) -> Sequence[str]:
-        """Raises: InputError if it can't be reached, or is none."""
+        """Raises: InputError if it can't be reached, or is no live page."""
         answer = await self.ask("api/runs")
         match answer:
             case {"only_shown": dict(known)}:
@@ -187,15 +187,15 @@ class _Page:
         raise InputError(f"{self.shown}: is no live page of flowevolve")
 
     async def ask(self, path: str) -> JSON:
-        """What it answers; None if there is no such thing.
+        """The page's answer to a request; None if what it asks for does not exist.
 
         Raises:
-            InputError: if it can't be reached, refuses, or what it answers is no JSON.
+            InputError: if the page can't be reached or refuses, or its answer is no JSON.
         """
         return await self._exchange("GET", path, None, (200,))
 
     async def tell(self, path: str, data: JSON) -> JSON:
-        """What it answers to what it is told; None if there is no such thing.
+        """The page's answer to what is posted; None if what that is for does not exist.
 
         Raises:
             InputError: as `ask`.
@@ -216,7 +216,7 @@ class _Page:
 
 
 def read_row(table: str, values: JSON) -> Row:
-    """The row that `flowevolve.page.tables.columns.in_rows` gave these values of.
+    """The row of which `flowevolve.page.tables.columns.in_rows` made these values.
 
     Raises:
         KeyError, TypeError: if there is no such table, or it has other columns.

@@ -1,4 +1,4 @@
-"""The newest rows of the runs that are watched, and which of them have changed since when."""
+"""The newest rows of the runs that are watched, and which of them have changed since a version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flowevolve.page.tables.run import LogRow, RunRow
 from flowevolve.page.tables.work import CallRow
 
 MOST_ROWS = 50_000
-"""So many requests, and lines of the log, of each run are kept: those that came last."""
+"""The most requests, and the most lines of the log, that are kept of each run: the latest."""
 _BOUNDED = {CallRow.table: "requests", LogRow.table: "lines of the log"}
 _Place = tuple[str, tuple[Value, ...]]
 """A table and a key."""
@@ -36,11 +36,11 @@ class LiveRun:
         self._dropped = dict.fromkeys(_BOUNDED, 0)
         """How many of the rows that came first are gone, by table."""
         self._taken = 0
-        """How many keys have come."""
+        """How many different keys have come."""
         self._first: dict[_Place, int] = {}
-        """Where a row stands among all: in the order in which their keys first came."""
+        """The place of a row among all, in the order in which their keys first came."""
         self._changed: dict[_Place, int] = {}
-        """When a row last changed, the latest last."""
+        """The version in which a row last changed, the latest last."""
         self._own: RunRow | None = None
         """The row of the run as it was last read."""
         self._trouble: str | None = None
@@ -61,7 +61,7 @@ class LiveRun:
         return [*rows, self._own if self._trouble is None else replace(self._own, error=self._trouble)]
 
     def take(self, rows: Sequence[Row], version: int) -> None:
-        """Take in rows that have changed."""
+        """Take in rows that have changed, as of a version."""
         self.tables.update(rows)
         for row in rows:
             place = (row.table, row.identity())
@@ -74,7 +74,7 @@ class LiveRun:
             self._drop_oldest(table)
 
     def _drop_oldest(self, table: str) -> None:
-        """Keep a table within its bound; once a tenth has come on top, as dropping few rows takes as long as many."""
+        """Keep a table within its bound, once it is a tenth over it, as dropping few rows takes as long as many."""
         above = self.tables.count(table) - MOST_ROWS
         if above < MOST_ROWS // 10:
             return
@@ -95,7 +95,7 @@ class LiveRun:
         return rows
 
     async def snapshot(self) -> dict[str, JSON]:
-        """All its rows as they are now, in columns. Those of a long run take seconds, in a thread."""
+        """All its rows as they are now, in columns. For a long run this takes seconds, in a thread."""
         left_out: list[JSON] = [*self._left_out()]
         tables = await in_thread(in_columns, self.tables.copy())
         return {"name": self.name, "tables": tables, "left_out": left_out}
@@ -111,17 +111,19 @@ class Live:
 
     def __init__(self, followers: Mapping[str, Follower]) -> None:
         self.runs = {name: LiveRun(name, follower) for name, follower in followers.items()}
-        """By name."""
+        """The runs by name."""
         self.version = 0
         """Grows with each change of any run."""
         self.changed = Pulse()
 
     async def read(self) -> None:
-        """Read what the runs have new, and wake those who wait for changes if there is anything."""
+        """Read what is new in the runs and, if there is anything, wake those who wait for changes."""
         await run_all([partial(self._read, run) for run in self.runs.values()])
 
     async def keep_reading(self, pause: float) -> None:
-        """Read each run again and again, with pauses of so many seconds. None waits for another one, which may hang."""
+        """Read each run again and again, with pauses of ``pause`` seconds. No run waits for another one, which may
+        hang.
+        """
         async with anyio.create_task_group() as tasks:
             for run in self.runs.values():
                 tasks.start_soon(self._keep_reading, run, pause)

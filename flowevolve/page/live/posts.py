@@ -20,11 +20,11 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.acts import Act, read_act
 
 MOST_BYTES = 1024 * 1024
-"""Of what is posted; more is refused with status 413."""
+"""The most bytes that may be posted; more are refused with status 413."""
 LONGEST_NAME = 60
-"""Characters of the name of who acts."""
+"""The most characters of the name of who acts."""
 LONGEST_REFUSAL = 500
-"""Characters of what is said of a wrong act, which may be repeated in it."""
+"""The most characters of what is said of a wrong act, as it may quote the act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def read_post(request: web.Request) -> Posted:
 
 @cache
 def login_name() -> str:
-    """Whose process this is."""
+    """The name of the user whose process this is."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,6 +1,6 @@
-"""The pipe between a run and the process that serves its page, as that process has it.
+"""The pipe between a run and the process that serves its page, seen from that process.
 
-What is done in the page goes to the run on standard output, a line of JSON for each act: ``{"id": 7, "by": "ada",
+Acts in the page go to the run on standard output, a line of JSON for each act: ``{"id": 7, "by": "ada",
 "act": {"act": "pause"}}``. The run answers on standard input: ``{"id": 7, "refused": null}``, or a sentence that says
 why not. When the run ends, it closes standard input.
 """
@@ -22,13 +22,13 @@ from flowevolve.core.acts import Act
 ANSWER_SECONDS = 30.0
 """How long the page waits for the run's answer."""
 MOST_UNANSWERED = 100
-"""Acts that may wait for an answer at the same time."""
+"""The most acts that may wait for an answer at the same time."""
 LONGEST_ANSWER = 64 * 1024
-"""Bytes of a line with an answer."""
+"""The most bytes of a line with an answer."""
 
 
 class RunPipe:
-    """The pipe to the run that this process serves the page of. `listen` is to go on as long as there are acts."""
+    """The pipe to the run whose page this process serves. `listen` must run as long as there are acts."""
 
     def __init__(self, answers: BinaryIO, acts: BinaryIO) -> None:
         self._answers = answers
@@ -36,7 +36,7 @@ class RunPipe:
         self._numbers = count(1)
         self._writing = anyio.Lock()
         self._written = threading.Lock()
-        """Held by the thread that writes, which goes on until the run has read all, also if nobody waits for it."""
+        """Held by the thread that writes, which goes on until the run has read all, even if nobody waits for it."""
         self._unanswered: dict[int, _Answer] = {}
 
     async def act(self, act: Act, by: str) -> str | None:
@@ -65,7 +65,9 @@ class RunPipe:
         raise InputError("The run has not answered yet. If it does what you asked for, its log will say so.")
 
     def _write(self, line: bytes) -> bool:
-        """Write a line whole, however long the run takes to read it; returns False if another one is not whole yet."""
+        """Write a whole line, however long the run takes to read it. Returns False if another line is still being
+        written.
+        """
         if not self._written.acquire(blocking=False):
             return False
         try:

@@ -10,8 +10,8 @@
     GET /api/runs/NAME/blame/ID               where the sentences of a candidate's texts came from
     POST /api/runs/NAME/acts                  have the run do something: flowevolve.page.live.posts
 
-A version is a number behind the server's own mark. A browser that was away asks with the last version that it had, and
-gets every row that has changed since. If the server is not the same any more, it is told to begin anew.
+A version is a number after the server's own mark. A browser that was away asks with the last version that it had, and
+gets every row that has changed since. If the server is another one by then, it tells the browser to begin anew.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from flowevolve.page.live.run_pipe import RunPipe
 LOOK_SECONDS = 1.0
 """The time between two looks at the journals."""
 QUIET_SECONDS = 15.0
-"""After so long without a change a browser is sent an empty line, so that it and what lies between keep the line."""
+"""After this long without a change, a browser is sent an empty comment, so that the connection stays open."""
 
 _MOST_DIGITS = 18
-"""Of a number that a browser gives: SQLite holds all such numbers as integers."""
+"""The most digits of a number that a browser gives: SQLite holds all such numbers as integers."""
 
 
 @asynccontextmanager
@@ -56,8 +56,8 @@ async def serve_page(
     """Serve the page of the runs in these directories, or that live pages at these addresses show, and yield its own
     address. Port 0 takes any free port.
 
-    ``token`` is what one must know to read. If there is none, everybody on this machine may, and a new token, which the
-    address ends with, is for steering. ``pipe`` is that to the run, if the page is that of one run alone.
+    ``token`` is required for reading. If it is None, everybody on this machine may read, and steering takes a new
+    token, which the address ends with. ``pipe`` leads to the run, if the page is that of one run only.
 
     Raises:
         InputError: if there is no run in a directory or it can't be read, or a page can't be reached.
@@ -84,7 +84,7 @@ async def serve_page(
         async with beside() as tasks, listening(app, host, port) as address:
             tasks.start_soon(live.keep_reading, LOOK_SECONDS)
             yield f"{address}/{'' if token is None else f'?token={token}'}"
-            await live.read()  # for the last time: browsers get what the run did at its end
+            await live.read()  # one last time, so that browsers get the end of the run
             handlers.end()
 
 
@@ -94,11 +94,13 @@ class _Handlers:
         self._access = access
         self._mark = secrets.token_hex(4)
         self._message: tuple[int, int, bytes] = (0, 0, b"")
-        """The versions between which changes were last sent, and the message: browsers mostly ask for the same."""
+        """The latest message of changes, after the versions that it leads from and to: browsers mostly ask for the
+        same.
+        """
         self._ended = False
 
     def end(self) -> None:
-        """Let those that listen go, once they have got what there is."""
+        """Let browsers that listen go, once they have received everything."""
         self._ended = True
         self._live.changed.fire()
 
@@ -176,7 +178,7 @@ class _Handlers:
         return f"{self._mark}-{self._live.version}"
 
     def _known(self, request: web.Request) -> int | None:
-        """The version that a browser has; None if it has none of this server's."""
+        """The version that a browser has; None if it has none of this server."""
         mark, _, version = (request.headers.get("Last-Event-ID") or request.query.get("after", "")).partition("-")
         return _number(version) if mark == self._mark else None
 
@@ -194,7 +196,7 @@ class _Handlers:
 
 
 def _number(text: str) -> int | None:
-    """The number that a browser gives for a call or a version; None if none of them can have it."""
+    """The number that a browser gives for a call or a version; None if no call or version can have it."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 

@@ -1,4 +1,4 @@
-"""What people who watched a run did to it."""
+"""What users did to a run that they watched."""
 
 from __future__ import annotations
 

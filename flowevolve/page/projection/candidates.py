@@ -1,4 +1,4 @@
-"""The candidates: what they are made of, what became of them, and what they scored."""
+"""The candidates: what they are made from, what became of them, and what they scored."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KINDS = {
     "injected": "injected",
     "migrate": "copy",
 }
-"""The kinds of candidates by what made them; those of others depend on what they are made from."""
+"""The kinds of candidates by operator; with any other operator, the kind depends on the number of parents."""
 _GROUPS = ("group", "group_lines", "aggregate")
 
 
 LONGEST = 2000
-"""Characters of what is said of a program."""
+"""The most characters of a program's failure and of its feedback."""
 
 
 class Candidates:
@@ -47,7 +47,7 @@ class Candidates:
         """The stages of the items that are worked on."""
 
     def scores(self, candidate: str) -> Mapping[str, float]:
-        """What it scored in its validation, by example."""
+        """The scores of its validation, by example."""
         return self._scores.get(candidate, {})
 
     def event(self, event: Event) -> Iterator[Row]:
@@ -68,7 +68,7 @@ class Candidates:
                     self._batches[flow_of(str(data["item"]))] = [str(each) for each in batch]
 
     def held_out(self, scores: Mapping[str, float]) -> Iterator[CandidateRow]:
-        """The means on the test examples, by candidate."""
+        """Add the mean scores on the test examples, which are given by candidate."""
         for candidate, score in scores.items():
             if candidate in self.rows:
                 yield self._keep(replace(self.rows[candidate], held_out=score))
@@ -166,7 +166,7 @@ def _kind(proposed: CandidateProposed) -> str:
 
 
 def _described(row: CandidateRow, attributes: Mapping[str, JSON]) -> CandidateRow:
-    """A row with what its attributes say."""
+    """A row with the values that attributes give."""
     name, idea, metrics = (attributes.get(each) for each in ("edit.name", "edit.idea", "metrics"))
     failure, feedback = (attributes.get(each) for each in ("failure", "feedback"))
     return replace(

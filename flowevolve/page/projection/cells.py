@@ -20,7 +20,7 @@ MAP = "map"
 
 
 class Cells:
-    """The rows of cells. The candidates of an archive have cells from when its space is fitted."""
+    """The rows of cells. The candidates of an archive get cells once its space is fitted."""
 
     def __init__(self, candidates: Candidates) -> None:
         self._candidates = candidates
@@ -59,7 +59,7 @@ class Cells:
         return CellRow(f"island {island}", candidate, (), candidate, None if row is None else row.score, time)
 
     def _place_all(self, time: float) -> Iterator[CellRow]:
-        """Every candidate anew."""
+        """Place every candidate anew."""
         self._best.clear()
         for name in self._described:
             yield from self._place(name, time)

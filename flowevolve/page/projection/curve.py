@@ -52,7 +52,7 @@ class Curve:
                 yield from self._fresh(event.time, data)
 
     def last(self, seconds: float) -> Iterator[CurveRow]:
-        """The point up to which the curve goes on, now that the run has lasted so long."""
+        """The point up to which the curve continues, when the run has lasted ``seconds``."""
         if self.best is not None:
             spent = self._spent
             yield replace(

@@ -1,4 +1,4 @@
-"""What was made of items that had missed changes of the pool, and which edits were validated together."""
+"""How items that had missed changes of the pool were judged, and which edits were validated together."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from flowevolve.page.tables.run import LogRow
 from flowevolve.telemetry.logs import level_name
 
 LONGEST = 600
-"""Characters of what is said of an event."""
+"""The most characters of an event's other fields as JSON."""
 LONGEST_TEXT = 160
-"""Characters of a text in it."""
+"""The most characters of a text in these fields."""
 
 
 def log_row(event: Event) -> LogRow:
-    """An event as a row. Long texts in it are cut, and then what is said as a whole."""
+    """An event as a row. Long texts in it are cut, and then its JSON as a whole."""
     data = event.data
     rest = {name: _short(value) for name, value in data.items() if name not in ("stage", "item", "candidate")}
     said = json.dumps(rest, ensure_ascii=False) if rest else ""
@@ -35,7 +35,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _short(value: JSON) -> JSON:
-    """A value with its texts cut, and of its lists and tables the first eight."""
+    """A value with its texts cut, and its lists and tables limited to their first eight entries."""
     if isinstance(value, str):
         return _cut(value, LONGEST_TEXT)
     if isinstance(value, list):

@@ -26,9 +26,9 @@ from flowevolve.page.tables.work import CallRow
 
 
 class Projection:
-    """What the journal of a run says up to now, as rows of the tables; it is told of events and calls in their order.
+    """Turns what the journal of a run holds so far into rows of the tables. Events and calls must come in their order.
 
-    ``prices`` are those of models, by name.
+    ``prices`` are the prices of models, by name.
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:

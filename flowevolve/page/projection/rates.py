@@ -15,7 +15,7 @@ class Rates:
     def __init__(self, seconds: float, steps: int) -> None:
         self._steps = steps
         self.width = seconds / steps if seconds > 0 else 1.0
-        """Of a step, in seconds."""
+        """The length of a step, in seconds."""
         self.in_flight: dict[str, list[float]] = {}
         """By role, the requests in flight in each step."""
         self.tokens = self._zeros()

@@ -1,4 +1,4 @@
-"""What a candidate's texts may be made of, beyond what it names as its parents, and which examples its writer saw."""
+"""What a candidate's texts may be made from, besides its named parents, and which examples its writer saw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = ("parent", "parents", "shown", "inspirations", "ancestors")
 
 
 class Sources:
-    """Follows selections and repairs, and says of each proposal what it may be made of."""
+    """Follows selections and repairs, and finds what each proposal may be made from."""
 
     def __init__(self) -> None:
         self._shown: dict[int, list[str]] = {}
@@ -32,7 +32,7 @@ class Sources:
         """The latest playbook, or the first candidate of another kind, by the names of the components."""
 
     def event(self, event: Event) -> Iterator[Row]:
-        """The examples that were selected."""
+        """Take in an event; yields the examples that it selected."""
         match event.body:
             case RepairJudged(item=item, candidate=candidate):
                 self._stale[flow_of(item)] = candidate
@@ -45,7 +45,7 @@ class Sources:
                     yield BatchRow(item, examples)
 
     def take(self, proposed: CandidateProposed) -> tuple[str, ...]:
-        """The earlier candidates that a proposal may be made of, the one that counts first in front."""
+        """The earlier candidates that a proposal may be made from; the first of them counts first."""
         flow, attributes = flow_of(proposed.item), proposed.attributes
         named = [*proposed.parents, *_texts(attributes.get("edits")), *_texts(attributes.get("origin"))]
         if proposed.operator == "repair" and flow in self._stale:

@@ -1,4 +1,4 @@
-"""The work on items, from sending to end, and which worker of its stage had it."""
+"""The work on items, from sending to end, and which worker of the stage did it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from flowevolve.page.tables.work import CallRow, SpanRow
 
 
 class Spans:
-    """The rows of work. Those of work that has ended are forgotten."""
+    """The rows of work. Rows of work that has ended are not kept."""
 
     def __init__(self) -> None:
         self._open: dict[str, SpanRow] = {}
         self._made: set[str] = set()
-        """The items in the work on which a candidate was proposed, and those that were made of them."""
+        """The items in whose work a candidate was proposed, and those that were made from them."""
         self._free: dict[str, list[int]] = defaultdict(list)
         """The numbers of the idle workers of each stage, a heap each."""
         self._most: dict[str, int] = defaultdict(int)
@@ -81,7 +81,7 @@ class Spans:
         return None if span is None else span.candidate
 
     def _inherit(self, span: SpanRow) -> SpanRow:
-        """What is made of an item on which a candidate was proposed is about that candidate, too."""
+        """An item that was made from one in whose work a candidate was proposed is about that candidate, too."""
         parent, _ = parent_and_number(ItemId(span.item))
         if parent not in self._made or parent not in self._open:
             return span

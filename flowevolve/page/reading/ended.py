@@ -1,4 +1,4 @@
-"""What the result of a run that has ended says beyond its journal."""
+"""What the result of a run that has ended adds to its journal."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Ended:
     interval: Interval | None
     seed_score: float | None
     held_out: tuple[Estimate, Estimate] | None
-    """Of the seed and of the best."""
+    """The estimates of the seed and of the best."""
     workers: Mapping[str, int]
-    """By stage."""
+    """The number of workers, by stage."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> Self:

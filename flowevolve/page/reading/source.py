@@ -26,7 +26,8 @@ from flowevolve.telemetry.run_figures import ProgressFigures, used
 
 
 class RunSource:
-    """The journal of a run, followed. A context manager; or `close` it. ``name`` is what the page calls the run.
+    """Follows the journal of a run. Use it as a context manager, or `close` it. ``name`` is what the page calls the
+    run.
 
     Raises:
         InputError: if there is no run in the directory, or it can't be read.
@@ -62,8 +63,8 @@ class RunSource:
     def changes(self) -> Iterator[Row]:
         """The rows that have changed since the last time, in order. A row may come more than once; the last one counts.
 
-        A call belongs behind the event that was the last one before it ended. Calls that ended after the last event
-        that could be read are left for the next time.
+        A call comes after the last event before its end. Calls that ended after the last event that could be read are
+        left for the next time.
         """
         ended = self._ended()
         last = self.recorded.last_event()
@@ -77,7 +78,7 @@ class RunSource:
             if event.seq > upto:
                 break
             self._seq = event.seq
-            if not isinstance(event.body, RunResumed):  # what came before it was counted, too
+            if not isinstance(event.body, RunResumed):  # what came before it has been counted already
                 self._figures.take(event)
             yield from self.projection.event(event)
             while call is not None and call.seq <= event.seq:
@@ -95,11 +96,11 @@ class RunSource:
         return self.projection.call(call)
 
     def _ended(self) -> Ended | None:
-        """The result, which is written after the last event."""
+        """The result, which is written after the last event; None if there is none yet."""
         return Ended.read(read_result(self.path)) if (self.path / RESULT).is_file() else None
 
     def _end(self, ended: Ended | None) -> Iterator[Row]:
-        """What is known of the run as a whole, where that has changed."""
+        """The rows on the run as a whole, if they have changed."""
         row = self._run_row(ended)
         if row == self._row:
             return
@@ -155,12 +156,12 @@ def _branch_said(point: BranchSettings) -> str:
 
 
 def run_name(directory: Path) -> str:
-    """What to call the run in a directory: as the directory, whatever way leads to it."""
+    """The name of the run in a directory: that of the directory, whatever path leads to it."""
     return directory.resolve().name
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """What to call runs with these names: where several have the same, the later ones get a number."""
+    """Unique names for runs with these names: if several have the same, the later ones get a number."""
     taken: list[str] = []
     for first in names:
         name, number = first, 1

@@ -1,4 +1,4 @@
-"""The report of a run: one file of HTML that has everything in it and needs no network."""
+"""The report of a run: a single HTML file that contains everything and needs no network."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from flowevolve.page.tables.run import RunRow
 
 REPORT = "report.html"
 ROOM_OF_COMPONENTS = 12_000_000
-"""Characters of candidates' texts in a report, before they are compressed."""
+"""The most characters of candidates' texts in a report, before compression."""
 ROOM_OF_BLAME = 200_000
-"""Characters of candidates' texts of which it is said where their sentences came from."""
+"""The most characters of candidates' texts for which a report says where their sentences came from."""
 
 
 def write_report(directories: Sequence[Path], out: Path) -> Path:
@@ -56,7 +56,7 @@ def _run(path: Path, name: str) -> dict[str, JSON]:
 
 
 def _best_and_front(tables: Tables) -> list[str]:
-    """The best candidate, and then those that nobody is better than on some example."""
+    """The best candidate, and then those that are the best on some example."""
     best: dict[str, ScoreRow] = {}
     confirmed = {each.id for each in tables.of(CandidateRow) if each.status == "confirmed"}
     for row in tables.of(ScoreRow):
@@ -68,7 +68,9 @@ def _best_and_front(tables: Tables) -> list[str]:
 
 
 def _bound_components(tables: Tables) -> list[str]:
-    """Leave out texts of candidates for which there is no room, rejected ones first; says so in sentences."""
+    """Leave out texts of candidates for which there is no room, those of unconfirmed ones first; returns a sentence on
+    that.
+    """
     status = {each.id: each.status for each in tables.of(CandidateRow)}
     rows = sorted(tables.of(ComponentRow), key=lambda each: status.get(each.candidate) != "confirmed")
     room, left_out = ROOM_OF_COMPONENTS, 0
@@ -81,8 +83,8 @@ def _bound_components(tables: Tables) -> list[str]:
 
 
 def _blamed(tables: Tables) -> list[str]:
-    """The best candidate, all that it was made of, the front, and the others that were accepted, those with high scores
-    first: as many as there is room for.
+    """The best candidate, all that it was made from, the front, and the other accepted ones, with high scores first: as
+    many as there is room for.
     """
     rows = {row.id: row for row in tables.of(CandidateRow)}
     front = _best_and_front(tables)

@@ -1,4 +1,4 @@
-"""The prompts and replies that a report has in it, as many as there is room for, the most telling ones first."""
+"""The prompts and replies that a report contains, as many as there is room for, the most informative ones first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from flowevolve.page.tables.run import RunRow
 from flowevolve.page.tables.work import CallRow
 
 ROOM, ROOM_OF_A_CALL = 500_000, 100
-"""Characters of prompts and replies in a report, before they are compressed: of any, and more for each of its calls."""
+"""The most characters of prompts and replies in a report, before compression: for any run, and in addition for each
+call.
+"""
 
 
 @dataclass(slots=True)
@@ -26,7 +28,9 @@ class EmbeddedTexts:
 
 
 def embedded_texts(recorded: RecordedRun, tables: Tables) -> EmbeddedTexts:
-    """The texts of calls: first those of calls that write candidates, then those about the best one, then the rest."""
+    """The texts of calls: first of those with a template, which write candidates; among equals, first of those that
+    failed, then of those about the best candidate.
+    """
     rows = _by_worth(tables)
     chosen = _chosen(recorded, rows)
     strings: dict[str, int] = {}
@@ -65,7 +69,7 @@ def _chosen(recorded: RecordedRun, rows: list[CallRow]) -> dict[int, RecordedCal
 
 
 def _by_worth(tables: Tables) -> list[CallRow]:
-    """The calls, the most telling first."""
+    """The calls, the most informative first."""
     run = next(tables.of(RunRow))
 
     def worth(call: CallRow) -> tuple[bool, bool, bool]:
@@ -75,5 +79,5 @@ def _by_worth(tables: Tables) -> list[CallRow]:
 
 
 def _likeness(call: CallRow) -> tuple[str, str, int]:
-    """What puts calls with similar texts beside each other, so that they compress to less."""
+    """A sort key that puts calls with similar texts beside each other, so that they compress better."""
     return (call.part or "", call.role, call.id)

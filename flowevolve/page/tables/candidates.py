@@ -1,4 +1,4 @@
-"""The tables of candidates: what they are made of, what they scored, and what was decided on them."""
+"""The tables of candidates: what they are made from, what they scored, and what was decided on them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     pool: str | None
     """The name of the pool that it is in, such as an island."""
     name: str
-    """What its writer calls it; empty if it said nothing. The same of idea."""
+    """What its writer calls it; empty if it gave no name. idea is what the writer says of it."""
     idea: str
     metrics: Mapping[str, JSON]
     """Other measured numbers, by name."""
@@ -115,8 +115,9 @@ class CurveRow(Row, table="curve", key=("series", "version")):
     """The pool's version; -1 at the last event."""
     seconds: Seconds
     calls: int
-    """How many requests had ended; not those answered by the response cache, nor those of held_out. The same of tokens
-    and cost."""
+    """How many requests had ended; not those answered by the response cache, nor those of held_out. Tokens and cost are
+    counted likewise.
+    """
     tokens: Tokens
     cost: Dollars
     candidate: str
@@ -129,7 +130,7 @@ class CurveRow(Row, table="curve", key=("series", "version")):
 
 @dataclass(frozen=True)
 class JudgementRow(Row, table="judgements", key=("item",)):
-    """What was made of an item that had missed changes of the pool."""
+    """How an item that had missed changes of the pool was judged."""
 
     item: str
     """The item, without the .r that it has while it is repaired."""
@@ -137,7 +138,7 @@ class JudgementRow(Row, table="judgements", key=("item",)):
     """The stage that took it."""
     seconds: Seconds
     gap: int
-    """How many changes it had missed, that matter to it."""
+    """How many relevant changes of the pool it had missed."""
     policy: str
     """What the staleness policy said: continue, discard or repair."""
     candidate: str | None
@@ -147,7 +148,9 @@ class JudgementRow(Row, table="judgements", key=("item",)):
     head: str | None
     """The newer candidate that the repair compared it with."""
     verdict: str | None
-    """The repair's: orthogonal (the patch is applied to the head), or the words of why not; null if it was none."""
+    """The repair's verdict: orthogonal (the patch is applied to the head), or a word on why it is not; null if there is
+    none.
+    """
     reason: str | None
     patch: Mapping[str, JSON]
     """The texts of the repaired components, by component. What they were before is in components, of candidate."""
@@ -160,7 +163,7 @@ class GroupRow(Row, table="groups", key=("item",)):
     """Edits that were validated together."""
 
     item: str
-    """The item that was gone on with."""
+    """The item that goes on for all of them."""
     stage: str
     seconds: Seconds
     head: str | None
@@ -169,7 +172,7 @@ class GroupRow(Row, table="groups", key=("item",)):
     way: str
     """model (a model merged the texts), lines (all changes of lines fitted), each (one by one)."""
     candidate: str | None
-    """What came of it; its outcome is in its row of candidates."""
+    """The candidate that resulted; its outcome is in its row of candidates."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +193,8 @@ class CellRow(Row, table="cells", key=("archive", "cell")):
 
 @dataclass(frozen=True)
 class BlameRow(Row, table="blame", key=("candidate", "component", "place")):
-    """Where a sentence of a candidate's text came from. A report has this of the best, of what that was
-    made of, and of others that were accepted.
+    """Where a sentence of a candidate's text came from. A report has this for the best candidate, for those that it was
+    made from, and for others that were accepted.
     """
 
     candidate: str
@@ -202,11 +205,11 @@ class BlameRow(Row, table="blame", key=("candidate", "component", "place")):
     """Where it begins in the text, in UTF-16 units as JavaScript counts them, and where it ends."""
     end: Characters
     origin: str
-    """The candidate in which it first came in."""
+    """The candidate that introduced it."""
     how: str
-    """seed, edit, or reworded (it came in as another sentence that meant much the same)."""
+    """seed, edit, or reworded (it was introduced as another sentence that meant much the same)."""
     similarity: float
-    """Of the sentence to the one that first came in, from 0 to 1; 1 if it has stayed the same."""
+    """The similarity of the sentence to the one that was introduced, from 0 to 1; 1 if it has stayed the same."""
     calls: tuple[int, ...]
     """The requests that wrote it: ids in calls."""
     examples: tuple[str, ...]

@@ -12,7 +12,7 @@ from flowevolve.page.tables.memory import Tables
 from flowevolve.page.tables.row import Row, Seconds, Value
 
 DIGITS_OF_SECONDS = 4
-"""What times are rounded to, which are half of what a report holds. All other numbers are as they are."""
+"""The decimals that times are rounded to, which make up half of a report. All other numbers are as they are."""
 
 
 def in_columns(tables: Tables) -> dict[str, JSON]:
@@ -36,7 +36,7 @@ def in_object(row: Row) -> dict[str, JSON]:
 
 
 def _plain(value: Value, digits: int | None) -> JSON:
-    """A value as JSON can hold it: numbers that are none become null."""
+    """A value as JSON can hold it: NaN and infinite numbers become null."""
     if isinstance(value, float):
         return None if not isfinite(value) else value if digits is None else round(value, digits)
     if isinstance(value, tuple):
@@ -86,7 +86,7 @@ def _column(values: Sequence[Value], digits: int | None) -> JSON:
 
 
 def _digits(table: type[Row]) -> Mapping[str, int | None]:
-    """How many digits the numbers in each column are rounded to, if they are."""
+    """How many decimals the numbers in each column are rounded to; None if they are not."""
     hints = get_type_hints(table, include_extras=True)
     return {
         name: DIGITS_OF_SECONDS if Seconds in (hints[name], *get_args(hints[name])) else None
@@ -95,4 +95,4 @@ def _digits(table: type[Row]) -> Mapping[str, int | None]:
 
 
 _DIGITS = {name: _digits(table) for name, table in TABLES.items()}
-"""By table."""
+"""The decimals by column, by table."""

@@ -20,7 +20,7 @@ class Tables:
         self.update(rows)
 
     def update(self, rows: Iterable[Row]) -> None:
-        """Take in rows, of which the later ones replace the earlier ones with the same keys."""
+        """Take in rows; later ones replace earlier ones with the same key."""
         for row in rows:
             self._rows[row.table][row.identity()] = row
 
@@ -29,7 +29,7 @@ class Tables:
         return len(self._rows[table])
 
     def drop_oldest(self, table: str, number: int) -> Sequence[tuple[Value, ...]]:
-        """Drop so many rows of a table, those whose keys came first; returns their keys."""
+        """Drop this many rows of a table, those whose keys came first; returns their keys."""
         rows = self._rows[table]
         keys = list(islice(rows, number))
         for key in keys:
@@ -49,7 +49,7 @@ class Tables:
             yield row
 
     def get(self, table: type[AnyRow], *key: Value) -> AnyRow | None:
-        """The row with this key."""
+        """The row with this key; None if there is none."""
         row = self._rows[table.table].get(key)
         assert row is None or isinstance(row, table)
         return row

@@ -13,7 +13,7 @@ Tokens = Annotated[int, "tokens"]
 Dollars = Annotated[float, "dollars"]
 Characters = Annotated[int, "characters"]
 Value = bool | int | float | str | None | tuple[str, ...] | tuple[int, ...] | tuple[float, ...] | Mapping[str, JSON]
-"""What a column can hold. JavaScript has a tuple as an array."""
+"""What a column can hold. A tuple is an array in JavaScript."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class RunRow(Row, table="runs", key=("name",)):
     used: str
     """How much of the budget is used, in words."""
     config: str
-    """The configuration as TOML, and what it is a digest of below."""
+    """The configuration as TOML; config_digest is its digest."""
     config_digest: str
     version: int
     """The pool's version, which grows by one with each change."""
@@ -76,7 +76,7 @@ class StageRow(Row, table="stages", key=("stage",)):
 
 @dataclass(frozen=True)
 class ServerRow(Row, table="server", key=("seconds",)):
-    """What the server said of itself at a look at it."""
+    """The load that the server reported when it was looked at."""
 
     seconds: Seconds
     running: float
@@ -105,7 +105,7 @@ class MoveRow(Row, table="moves", key=("seq",)):
     after: float | None
     reason: str
     in_flight: int | None
-    """Requests in flight then; the next three were known only where admission changed."""
+    """Requests in flight then. This and the next three are known only if admission changed."""
     waiting: int | None
     """Requests that waited in the scheduler."""
     server_running: float | None
@@ -114,7 +114,7 @@ class MoveRow(Row, table="moves", key=("seq",)):
 
 @dataclass(frozen=True)
 class ActRow(Row, table="acts", key=("seq",)):
-    """Something that somebody who watches the run did to it, or wanted to."""
+    """Something that a user who watches the run did to it, or wanted to do."""
 
     seq: int
     """The event's number."""
@@ -128,7 +128,7 @@ class ActRow(Row, table="acts", key=("seq",)):
     is_example: bool
     """Whether it is about an example."""
     text: str
-    """What a comment says; otherwise what there is to know of it, such as the limits that are raised."""
+    """The text of a comment; of other acts the details, such as the limits that are raised."""
     refused: str | None
     """Why it was not done; null if it was."""
 

@@ -14,7 +14,7 @@ class CallRow(Row, table="calls", key=("id",)):
     id: int
     """From 1, in the order in which requests end."""
     role: str
-    """What the model is asked as: task, reflection, …"""
+    """The role that the model is asked in: task, reflection, …"""
     model: str
     stage: str
     """The stage that asked; held_out after the end."""
@@ -54,7 +54,7 @@ class SpanRow(Row, table="spans", key=("item",)):
     """A stage's work on an item, from when the item was sent to the stage to when the work ended."""
 
     item: str
-    """The path of the item in its flow: 17 is a flow's first, 17.0 was made of it; .r at the end is for repair."""
+    """The path of the item in its flow: 17 is a flow's first, 17.0 was made from it; .r at the end is for repair."""
     flow: int
     stage: str
     source: str | None
@@ -78,7 +78,7 @@ class SpanRow(Row, table="spans", key=("item",)):
     tokens: Tokens
     cost: Dollars
     gap: int
-    """How many changes of the pool it had missed, that matter to it, when it was taken."""
+    """How many relevant changes of the pool it had missed when it was taken."""
     judged: str | None
     """What the staleness policy said then: continue, discard or repair; null if it was not asked."""
     candidate: str | None
