@@ -18,7 +18,7 @@ from flowevolve.cli.options import Port
 from flowevolve.cli.terminal import print_plain
 
 POLITENESS = 5
-"""The niceness of the process of a run's page, so that the run takes precedence."""
+"""How much the niceness of the process of a run's page is raised, so that the run takes precedence."""
 FROM_ENVIRONMENT = "FLOWEVOLVE_PAGE_TOKEN"
 
 
