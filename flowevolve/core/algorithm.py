@@ -56,7 +56,7 @@ class StageWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkersWanted:
-    """A user's settings for the workers of a stage; None where there is none."""
+    """A user's settings for the workers of a stage; None for those that the user left out."""
 
     start: int | None = None
     least: int | None = None
@@ -71,7 +71,7 @@ class Tuning:
     speculation: Speculation = field(default_factory=Speculation)
     racing: Racing = field(default_factory=NoRacing)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
-    """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
+    """For programs that the algorithm itself runs. Task ``program`` runs its programs with the task's settings."""
     target_score: float | None = None
     """The run's target score, for algorithms that rank candidates by estimates (`Algorithm.measured_score`)."""
 

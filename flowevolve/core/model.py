@@ -92,7 +92,7 @@ class ChatReply:
     dollars: float | None = None
     """The price of the call, filled in by the client; None where the model's price is not known."""
     headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
-    """The HTTP headers of the answer, looked up in lower case; None where it did not come over HTTP."""
+    """The HTTP headers of the answer (look them up in lower case); None if it did not come over HTTP."""
     logprobs: JSON = None
     """Log-probabilities as the server sent them, if ``extra`` asks for them; those of a stream are joined."""
     estimated: bool = False
@@ -140,7 +140,7 @@ class EmbedReply:
 
     @classmethod
     def joined(cls, parts: Sequence[EmbedReply]) -> EmbedReply:
-        """One reply made of the replies to consecutive batches of texts."""
+        """Join the replies to consecutive batches of texts into one reply."""
         costs = [part.dollars for part in parts if part.dollars is not None]
         return cls(
             tuple(vector for part in parts for vector in part.vectors),
@@ -305,7 +305,7 @@ def embedding_transport(transport: Transport) -> EmbeddingTransport:
 
 
 class Reason(StrEnum):
-    """Why a reply, or a part of it, was not taken."""
+    """Why a reply, or a part of it, was not accepted."""
 
     EMPTY = "empty"
     ONLY_THINKING = "only_thinking"

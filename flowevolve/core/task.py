@@ -29,7 +29,7 @@ class Example:
     data: Mapping[str, JSON]
 
     def __post_init__(self) -> None:
-        """Raises: InputError if the id is no text, or the data has no columns."""
+        """Raises: InputError if the id is not text, or the data is not a mapping."""
         if not isinstance(self.id, str):
             raise InputError(
                 f"an example's id is {self.id!r} ({type(self.id).__name__}); ids are texts, such as {str(self.id)!r}"
@@ -64,7 +64,7 @@ class Score:
         """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store.
 
         Raises:
-            TypeError: if ``passed`` is neither true nor false, but a word, say.
+            TypeError: if ``passed`` is neither true nor false, but for example a word.
         """
         if not _is_truth(self.passed):
             raise TypeError(f"Score: passed is {self.passed!r:.80}; give True or False")
@@ -114,7 +114,7 @@ class Dataset:
     test: Sequence[Example] = field(default=())
 
     def __post_init__(self) -> None:
-        """Raises: InputError if a split is no sequence of examples."""
+        """Raises: InputError if a split is not a sequence of examples."""
         for split in ("train", "val", "test"):
             _check_split(split, getattr(self, split))
 
@@ -161,7 +161,7 @@ class Task(Protocol):
 
 @runtime_checkable
 class TellsTrust(Protocol):
-    """A task that tells whether what it scores could forge its own score."""
+    """A task that reports whether the programs that it scores could forge their own scores."""
 
     async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
         """The trust in scores: that found ``before`` in the same run or, if None, found out now.

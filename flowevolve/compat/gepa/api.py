@@ -103,7 +103,7 @@ def optimize(
     ``chunk_size`` examples. By default, half a validation is split over all calls that may be made at a time.
     ``reflection_concurrency``, by default the same as ``adapter_concurrency``, bounds the calls of a ``reflection_lm``
     or proposer that is a function. At most ``max_in_flight`` iterations are open at a time, by default as many as there
-    is use for at the cost of a validation. With 1, the accepted candidates are those of gepa. With more, edits are
+    is use for, given what a validation costs. With 1, the accepted candidates are those of gepa. With more, edits are
     merged, line by line or by the reflection model, and validated in groups; with ``use_merge``, they are rebased and
     validated one at a time.
 

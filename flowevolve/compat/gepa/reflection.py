@@ -50,7 +50,9 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByFunction:
-    """A proposer of the user's, run in a thread. Messages call it ``where``. A resumed run does not ask it again."""
+    """A proposer of the user's, run in a thread. Messages call it ``where``. A resumed run does not ask it again for
+    texts that it has already written.
+    """
 
     propose: Propose
     where: str
