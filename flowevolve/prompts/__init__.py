@@ -1,1 +1,1 @@
-"""The prompts of the algorithms' agents, with fixed titles, and the strict readers of their replies."""
+"""The prompts of the algorithms' agents, which have fixed titles, and the strict readers of their replies."""

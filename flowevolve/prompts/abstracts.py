@@ -1,7 +1,7 @@
 """Prompts of agents that describe programs in words, give the search a direction, and choose examples.
 
 They are the Summarizer, Navigator and Sampler of ContextEvolve (Su et al., 2026, §4.2). A program that is described in
-words is a `ShownProgram` with one file named `ABSTRACT`; without a Summarizer, programs are shown themselves.
+words is a `ShownProgram` with one file named `ABSTRACT`; without a Summarizer, the programs themselves are shown.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 120
 
 
 class Summary(Attributes):
-    """A program in words, with its traits: those ``inherited`` from its parent, and ``new`` ones. It is empty where
-    nobody described the program.
+    """A program described in words, with its traits: those ``inherited`` from its parent, and ``new`` ones. It is empty
+    if nobody described the program.
     """
 
     abstract: str = ""
@@ -149,7 +149,7 @@ def _programs(programs: Mapping[str, ShownProgram], shorten: Shorten) -> str:
 
 def read_summary(reply: str) -> Summary:
     """Raises:
-    UnparsableReplyError: if there is no abstract, or dots in its place, or a list of traits is missing.
+    UnparsableReplyError: if there is no abstract, or a placeholder for it, or a list of traits is missing.
     """
     data = read_object(reply)
     abstract = _cut(no_placeholder(text_of(data, "abstract"), "the abstract"))
@@ -167,7 +167,7 @@ def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:
 
 def read_guidance(reply: str) -> str:
     """Raises:
-    UnparsableReplyError: if there is no guidance, or dots in its place.
+    UnparsableReplyError: if there is no guidance, or a placeholder for it.
     """
     return _cut(no_placeholder(text_of(read_object(reply), "guidance"), "the guidance"))
 

@@ -1,4 +1,4 @@
-"""The prompt for a command that edits files in place of an answer, and what it prints of its use."""
+"""The prompt for a command that edits files instead of answering, and the reading of the usage that it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM_FOLDER = "program"
 
 
 def command_prompt(templates: Templates, prompt: Prompt) -> Prompt:
-    """A prompt for a program that asks for changed files, not for an answer."""
+    """The same prompt for a program, but asking for changed files instead of an answer."""
     before, _, _ = prompt.rpartition(REPLY_HEADING)
     form = templates.text("form_command", folder=PROGRAM_FOLDER)
     asked = Prompt(f"{before}{REPLY_HEADING}\n{form}\n", prompt.template)
@@ -23,10 +23,10 @@ def command_prompt(templates: Templates, prompt: Prompt) -> Prompt:
 
 
 def read_usage(output: str) -> tuple[Usage, float]:
-    """The tokens and dollars that the last line which is a JSON object says were taken; nothing, where none does.
+    """The tokens and dollars that the last line with a JSON object reports; 0 for each that is not reported.
 
-    They are ``input_tokens`` (or ``prompt_tokens``) and ``output_tokens`` (or ``completion_tokens``), in the object or
-    in its ``usage``, and ``total_cost_usd`` (or ``dollars``).
+    They are read from ``input_tokens`` (or ``prompt_tokens``), ``output_tokens`` (or ``completion_tokens``) and
+    ``total_cost_usd`` (or ``dollars``), in the object or in its ``usage``.
     """
     said = next((found for line in reversed(output.splitlines()) if (found := _object(line)) is not None), {})
     inner = said.get("usage")
@@ -49,7 +49,7 @@ def _object(line: str) -> dict[str, JSON] | None:
 
 
 def _first(amounts: Mapping[str, JSON], *names: str) -> float:
-    """The first of these amounts that is a number from 0 on."""
+    """The first of these amounts that is a finite number and not negative; 0 if there is none."""
     for name in names:
         amount = amounts.get(name)
         if isinstance(amount, int | float) and 0 <= amount < float("inf"):

@@ -1,5 +1,5 @@
-"""What people who watch a run have said of examples and candidates, as prompts show it. A prompt about which nobody has
-said anything stays as it is.
+"""Shows in prompts what people who watch a run have said about examples and candidates. If nobody has said anything, a
+prompt is not changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ COMMENTS_HEADING = "## What people say"
 
 
 def with_remarks(feedback: str, remarks: Sequence[str], of: str) -> str:
-    """Feedback with what people have said beside it; ``of`` is what they have said it of, such as ``this example``."""
+    """Feedback, followed by what people have said; ``of`` names what they said it about, such as ``this example``."""
     if not remarks:
         return feedback
     said = "\n".join(remarks)
@@ -21,7 +21,7 @@ def with_remarks(feedback: str, remarks: Sequence[str], of: str) -> str:
 
 
 def with_comments(prompt: Prompt, comments: Sequence[tuple[str, str]]) -> Prompt:
-    """A prompt with comments behind it, each with what it is about, in words."""
+    """A prompt, followed by comments. Each comment is a pair: what it is about, in words, and its text."""
     if not comments:
         return prompt
     said = "\n\n".join(f"Of {subject}:\n{fence(text)}" for subject, text in comments)

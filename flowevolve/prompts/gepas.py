@@ -11,7 +11,7 @@ from flowevolve.prompts.reflection import ReflectionExample, WriteReflection
 
 
 def gepas_reflection() -> WriteReflection:
-    """Writes what gepa would send: its template, and the examples as it renders them.
+    """A function that writes the prompt that gepa would send, with gepa's template and its rendering of examples.
 
     Raises:
         InputError: if gepa is not installed, or has no such template.
@@ -41,7 +41,7 @@ def gepas_reflection() -> WriteReflection:
 
 
 def _record(example: ReflectionExample, shorten: Shorten) -> dict[str, object]:
-    """An example as gepa's adapters give it."""
+    """An example in the form that gepa's adapters use."""
     return {
         "Inputs": {name: shorten(value) for name, value in example.inputs.items()},
         "Generated Outputs": shorten(example.output),

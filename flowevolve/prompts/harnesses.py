@@ -11,16 +11,16 @@ from flowevolve.tasks.labelling import LabelledSet
 
 HARNESS_TITLE = "# Write harnesses"
 _LABELS = 20
-"""Labels of a data set that are named."""
+"""The most labels of a data set that the prompt names."""
 _MOST_OF_TEXT = 500
-"""Characters of the example of a data set."""
+"""The most characters of a data set's example that the prompt shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessBrief:
-    """What a proposer is told: numbers that it must keep to, where to look, and a harness that works.
+    """What a proposer is told: the limits that it must keep to, where to look, and a harness that works.
 
-    With no ``tries`` it is not told that there are any.
+    If ``tries`` is 0, the prompt does not mention tries.
     """
 
     candidates: int

@@ -15,7 +15,7 @@ from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reflection import REFLECT_TITLE, ReflectionExample, shown_examples
 
 Rewriting = Literal["variant", "mutation", "shift"]
-"""How an instruction is made from another one. The template of each is named ``instruction_`` and this."""
+"""The ways to make an instruction from another one. The template for each is named ``instruction_`` plus this."""
 REWRITING_TITLES: Mapping[Rewriting, str] = {
     "variant": f"{REFLECT_TITLE}: a variant",
     "mutation": f"{REFLECT_TITLE}: one change",
@@ -44,7 +44,7 @@ def instruction_prompt(
 ) -> Prompt:
     """Ask for a better text of one component, given rollouts with the present one.
 
-    Of ``others`` a mutation takes over what is good, and a shift is to be unlike them and the ``earlier`` shifts.
+    A mutation should take over what is good in ``others``; a shift should differ from them and from ``earlier`` shifts.
     """
     name = f"instruction_{rewriting}"
 

@@ -39,7 +39,7 @@ LESSON_KINDS: tuple[LessonKind, ...] = get_args(LessonKind)
 DIRECTIONS_KEPT = 10
 LESSONS_KEPT = 8
 DISTILLED = 5
-"""The most entries that one task gives to others."""
+"""The most pieces of experience that one task passes on to others."""
 TEXT_CHARS = 400
 """The most characters of a lesson or an entry, so that no single reply fills a memory."""
 _DIRECTION_CHARS = 120
@@ -58,7 +58,7 @@ class Direction:
 
     @classmethod
     def of(cls, data: Mapping[str, JSON]) -> Direction:
-        """What `to_json` made this of, or a reply of the same form.
+        """Read what `to_json` has written, or a reply of the same form.
 
         Raises:
             UnparsableReplyError: if something is missing.
@@ -80,7 +80,7 @@ class Lesson:
 
     @classmethod
     def of(cls, data: Mapping[str, JSON]) -> Lesson:
-        """What `to_json` made this of, or a reply of the same form.
+        """Read what `to_json` has written, or a reply of the same form.
 
         Raises:
             UnparsableReplyError: if something is missing.
@@ -113,7 +113,7 @@ class Digest:
 
     @classmethod
     def of(cls, data: Mapping[str, JSON]) -> Digest:
-        """What `to_json` made this of, or a reply of the same form: a direction without a count was tried once.
+        """Read what `to_json` has written, or a reply of the same form. A direction without a count was tried once.
 
         Raises:
             UnparsableReplyError: if something is missing.
@@ -147,8 +147,8 @@ def reflect_prompt(
 ) -> Prompt:
     """Ask what one change teaches. ``change`` is the increase of the score; a child that failed has no score.
 
-    ``board`` lists the known directions (`shown_board`): the reply should use the name of one of these for a change of
-    the same kind, so that they are counted together.
+    ``board`` lists the known directions (`shown_board`): for a change of the same kind the reply should use the name of
+    one of these, so that they are counted together.
     """
     return templates.write(
         "learn_from_change",
@@ -209,7 +209,8 @@ def read_digest(reply: str) -> Digest:
 def queries_prompt(templates: Templates, statement: str, program: ShownProgram, memory: str, count: int) -> Prompt:
     """Ask for queries to search experience with other tasks. ``memory`` is that of this task, and may be empty.
 
-    A program without score and feedback is still to be written; a plan may describe it, as a file of its own name.
+    A program without score and feedback has not been written yet; its place may be taken by a plan, as a file with a
+    name of its own.
     """
     ran = program.score is not None or bool(program.feedback.strip())
     return templates.write(
@@ -298,5 +299,5 @@ def _times(count: int) -> str:
 
 
 def _count(value: JSON) -> int:
-    """A count in a reply, at least 1; 1 if it is missing or no such number."""
+    """A count in a reply, at least 1; 1 if it is missing or not a plausible number."""
     return max(1, int(value)) if isinstance(value, int | float) and abs(value) < 1e9 else 1  # not for NaN

@@ -43,7 +43,7 @@ def read_novelty(reply: str) -> Verdict:
 
 
 def with_too_like(templates: Templates, prompt: Prompt) -> Prompt:
-    """A prompt for a program that was asked before, and what came of it."""
+    """A prompt for a program that was sent before, followed by a note that its program was too similar to another."""
     if TOO_LIKE_HEADING in prompt:
         return prompt
     return Prompt(f"{prompt}\n\n{templates.text('too_like')}", prompt.template)

@@ -54,11 +54,11 @@ CITE_RULE = 'After the answer, add a last line with the ids of the notes that he
 _VERB_NAMES = ("op", "type", "operation", "action")
 _TEXT_NAMES = ("text", "content")
 _IDLE = frozenset({"KEEP", "NONE", "NOOP", "SKIP"})
-"""What a curator may say of a note that is to stay as it is."""
+"""The operations with which a curator may leave a note as it is."""
 _WORDS = re.compile(r"[a-z0-9]+|\w")
 """English words, and single letters of other languages, some of which put no spaces between words."""
 _LONG = 4
-"""Words of as many letters count as the same if they begin with the same ones."""
+"""Words with at least this many letters count as the same if they agree in this many at the beginning."""
 _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 
 
@@ -76,7 +76,7 @@ def with_playbook(
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """An answer that a lesson is to be drawn from: what was asked, the notes at hand, and what came of it."""
+    """An answer to draw a lesson from, with its question, how it was scored, and the notes that were at hand."""
 
     question: str
     answer: str
@@ -111,7 +111,7 @@ class Reflection:
 
     @property
     def in_words(self) -> str:
-        """What somebody is told who tries again."""
+        """The text for a second try."""
         return "\n".join([*([self.diagnosis] if self.diagnosis else []), *self.lessons])
 
 
@@ -129,13 +129,13 @@ def parse_lesson(reply: str, known: Collection[str], template: str = "") -> Refl
 
 
 def _own_lessons(text: str, template: str) -> tuple[str, ...]:
-    """The lessons in a text but for those in the template, which are its example of a reply."""
+    """The lessons in a text, except those that are in the template, as part of its example of a reply."""
     examples = frozenset(lessons_in(template))
     return tuple(lesson for lesson in lessons_in(text) if lesson not in examples)
 
 
 def _in_one_line(diagnosis: Mapping[str, str]) -> str:
-    """The line 'Diagnosis: …', or else what is said of the error, its cause and the correct approach."""
+    """The line 'Diagnosis: …', or else what the reply says about the error, its cause and the correct approach."""
     if whole := diagnosis.get("diagnosis"):
         return whole
     return " ".join(
@@ -146,7 +146,7 @@ def _in_one_line(diagnosis: Mapping[str, str]) -> str:
 
 
 def gather_prompt(templates: Templates, samples: Sequence[Sequence[str]]) -> Prompt:
-    """Ask for one list of lessons in place of those of several samples (the reduce of Combee, arXiv 2604.04247)."""
+    """Ask for one list of lessons in place of those of several samples (reduce step of Combee, arXiv 2604.04247)."""
     lessons = [lesson for each in samples for lesson in each]
     return templates.write("gather", lambda shorten: {"lessons": fence(_listed(lessons, shorten))})
 
@@ -200,8 +200,8 @@ class CuratorRequest:
 
 
 def parse_curator_requests(reply: str, template: str = "") -> tuple[list[CuratorRequest], int]:
-    """The operations that can be read, and the number of those that can't or are the ``template``'s own example. One
-    that keeps a note as it is does nothing.
+    """The operations that can be read, and the number of those that can't or are the ``template``'s own example.
+    Operations that leave a note as it is are ignored.
 
     Raises:
         UnparsableReplyError: if there is no JSON list in the reply, or one in which no entry can be read.
@@ -267,11 +267,11 @@ def merge_prompt(templates: Templates, texts: Sequence[str]) -> Prompt:
 
 
 def parse_merged(reply: str, texts: Sequence[str], template: str = "") -> str:
-    """The one piece of advice that is to stand for several, in one line.
+    """The one piece of advice that is to replace several, in one line.
 
     Raises:
-        UnparsableReplyError: if there is none, it has hardly a word of the several, or speaks to whoever asked, or it
-            is the ``template``'s own example.
+        UnparsableReplyError: if there is none, it shares hardly a word with the several, it addresses whoever asked, or
+            it is the ``template``'s own example.
     """
     merged = " ".join(read_instruction(reply).removeprefix("- ").split())
     words, known = set(_WORDS.findall(merged.lower())), set(_WORDS.findall(" ".join(texts).lower()))
@@ -284,7 +284,7 @@ def parse_merged(reply: str, texts: Sequence[str], template: str = "") -> str:
 
 
 def _beginnings(words: Collection[str]) -> set[str]:
-    """How the long ones of the words begin, as 'units' and 'unit' are the same to whoever puts it in other words."""
+    """The beginnings of the long ones among the words, so that 'units' and 'unit' count as the same word."""
     return {word[:_LONG] for word in words if len(word) >= _LONG}
 
 
@@ -299,5 +299,5 @@ def _listed(texts: Sequence[str], shorten: Shorten) -> str:
 
 
 def parse_comparison(reply: str, count: int) -> list[Relation]:
-    """The relation of each of ``count`` notes; ``conflict``, which is tested further, where none can be read."""
+    """The relation of each of ``count`` notes. If none can be read it is ``conflict``, which is tested further."""
     return [relation or "conflict" for relation in relations_in(reply, count)]

@@ -1,4 +1,4 @@
-"""The prompts that ask for programs, one template for each way to come to one, and what they show of programs."""
+"""The prompts that ask for programs, with one template for each way to make one, and how they show programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowevolve.prompts.reading.children import Form, read_child
 from flowevolve.prompts.reading.fences import fence
 
 CODE_TITLE = "# Improve a program"
-"""What the titles of all prompts begin with that ask for a better version of a program."""
+"""The beginning of the titles of all prompts that ask for a better version of a program."""
 SEED_TITLE = "# Write a different program"
 SHIFT_TITLE = "# Write a program of a new kind"
 ADVICE_TITLE = "# Advise whoever writes the next programs"
@@ -45,7 +45,7 @@ Change = Literal[
     "parts_crossover",
     "fix",
 ]
-"""How a program is made from another one. The template of each is named ``program_`` and this."""
+"""The ways to make a program from another one. The template for each is named ``program_`` plus this."""
 CHANGE_TITLES: Mapping[Change, str] = {
     "improve": CODE_TITLE,
     "variant": f"{CODE_TITLE}: a variant",
@@ -65,19 +65,19 @@ CHANGE_TITLES: Mapping[Change, str] = {
 class ShownProgram:
     """A program as prompts show it: its files by name, its score (None: it failed or was not run), and its feedback.
 
-    Where other programs are shown beside a parent, so are what their writers called them and said of them.
+    Where programs are listed, as others are beside a parent, so are the names and ideas that their writers gave.
     """
 
     program: Mapping[str, str]
     score: float | None
     feedback: str = ""
     name: str = ""
-    """What its writer calls it, and says of it; empty where nothing was said."""
+    """What its writer calls it and, as ``idea``, says about it; empty where nothing was said."""
     idea: str = ""
 
     @property
     def said(self) -> str:
-        """Lines with what its writer said of it, each with its end."""
+        """Lines with the name and the idea that its writer gave, each with a line break at its end."""
         said = (("Name", self.name), ("Idea", self.idea))
         return "".join(f"{title}: {text}\n" for title, text in said if text)
 
@@ -98,7 +98,7 @@ def program_prompt(
 ) -> Prompt:
     """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
 
-    ``failed`` says of tries how they failed. ``instructions`` replace the shipped ones; ``further`` are more fields of
+    ``failed`` says how earlier tries failed. ``instructions`` replace the shipped ones; ``further`` are more fields of
     the template.
     """
     name = f"program_{change}"
@@ -136,8 +136,8 @@ def seed_prompt(
 ) -> Prompt:
     """Ask for a whole program that solves the task in another way than ``seeds``, the first of which shows the form.
 
-    Seeds that failed have no score, and their feedback says why. A ``shift`` is to be a new kind of program, after much
-    was tried; ``earlier`` ones are shown.
+    Seeds that failed have no score, and their feedback says why. With ``shift`` the prompt asks for a new kind of
+    program, after much has been tried, and shows the ``earlier`` shifts.
     """
 
     def fields(shorten: Shorten) -> Mapping[str, str]:
@@ -161,7 +161,7 @@ def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
 
 
 def common_fields(templates: Templates, statement: str) -> Mapping[str, str]:
-    """The fields that all prompts have that ask for programs: the task, what counts, and what is data."""
+    """The fields that all prompts for programs have in common: the task, the rules, and what is data."""
     return {
         "data": templates.text("data"),
         "statement": shown_task(statement),
@@ -187,7 +187,7 @@ def shown_outcome(shown: ShownProgram, shorten: Shorten = str) -> str:
 
 
 def shown_score(score: float | None) -> str:
-    """A score as all prompts show it; None is that of something that failed."""
+    """A score as all prompts show it; None: it failed."""
     return "Score: none, it failed" if score is None else f"Score: {json.dumps(score)} (higher is better)"
 
 

@@ -45,7 +45,7 @@ AFTER_LABEL = "After:"
 
 
 _MOST_OF_OTHERS = 1_500
-"""Characters that are shown of each component that is not to be rewritten."""
+"""The most characters that are shown of each component that is not to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ReflectionExample:
     output: str
     feedback: str
     score: float | None = None
-    """Of the whole rollout; higher is better."""
+    """The score of the whole rollout; higher is better."""
     final: str = ""
     """The answer that was scored, if that is not the output of this call."""
 
@@ -99,7 +99,7 @@ def reflection_prompt(
 ) -> Prompt:
     """Ask for a better text of one component, given rollouts with the present one (GEPA, arXiv 2507.19457, §3).
 
-    ``others`` are the texts of the other components by name, of which the beginning and the end are shown.
+    ``others`` are the texts of the other components by name; of long ones the beginning and the end are shown.
     """
     cut = shortener(_MOST_OF_OTHERS)
     context = {name: cut(other) for name, other in (others or {}).items()}
@@ -178,10 +178,9 @@ def merge_prompt(templates: Templates, component: str, origin: str, versions: Se
 
 
 def merge_edits_prompt(templates: Templates, component: str, head: str, edits: Sequence[tuple[str, str]]) -> Prompt:
-    """Ask for one text of a component that has all that is useful in several edits.
+    """Ask for one text of a component that combines all that is useful in several edits.
 
-    ``edits`` are pairs of texts, before and after an edit. The text before it may be older than ``head``, the current
-    one.
+    ``edits`` are pairs of texts, before and after an edit. The text before may be older than ``head``, the current one.
     """
     return templates.write(
         "merge_edits",
@@ -204,11 +203,11 @@ def _blocks(components: Mapping[str, str], shorten: Shorten = str) -> str:
 
 
 def parse_verdict(reply: str, components: Sequence[str], longest: int | None = None) -> RepairVerdict:
-    """The judge's verdict, reason and patch. Where there is one component, its block needs no label.
+    """The judge's verdict, reason and patch. If there is only one component, its block needs no label.
 
     Raises:
         UnparsableReplyError: if the verdict is missing or unknown, an orthogonal verdict comes without a patch of
-            known components, or the text of one is a placeholder or has more characters than the ``longest`` may have.
+            known components, or the text of one is a placeholder or has more than ``longest`` characters.
     """
     verdict = read_word(reply, "verdict", _VERDICTS)
     text = answer_in(reply)

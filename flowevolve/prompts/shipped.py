@@ -1,4 +1,4 @@
-"""The templates of the shipped prompts, and a user's own in their place."""
+"""The templates of the shipped prompts, and the user's own templates that replace some of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.templates import Template, Templates
 
 MAX_TOKENS = 32_000
-"""What a prompt has at most, unless the configuration says something else."""
+"""The most tokens of a prompt, unless the configuration sets another limit."""
 MAX_TEXT_TOKENS = 4_000
-"""What a text that is evolved has at most, unless the configuration says something else."""
+"""The most tokens of a text that is evolved, unless the configuration sets another limit."""
 _ENDING = ".md"
 
 
@@ -26,7 +26,7 @@ SHIPPED = _shipped()
 
 
 def read_templates(folder: Path | None, max_tokens: int, max_text_tokens: int = MAX_TEXT_TOKENS) -> Templates:
-    """The shipped templates, with those that a folder has as ``NAME.md`` in their place.
+    """The shipped templates, each replaced by the folder's ``NAME.md`` if there is one.
 
     Raises:
         InputError: if the folder can't be read, or a file in it is no template, or lacks a field.

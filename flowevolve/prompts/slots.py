@@ -1,4 +1,4 @@
-"""Prompts that sort the parts of a program into slots by their purposes, and that change programs by slots.
+"""Prompts that sort a program's parts into slots by their purposes, and prompts that change programs slot by slot.
 
 Controlled Self-Evolution (arXiv 2601.07348), §4.2: mutation changes the parts that are to be improved, crossover takes
 each part from the program that has the better one.
@@ -34,7 +34,7 @@ FROM_FIRST, FROM_SECOND = "from the program", "from the other"
 
 _KEPT = ("keep", "ok", "good")
 _STATUSES = (*_KEPT, "improve", "weak")
-"""What replies say of slots; the prompt asks for the first and the one but last."""
+"""The statuses that replies give slots; the prompt asks for the first and the last but one."""
 
 
 def diagnose_prompt(
@@ -59,7 +59,7 @@ def diagnose_prompt(
 
 
 def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
-    """The slots of a reply. Names that are not in ``parts`` are ignored, and slots that have no other names.
+    """The slots of a reply. Parts that are not in ``parts`` are ignored, and so are slots without any other part.
 
     Raises:
         UnparsableReplyError: if there is no array ``slots``, a slot has an unknown name or status, or none has a part.
@@ -115,7 +115,7 @@ def crossover_prompt(
     advice: str = "",
     failed: Sequence[str] = (),
 ) -> Prompt:
-    """Ask for one program made of two, with some parts of the first and some of the other; the rest is free.
+    """Ask for one program made from two, with some parts of the first and some of the other; the rest is free.
 
     ``why`` says what is good and what is wrong in them, one line each.
     """

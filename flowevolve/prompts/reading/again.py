@@ -1,4 +1,4 @@
-"""Asking once more for a reply that could not be read."""
+"""Asks again after a reply that could not be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EXAMPLE_CHARACTERS = 400
 
 
 def asked_again(prompt: str, reply: str, error: UnparsableReplyError) -> Sequence[Message]:
-    """The chat that asks once more: the prompt, the reply, and what was wrong with it."""
+    """The chat that asks again: the prompt, the reply, and what was wrong with it."""
     return [
         Message("user", prompt),
         Message("assistant", reply.strip() or "(no answer)"),
@@ -21,14 +21,14 @@ def asked_again(prompt: str, reply: str, error: UnparsableReplyError) -> Sequenc
 
 
 def prompt_of(messages: Sequence[Message]) -> str:
-    """The prompt that the last message of a chat stands for: the one before, if it asks once more."""
+    """The prompt that a chat wants a reply to: its last message or, if that asks again, the prompt before it."""
     if len(messages) > 2 and messages[-1].role == "user" and messages[-1].content.startswith(AGAIN):
         return messages[-3].content
     return messages[-1].content
 
 
 def example_of(reply: str) -> str:
-    """A reply in few enough characters for a log: its beginning and its end."""
+    """A reply, shortened to its beginning and its end if it is too long for a log."""
     text = reply.strip()
     half = _EXAMPLE_CHARACTERS // 2
     return text if len(text) <= _EXAMPLE_CHARACTERS else f"{text[:half]} […] {text[-half:]}"

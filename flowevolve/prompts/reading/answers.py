@@ -1,4 +1,4 @@
-"""The answer that a reply gives: what is marked as such, else all of it but the thinking."""
+"""Reads the answer in a reply: the part that is marked as such, or else the whole reply without its thinking."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _MOST_LINES = 3
 
 
 def read_answer(reply: str) -> str:
-    r"""The text in ``<answer>`` tags, in the ``[[ ## answer ## ]]`` or last field, under the JSON key ``answer``, in
-    the last ``\boxed{…}`` or after a last line 'Final answer:'; the whole reply if it has nothing of the kind.
+    r"""The text in ``<answer>`` tags, in the ``[[ ## answer ## ]]`` or last field, under the JSON key ``answer``, after
+    a last line 'Final answer:', or in the last ``\boxed{…}``: the first of these that the reply has. Without any, the
+    whole reply but for its thinking.
 
     Raises:
         UnparsableReplyError: if there is nothing but thinking, or the answer breaks off or is empty.
@@ -93,7 +94,9 @@ def _last_boxed(text: str) -> str | None:
 
 
 def _stated(text: str) -> str | None:
-    """What stands at the end after 'Answer:', or 'Final answer:', on that line or on the few that follow it."""
+    """The answer after a last 'Answer:' or 'Final answer:', on that line or on a few lines below it; None if there is
+    none, or more text follows.
+    """
     found = list(_STATED.finditer(text))
     if not found:
         return None
@@ -115,7 +118,7 @@ def _stated(text: str) -> str | None:
 
 
 def _leads(found: Sequence[re.Match[str]], text: str) -> bool:
-    """Whether the one statement of the answer is the first line, and reasons follow."""
+    """Whether the answer is stated only once, in the first line, so that what follows are reasons."""
     label = found[0][0].removesuffix(found[0]["value"])
     return len(found) == 1 and not text[: found[0].start()].strip() and ":" in label
 

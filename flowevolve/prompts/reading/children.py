@@ -1,4 +1,4 @@
-"""What a reply makes of a program: by edits, or whole, in whichever of these forms it comes."""
+"""Reads the child that a reply makes from a program, whether it comes as edits or as a whole program."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Form = Literal["edits", "whole"]
 
 
 def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: bool = False) -> ReadProgram:
-    """The child that a reply makes of a program, and what of the reply was left out.
+    """The child that a reply makes from ``parent``, and the parts of the reply that were left out.
 
-    Edits that can't be applied are left out. With ``all_edits``, or where the rest changes imports alone, nothing is
-    taken. A whole program where edits were asked for is one if it defines all that the parent does; edits where a whole
-    one was asked for are edits.
+    Edits that can't be applied are left out; with ``all_edits``, or if the other edits change nothing but imports, the
+    whole reply is refused instead. If edits were asked for, a whole program is accepted if it has all that the parent
+    has (`looks_whole`). If a whole program was asked for, edits are accepted, too.
 
     Raises:
-        UnparsableReplyError: if nothing of it can be taken, or the child would not compile or not keep to the marks.
+        UnparsableReplyError: if nothing in the reply can be used, or the child would not compile, or it changes text
+            outside the EVOLVE-BLOCK marks.
     """
     answer = _answer(reply, parent)
     found = _edits(answer, parent, form)
@@ -40,8 +41,9 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
 
 
 def is_whole(reply: str, parent: Mapping[str, str], form: Form) -> bool:
-    """Whether all that `read_child` makes of a reply is there, although the limit of tokens cut it off: its last edit
-    has an end, or its last block, or that block adds nothing. Of a program without a fence any part may be missing.
+    """Whether a reply that was cut off at the token limit has all that `read_child` takes from it: its last edit or
+    last block is complete, or that block adds nothing. A program without a fence never counts as complete, as any part
+    of it may be missing.
     """
     answer = _answer(reply, parent)
     found = _edits(answer, parent, form)
@@ -58,7 +60,7 @@ def check_child(child: Mapping[str, str], parent: Mapping[str, str]) -> None:
     """Check files that were changed in place.
 
     Raises:
-        UnparsableReplyError: if the child would not compile or not keep to the marks.
+        UnparsableReplyError: if the child would not compile, or it changes text outside the EVOLVE-BLOCK marks.
     """
     for name, text in child.items():
         _check(name, parent[name], text, ())
@@ -70,13 +72,13 @@ def _answer(reply: str, parent: Mapping[str, str]) -> str:
 
 
 def _edits(answer: str, parent: Mapping[str, str], form: Form) -> Sequence[Found]:
-    """The edits of a reply that are to be made: none where a whole program stands beside them and was asked for."""
+    """The edits of a reply that are to be made: none if a whole program was asked for and the reply has one, too."""
     found = find_edits(answer)
     return found if form == "edits" or not found or not _has_program_beside(answer, parent) else ()
 
 
 def _has_program_beside(answer: str, parent: Mapping[str, str]) -> bool:
-    """Whether a reply has a whole program although it has edits."""
+    """Whether a reply with edits also has a whole program that compiles."""
     read = _program(answer, parent)
     if read is None:
         return False
@@ -100,11 +102,11 @@ def _edited(found: Sequence[Found], parent: Mapping[str, str], *, all_edits: boo
 
 
 _NOT_MISSED = (Reason.NO_OP, Reason.DRAFT)
-"""What may be left out of a reply although all of its edits are to be made."""
+"""The reasons for which edits may be left out even if all edits of a reply must be made."""
 
 
 def _imports_alone(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether nothing but imports was changed: those of an edit that could not be made."""
+    """Whether nothing but imports was changed: they are probably for an edit that could not be made."""
     changed = [name for name in old if old[name] != new[name]]
     return all(name.endswith(".py") and same_but_for_imports(old[name], new[name]) for name in changed)
 

@@ -1,4 +1,4 @@
-"""Which of several texts of a reply is meant: by what is said of each, never by its place or its length."""
+"""Chooses which of several texts in a reply is meant: by what the reply says of each, never by place or length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import Block
 
 Said = Literal["final", "new", "draft", "nothing"]
-"""What is said of a block: that it is the final one, a new one, or one that is not meant (a draft, the old one)."""
+"""What a reply says of a block: that it is the final one, a new one, one that is not meant (``draft``), or nothing."""
 
 _OLD = r"(?!\s+(?:old|original|current|existing|previous|parent|examples?|outline)\b)"
 _FINAL = re.compile(rf"\b(final|complete|full|definitive)\b{_OLD}", re.IGNORECASE)
@@ -35,7 +35,8 @@ def chosen(found: Sequence[Block], text: str, what: str) -> Block:
     """The block that is meant.
 
     Raises:
-        UnparsableReplyError: if there is none, or several of different text that nothing tells apart.
+        UnparsableReplyError: if there is none, the only one is called a draft, or nothing tells which of several is
+            meant.
     """
     if not found:
         raise UnparsableReplyError(f"there is no {what} in the reply", Reason.MISSING)
@@ -75,7 +76,9 @@ def said_of(block: Block, lines: Sequence[str], since: int) -> Said:
 
 
 def said_in(source: str) -> Said:
-    """What comes first counts: "the improved form of the original" is new, "the original, before" is not."""
+    """What a text says of a block. Its first telling word counts: "the improved form of the original" is new, "the
+    original, before" is not.
+    """
     first: list[tuple[int, Said]] = []
     patterns: tuple[tuple[re.Pattern[str], Said], ...] = ((_FINAL, "final"), (_NEW, "new"), (_DRAFT, "draft"))
     for pattern, word in patterns:
@@ -86,8 +89,8 @@ def said_in(source: str) -> Said:
 
 
 def each_said(found: Sequence[Block], lines: Sequence[str]) -> list[Said]:
-    """What is said of each of several blocks that may all be meant. A heading that names drafts holds for all blocks
-    below it up to the next words.
+    """What is said of each of several blocks that may all be meant. A heading that names drafts applies to all blocks
+    below it until other text follows.
     """
     told: list[Said] = []
     below = False
@@ -100,7 +103,7 @@ def each_said(found: Sequence[Block], lines: Sequence[str]) -> list[Said]:
 
 
 def named_a_draft(line: str) -> bool:
-    """Whether a line is a heading of a few words that says so, and not a sentence that happens to have such a word."""
+    """Whether a line is a short heading that names a draft, and not a sentence that happens to have such a word."""
     return len(line.split()) <= _FEW_WORDS and bool(_HEADING.search(line)) and said_in(line) == "draft"
 
 
@@ -110,5 +113,5 @@ def line_above(block: Block, lines: Sequence[str]) -> str:
 
 
 def without(found: Sequence[Block], unlike: Callable[[Block], bool]) -> list[Block]:
-    """The blocks that are not ``unlike`` what is looked for; all of them, if each is."""
+    """The blocks that are not ``unlike`` what is looked for; if all are unlike it, all blocks."""
     return [block for block in found if not unlike(block)] or list(found)

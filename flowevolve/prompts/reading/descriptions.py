@@ -1,4 +1,4 @@
-"""Reads the name and the idea that a reply may give to the program it has, in lines before that."""
+"""Reads the name and the idea that a reply may give its program, in lines above the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_IDEA = 300
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a reply says of its program, a line each; empty where it says nothing."""
+    """What a reply says of its program, in one line each; empty where it says nothing."""
 
     name: str = ""
     idea: str = ""
@@ -35,9 +35,10 @@ def _description(name: str, idea: str) -> Description:
 
 
 def read_description(reply: str) -> tuple[Description, str]:
-    """The name and the idea of a reply, and the reply without these lines; as it is where there are none.
+    """The name and the idea in a reply, and the reply without these lines; unchanged if it has none.
 
-    They stand above the first fence or edit. In a reply without any, they are its first lines, and both are there.
+    They are looked for above the first fence or edit. In a reply without either they count only if both are there, as
+    its first lines.
     """
     try:
         lines = answer_in(reply).split("\n")

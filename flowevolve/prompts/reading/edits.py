@@ -1,4 +1,4 @@
-"""Reads SEARCH/REPLACE edits in a reply, in the spellings that models give them, and applies those that can be."""
+"""Reads SEARCH/REPLACE edits in a reply, in the spellings that models use, and applies those that can be applied."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILE = re.compile(r"^[ \t*_#]*FILE(?:NAME)?[*_]*:[ \t*_]*(\S.*)$", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A part of a reply that was not taken, and why, in a sentence that names the part."""
+    """A part of a reply that was not used, with the reason and a sentence that names the part."""
 
     reason: Reason
     message: str
@@ -39,8 +39,8 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An edit of a reply, or why what was meant as one is none; ``number`` counts them from 1. ``ended`` says whether a
-    mark of its own ends it, and not the end of the reply or the next edit.
+    """An edit in a reply, or the problem with what was meant as one; ``number`` counts them from 1. ``ended`` says
+    whether it is complete: it has a closing mark or fence or, in the form that has neither, another edit follows.
     """
 
     number: int
@@ -50,10 +50,10 @@ class Found:
 
 
 def find_edits(answer: str) -> list[Found]:
-    """The edits of a reply without its thinking, in order; text between them is ignored.
+    """The edits in a reply (given without its thinking), in order; text between them is ignored.
 
-    A line ``FILE: name`` holds until the next one. Edits below a heading that names drafts are left
-    out, unless all are.
+    A line ``FILE: name`` applies until the next one. Edits below a heading that names drafts get a `Found.problem`
+    instead of the edit, unless all edits are drafts.
     """
     found: list[Found] = []
     drafts: list[bool] = []
@@ -88,7 +88,7 @@ def find_edits(answer: str) -> list[Found]:
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
-    """Whether a heading in the lines since the edit before names drafts; where there are no words, as for that one."""
+    """Whether a heading in the lines since the previous edit names drafts; without text there, as for that edit."""
     said = [line for line in above if line.strip() and not (_FENCE.match(line) or _FILE.match(line))]
     if not said:
         return bool(after) and after[-1]
@@ -125,7 +125,7 @@ def _twice(lines: Sequence[str], middles: Sequence[int]) -> bool:
 
 
 def _closing_fence(lines: Sequence[str], start: int, middle: int, stop: int) -> int | None:
-    """Where the fence around an edit without its last line ends, if there is one around that edit alone."""
+    """Where the fence around an edit without its last line ends; None unless a fence is around that edit alone."""
     above = next((line for line in reversed(lines[max(0, start - 3) : start - 1]) if line.strip()), "")
     if not _FENCE.match(above):
         return None
@@ -162,7 +162,7 @@ def _named(lines: Sequence[str], start: int, number: int, file: str | None) -> t
 
 
 def _named_unfenced(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found | None, int]:
-    """The same without fences: the new lines go up to the next ``SEARCH:``, or to the end of the reply."""
+    """As `_named`, without fences: the new lines extend to the next ``SEARCH:`` or the end of the reply."""
     ends = (place for place in range(start, len(lines)) if _SEARCH_WORD.match(lines[place]))
     stop = next(ends, len(lines))
     middle = next((place for place in range(start, stop) if _REPLACE_WORD.match(lines[place])), None)
@@ -177,11 +177,11 @@ def _named_unfenced(lines: Sequence[str], start: int, number: int, file: str | N
 
 
 _MOST_LINES = 2000
-"""How far below ``SEARCH:`` its blocks are looked for."""
+"""How many lines below ``SEARCH:`` are searched for its blocks."""
 
 
 def apply_edits(files: Mapping[str, str], found: Sequence[Found]) -> tuple[dict[str, str], list[LeftOut]]:
-    """The files with the edits made, each in what the ones before it left, and those that were not made.
+    """The files after the edits were made one after the other, and the edits that were not made.
 
     If there is only one file, edits need not name it.
 
@@ -205,9 +205,10 @@ _Wanted = tuple[str, str]
 def _made(
     files: Mapping[str, str], found: Sequence[Found], unclear: Collection[_Wanted]
 ) -> tuple[dict[str, str], list[LeftOut], set[_Wanted]]:
-    """As `apply_edits`, without edits of ``unclear`` lines; and the lines for which edits give different ones.
+    """As `apply_edits`, but without making edits of ``unclear`` lines; also returns the lines with contradicting edits.
 
-    Those are where a later edit has the SEARCH text of one that was made, and finds it nowhere any more.
+    Edits contradict each other if a later one has the SEARCH text of one that was made, with another replacement, and
+    does not find that text any more.
     """
     changed = dict(files)
     left_out: list[LeftOut] = []
@@ -236,12 +237,12 @@ def _made(
 
 
 def _bare(lines: Sequence[str]) -> str:
-    """Lines without what makes no difference: space at their ends, and blank lines around them."""
+    """Lines as one text, without space at the ends of lines and empty lines around them, which make no difference."""
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def comment_of(file: str) -> str:
-    """What begins a comment in the language of a file; nothing, if that is not known."""
+    """The mark that begins a comment in the language of a file; empty if that is not known."""
     ending = file.rpartition(".")[2].lower()
     return "#" if ending in _HASH else "//" if ending in _SLASHES else ""
 
@@ -269,7 +270,7 @@ def _file_of(edit: Edit, files: Mapping[str, str]) -> str:
 
 
 def failure(left_out: Sequence[LeftOut], total: int) -> UnparsableReplyError:
-    """The error for a reply of which no edit, or not every edit that has to be, can be applied."""
+    """The error for a reply none of whose edits, or not all that are required, can be applied."""
     told = "; ".join(each.message for each in left_out[:_MOST_TOLD])
     more = f"; and {len(left_out) - _MOST_TOLD} more" if len(left_out) > _MOST_TOLD else ""
     return EditError(f"{len(left_out)} of {total} edits can't be applied: {told}{more}", left_out[0].reason)

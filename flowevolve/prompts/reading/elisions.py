@@ -37,14 +37,14 @@ _WORD = re.compile(r"\w+")
 
 
 def elision(text: str, known: str = "") -> str | None:
-    """The first line of a text that stands for code which was left out; lines of the ``known`` text are none."""
+    """The first line of a text that stands for code that was left out; lines of the ``known`` text don't count."""
     lines = {line.strip() for line in known.split("\n")}
     found = (line.strip() for line in text.split("\n") if _ELIDED.match(line))
     return next((line for line in found if line not in lines), None)
 
 
 def named_elision(program: str, parent: str) -> str | None:
-    """The first line of a whole program that says a function or class is as it was, while only its parent has it."""
+    """The first line in which a whole program says that a function or class is unchanged that only its parent has."""
     named = list(_NAMED.finditer(program))
     if not named:
         return None

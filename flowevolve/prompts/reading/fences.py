@@ -1,4 +1,4 @@
-"""Fenced blocks: in prompts, which we write, and in replies, which have them in every form."""
+"""Fenced blocks: writes them into prompts, and reads them from replies, where they have every possible form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)$")
 _WORD = re.compile(r"[\w.+#:/\\{}=-]+$")
 _PROPERTY = re.compile(r"""[\w.-]+\s*[=:]\s*(".*"|'.*'|\S+)$|\{.*\}$|[\w./\\-]+\.\w+$""")
 _DEEP = 4
-"""A fence that is indented by so much more than the one of its block is part of the text (as in CommonMark)."""
+"""A fence that is indented by this much more than that of its block is part of the text (as in CommonMark)."""
 TEXT_LABELS = frozenset(
     {"", "text", "txt", "plaintext", "plain", "markdown", "md", "instruction", "instructions", "prompt"}
 )
@@ -40,7 +40,7 @@ def labelled_blocks(text: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of a reply, with the lines that it takes there, fences included."""
+    """A fenced block of a reply, from line ``start`` to before line ``stop``, fences included."""
 
     label: str
     body: str
@@ -55,10 +55,11 @@ class Block:
 
 
 def blocks(text: str, labels: Collection[str] = ()) -> list[Block]:
-    """The blocks of a reply, in order. A block inside of another one is part of that.
+    """The blocks of a reply, in order. A block inside another one is part of that one's text.
 
-    Fences are backticks or tildes of any length. What stands on an opening fence is its label if it is one word, the
-    name of a language or one of ``labels``; else it is text. The last block may lack its end.
+    Fences are three or more backticks or tildes. The words on an opening fence are the block's label if they are a
+    single word, begin with the name of a language, or are one of ``labels``; otherwise they are part of its text. The
+    last block may lack its end.
     """
     scan = _Scan(text.split("\n"), labels)
     found = scan.blocks(nesting=True)
@@ -73,7 +74,7 @@ def ends_outside_blocks(text: str) -> bool:
 
 
 def unwrapped(text: str) -> str:
-    """What a fence of Markdown around a whole reply holds, if that has blocks of its own; else the text as it is."""
+    """The content of a Markdown block around a whole reply, if it has blocks itself; else the text unchanged."""
     found = blocks(text)
     if len(found) != 1 or found[0].language not in ("markdown", "md") or outside(text, found).strip():
         return text
@@ -98,7 +99,7 @@ class _Open:
 
 
 class _Scan:
-    """One walk through the lines of a reply. ``reopened``: a block of code held a fence that opens a like one."""
+    """One pass over the lines of a reply. ``reopened``: a block contained a fence that opens one of the same label."""
 
     def __init__(self, lines: Sequence[str], labels: Collection[str]) -> None:
         self._lines = lines
@@ -149,7 +150,7 @@ class _Scan:
         return _Open(len(indent.expandtabs(4)), marks, label, [text] if text else [], number)
 
     def _label(self, match: re.Match[str] | None) -> tuple[str, str]:
-        """The label, and the text, that stand on an opening fence."""
+        """The label on an opening fence, and the text there that belongs to the block."""
         rest = "" if match is None else match[3].strip()
         first, _, more = rest.partition(" ")
         if rest in self._labels or not more.strip():
@@ -169,7 +170,9 @@ class _Scan:
         return "open" if label and not text and "`" not in match[3] else "text"
 
     def _glued(self, line: str, current: _Open, number: int) -> bool:
-        """Whether the end of the block stands at the end of its last line; no other end is left for it then."""
+        """Whether this line ends with the closing fence of the block. It can't as long as a closing fence on a line of
+        its own still follows.
+        """
         ended = line.rstrip()
         return (
             number > self._last_bare
@@ -187,7 +190,7 @@ def _closed(block: _Open, stop: int, *, closed: bool = True) -> Block:
 
 
 def _less(line: str, indent: int) -> str:
-    """A line with less space in front, as its block is indented."""
+    """A line without the indentation of its block."""
     kept = line.lstrip(" \t")
     space = len(line[: len(line) - len(kept)].expandtabs(4))
     return (

@@ -39,14 +39,14 @@ def lines_named(text: str, *names: str) -> list[str]:
 
 
 def tagged(text: str, *names: str) -> list[str]:
-    """The text between each pair of tags of one of the names; a single one may lack its end."""
+    """The text between each pair of tags of one of the names; if no pair is complete, what follows the last tag."""
     found = list(_tag("|".join(map(re.escape, names))).finditer(text))
     whole = [match for match in found if match["end"]]
     return [match["value"].strip() for match in whole or found[-1:]]
 
 
 def marked_fields(text: str) -> Mapping[str, str]:
-    """The fields between ``[[ ## name ## ]]`` lines, as DSPy asks for them; of several of one name the last."""
+    """The fields between ``[[ ## name ## ]]`` lines, as DSPy asks for them; the last one of each name."""
     found: dict[str, str] = {}
     marks = list(_MARKED.finditer(text))
     for place, mark in enumerate(marks):
@@ -57,7 +57,7 @@ def marked_fields(text: str) -> Mapping[str, str]:
 
 
 def items(text: str) -> list[str]:
-    """The items of a list, bulleted or numbered. Lines that are indented go with the item above them."""
+    """The items of a list, bulleted or numbered. Indented lines belong to the item above them."""
     found: list[str] = []
     for line in text.split("\n"):
         item = _ITEM.match(line)
@@ -84,7 +84,7 @@ def listed_under(text: str, *names: str) -> list[str]:
 def paragraphs_under(text: str, names: Sequence[str], others: Sequence[str] = ()) -> list[str]:
     """The paragraph below each line that has nothing but one of the names, as one line.
 
-    One of the ``others``, which are names of fields as well, ends it, and so does the next heading.
+    It ends at the next heading, and at the next field whose name is one of ``names`` or ``others``.
     """
     heading = _heading("|".join(map(re.escape, names)))
     field = _line("|".join(map(re.escape, (*names, *others))))
@@ -123,7 +123,7 @@ def _until_next_field(lines: list[str]) -> list[str]:
 
 
 def plain(value: str) -> str:
-    """A value without what decorates it on both sides."""
+    """A value without the marks of emphasis, code or quotation around it."""
     value = value.strip()
     for mark in ("**", "__", "`", '"', "*", "_"):
         if (

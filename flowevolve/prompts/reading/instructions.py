@@ -27,7 +27,7 @@ _LAST_MARK = re.compile(r"\[\[\s*##\s*completed\b", re.IGNORECASE)
 _TOOL_CALL = re.compile(
     r"<tool_call>((?:(?!</tool_call>(?!\s*<tool_call>)).)*)(?:</tool_call>\s*)?\Z", re.IGNORECASE | re.DOTALL
 )
-"""A reply that is calls of tools, and nothing else."""
+"""A reply that consists of tool calls alone."""
 _LEAD_IN = re.compile(
     r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
     r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
@@ -55,7 +55,7 @@ _EXPLANATION = re.compile(
     r"(?:[ \t*_]*:[ \t*_]*|[ \t*_]*\n)\s*",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The heading of what is said about a text."""
+"""The heading of an explanation of how a text was changed."""
 _PART = re.compile(r"^[ \t]*#", re.MULTILINE)
 _OF_THE_TEXT = re.compile(
     rf"^[\W\d]*(?:(?:the|this) (?:{NEW}|old|original|previous|current|initial) {KINDS}\b"
@@ -64,7 +64,7 @@ _OF_THE_TEXT = re.compile(
     r"|made|rewrote|rephrased|reworded|reordered|tightened|simplified|expanded|merged|moved|kept)(?=\s))",
     re.IGNORECASE,
 )
-"""How a text begins that says what became of another one, and why."""
+"""The beginning of a text that explains what was changed in another one."""
 _DECLINED = re.compile(
     r"^\W*(?:i(?:'?m| am) (?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|i can(?:'t|not| not)\b|as an ai\b|"
     r"unfortunately,? i|could you (?:please )?(?:provide|share|clarify)|please provide|i (?:don't|do not) have)",
@@ -83,20 +83,21 @@ _LONG, _STRUCTURED = 300, 3
 
 
 def read_instruction(reply: str, parent: str = "", longest: int | None = None) -> str:
-    """The new text: in a fenced block, a field or tags of its own, else the reply, if that reads like an instruction.
+    """The new text, from a field, tags, JSON or a fenced block; else the reply itself, if it reads like an instruction.
 
-    ``parent`` is the text that it is to replace, if known: a reply that takes over its lines is one as well.
+    ``parent`` is the text to replace, if known: a reply that takes over lines of it counts as an instruction, too.
 
     Raises:
         UnparsableReplyError: if there is none, it is empty, or several texts can't be told apart; or if it has more
-            characters than the ``longest`` may have.
+            than ``longest`` characters.
     """
     return not_too_long(_read(reply, parent), longest)
 
 
 def is_whole(reply: str) -> bool:
-    """Whether all of the new text is in a reply that the limit of tokens cut off: in tags or JSON that end, in a field
-    with a last mark behind it, or in a closed block that is said to be new. Half a text may read as well as all of it.
+    """Whether a reply that was cut off at the token limit has all of the new text: in JSON, in closed tags, in a field
+    that the mark ``completed`` follows, or in a closed block that is said to be new. A text without any of these may be
+    half of it, however well it reads.
     """
     text = answer_in(reply).strip()
     if _in_json(text) is not None or (_tagged(text) is not None and _CLOSED_TAG.search(text)):
@@ -110,7 +111,7 @@ def is_whole(reply: str) -> bool:
 
 
 def not_too_long(text: str, longest: int | None) -> str:
-    """Raises: UnparsableReplyError if a text has more characters than this; there is no limit if it is None."""
+    """The text. Raises: UnparsableReplyError if it has more than ``longest`` characters; None: there is no limit."""
     if longest is None or len(text) <= longest:
         return text
     has, may = len(text) // CHARACTERS_PER_TOKEN, longest // CHARACTERS_PER_TOKEN
@@ -149,7 +150,7 @@ def _field(text: str) -> str | None:
 
 
 def _tagged(text: str) -> str | None:
-    """What stands in tags of its own, if that is most of the reply: an instruction may speak of tags."""
+    """The text in tags, if it is most of the reply; otherwise an instruction may just speak of tags."""
     if not re.match(rf"(?:[^\n]*\n)?(?:[^\n]*\n)?\s*<(?:{'|'.join(_TAGS)})\b", text, re.IGNORECASE):
         return None
     found = list(dict.fromkeys(tagged(text, *_TAGS)))
@@ -166,7 +167,7 @@ def _inner(text: str) -> str:
 
 
 def _in_json(text: str) -> str | None:
-    """The text in a JSON object of its own, or among the arguments of the tool that one calls."""
+    """The text in a reply that is a JSON object, or among the arguments of a tool call."""
     fenced, call = blocks(text), _TOOL_CALL.match(text)
     inner = fenced[0].body.strip() if len(fenced) == 1 and fenced[0].language == "json" else text
     inner = call[1].strip() if call is not None else inner
@@ -183,7 +184,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _named(data: JSON) -> str | None:
-    """The one value of an object that its name says is a text of the kind."""
+    """The one text in an object whose name says that it is an instruction or the like; None unless there is one."""
     named = (
         [value for name, value in data.items() if isinstance(value, str) and re.search(KINDS, name, re.IGNORECASE)]
         if isinstance(data, dict)
@@ -193,7 +194,7 @@ def _named(data: JSON) -> str | None:
 
 
 def _belong_to_text(found: Sequence[Block], text: str) -> bool:
-    """Whether the blocks are examples inside of an instruction that has no fence around it."""
+    """Whether the blocks are examples inside an instruction that has no fence around it."""
     lines = text.split("\n")
     if any(_told_new(block, lines) for block in found):
         return False
@@ -227,9 +228,10 @@ def _from_blocks(found: Sequence[Block], text: str) -> str:
 
 
 def _one_in_pieces(found: Sequence[Block], lines: Sequence[str]) -> bool:
-    """Whether the fences are those of blocks inside of one that goes from the first of them to the last.
+    """Whether the blocks are pieces of one that extends from the first fence to the last, with blocks inside it.
 
-    The inner ones then stand at once around lines that introduce nothing, or follow a line that introduces them.
+    Then the first piece ends in a line that introduces an inner block, or the lines between the pieces follow the
+    fences immediately and introduce nothing.
     """
     if any(block.label for block in found[1:]) or not all(block.stop - block.start > 1 for block in found):
         return False
@@ -268,7 +270,10 @@ def _unfenced(text: str, parent: str) -> str:
 
 
 def _without_explanation(text: str, parent: str) -> str:
-    """Without what is said at the end on how the text was changed. A part of the task may have the same heading."""
+    """The text without an explanation, at its end, of how it was changed.
+
+    A part of the instruction itself may have the same heading, and is kept.
+    """
     last = max((part.start() for part in _PART.finditer(text)), default=0)
     found = next((each for each in _EXPLANATION.finditer(text) if each.end() > last), None)
     said = text[found.end() :] if found is not None else ""
@@ -278,7 +283,7 @@ def _without_explanation(text: str, parent: str) -> str:
 
 
 def _instructs(text: str) -> bool:
-    """Whether a text tells somebody what to do, and not what is to be done about another text."""
+    """Whether a text tells somebody what to do, and does not speak about another text."""
     if _ABOUT.search(text[:_LONG]) or re.fullmatch(r"`[^`\n]*`", text) or talks(text):
         return False
     structured = sum(bool(re.match(r"\s*(?:[-*#]|\d+[.)])\s", line)) for line in text.split("\n"))
@@ -287,7 +292,7 @@ def _instructs(text: str) -> bool:
 
 
 def _under_heading(text: str) -> str | None:
-    """The part under the heading of the new text, behind the old one or behind what is said about it."""
+    """The part under the heading of the new text, which may follow the old text or remarks; None without one."""
     headings = [match for match in _HEADING.finditer(text) if said_in(match["what"]) != "nothing"]
     old = any(said_in(match["what"]) == "draft" for match in headings)
     if not old and (len(headings) != 1 or INSTRUCTS.match(text)):

@@ -1,4 +1,4 @@
-"""Reads JSON out of replies, and the texts, words and objects in it. All raise `UnparsableReplyError`."""
+"""Reads JSON from replies, and the texts, words and objects in it. The readers raise `UnparsableReplyError`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Found = dict[str, JSON] | list[JSON]
 
 _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\n")
 _NEAR = 240
-"""How many characters in front of a value in the text are looked at for what they say of it."""
+"""How many characters in front of a value in a text are searched for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.DOTALL | re.MULTILINE)
 _TRIES = 50
-"""In how many places of a text JSON is looked for, where most of them hold none."""
+"""The search of a text for JSON ends after this many places at which none can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InProse:
-    """A value in a text, where it stands, and what the words in front of it say of it.
+    """A value in a text, its place, and what the words in front of it say of it.
 
-    ``set_off``: it is no word of a sentence, as it stands on a line of its own or behind a colon.
+    ``set_off``: it is not part of a sentence, as it begins on a new line or follows a colon.
     """
 
     start: int
@@ -44,11 +44,11 @@ class _InProse:
 def read_json(reply: str) -> Found:
     """The JSON object or array in a reply: in a fenced block, in [CONTENT] tags, or in the text.
 
-    Of several blocks the one that is said to be final or new. In the text it is the longest, unless the words in front
-    of one that follows it say that this is final.
+    Of several blocks, the one that is said to be final or new is read. Of several values in the text it is the longest,
+    unless a later one is said to be final.
 
     Raises:
-        UnparsableReplyError: if there is none, or it breaks off.
+        UnparsableReplyError: if there is none, it breaks off, or nothing says which of several is meant.
     """
     text = answer_in(reply)
     content = _CONTENT.search(text)
@@ -100,7 +100,7 @@ def read_array(reply: str) -> list[JSON]:
 
 
 def tool_calls(reply: str) -> list[dict[str, JSON]]:
-    """Every JSON object with a ``tool`` in a reply, whatever stands around it; none where there is no answer."""
+    """Every JSON object with a ``tool`` in a reply, whatever is around it; none if the reply has no answer."""
     try:
         text = answer_in(reply)
     except UnparsableReplyError:
@@ -121,7 +121,7 @@ def tool_calls(reply: str) -> list[dict[str, JSON]]:
 
 
 def answer_in(reply: str) -> str:
-    """The reply without its thinking, with plain line breaks. Of thinking that never ends it is a last ``<answer>``.
+    """The reply without its thinking, with plain line breaks. If the thinking never ends, an ``<answer>`` at its end.
 
     Raises:
         UnparsableReplyError: if nothing is left of it.
@@ -148,7 +148,7 @@ def objects(values: object, name: str) -> list[dict[str, JSON]]:
 
 
 def text_of(data: Mapping[str, JSON], name: str) -> str:
-    """The text under this name, without surrounding whitespace. A list of texts is one text of as many lines.
+    """The text under this name, without surrounding whitespace. A list of texts is read as the lines of one.
 
     Raises:
         UnparsableReplyError: if there is none, or it is empty.
@@ -162,8 +162,8 @@ def text_of(data: Mapping[str, JSON], name: str) -> str:
 
 
 def texts(values: object, name: str) -> tuple[str, ...]:
-    """The texts in the array ``values``, each once and without surrounding whitespace; what else is in it is ignored,
-    and so are placeholders.
+    """The texts in the array ``values``, each once and without surrounding whitespace; other elements and placeholders
+    are ignored.
 
     Raises:
         UnparsableReplyError: if it is no array, or there is no text in it.
@@ -198,7 +198,7 @@ def _of_several(fenced: Sequence[tuple[Block, Found]], text: str) -> Found:
 
 
 def _whole(text: str) -> Found | None:
-    """The object or array that a text is."""
+    """The object or array that a text consists of; None if it is anything else."""
     stripped = text.strip()
     if stripped[:1] not in ("{", "["):
         return None
@@ -210,9 +210,10 @@ def _whole(text: str) -> Found | None:
 
 
 def _in_prose(text: str) -> tuple[list[_InProse], BadJSONError | None]:
-    """The objects and arrays that are not inside others, and what is wrong with one that is none.
+    """The objects and arrays that are not inside others, and the problem with the first that was meant as one and can't
+    be read.
 
-    Brackets in prose are passed over. After something that is nested too deep nothing is searched for.
+    Brackets in prose are skipped. The search ends at something that is nested too deeply.
     """
     found: list[_InProse] = []
     problem: BadJSONError | None = None
@@ -240,7 +241,9 @@ def _in_prose(text: str) -> tuple[list[_InProse], BadJSONError | None]:
 
 
 def _meant(found: Sequence[_InProse]) -> Found:
-    """The one that all others are small beside, as quotations are, or one behind it that is said to be final."""
+    """The value that is meant: the longest, if all others like it are at most half as long, as quotations are; or a
+    later one that is said to be final.
+    """
     longest = max(found, key=lambda each: each.stop - each.start)
     alike = [each for each in found if type(each.value) is type(longest.value) and each.value != longest.value]
     behind = [each for each in alike if each.start > longest.start]

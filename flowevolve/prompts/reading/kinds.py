@@ -1,4 +1,4 @@
-"""The kinds of replies by name, for whoever wants to know what the readers make of one."""
+"""The kinds of replies by name, to find out what the readers read in a given reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A reply as somebody recorded it, and what it was to change, if known."""
+    """A recorded reply, and the text that it was meant to change, if known."""
 
     reply: str
     parent: str | None = None
@@ -42,7 +42,7 @@ class Recorded:
 
 
 def read_recorded(kind: Kind, recorded: Recorded) -> JSON:
-    """What a reply of this kind comes to: the whole child for edits and programs, a text, or a value.
+    """What is read in a reply of this kind: the whole child for edits and programs, a text, or a value.
 
     Raises:
         UnparsableReplyError: if it can't be read.
@@ -64,7 +64,9 @@ def _edits(recorded: Recorded) -> str:
 
 
 def _file_name(parent: str, language: str | None) -> str:
-    """A name whose ending says the language; without one, what parses as Python and does something is that."""
+    """A name whose ending tells the language. If that is not given, a parent that parses as Python and does something
+    is Python.
+    """
     if language is not None:
         return f"program.{_ENDINGS.get(language.lower(), language.lower() or 'txt')}"
     tree = parsed(parent)
@@ -87,7 +89,7 @@ def _as_json(verdict: str | float | list[int | float]) -> JSON:
 
 
 def outcome(kind: Kind, recorded: Recorded) -> str:
-    """One line of JSON with what a reply comes to: ``ok``, ``result``, ``reason``."""
+    """One line of JSON with what is read in a reply: ``ok``, ``result``, ``reason``."""
     try:
         done: dict[str, JSON] = {"ok": True, "result": read_recorded(kind, recorded), "reason": None}
     except UnparsableReplyError as error:

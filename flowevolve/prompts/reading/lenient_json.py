@@ -1,6 +1,7 @@
-"""JSON as models write it: with comments, commas too many, single quotes, bare keys, and the words of Python.
+"""JSON as models write it: with comments, surplus commas, single quotes, bare keys, and the words of Python.
 
-Whatever is forgiven has one meaning only. A text that breaks off, or whose strings can't be told apart, is refused.
+Only mistakes that leave a single meaning are forgiven. A text that breaks off, or whose strings can't be told apart, is
+refused.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ _WORDS: dict[str, JSON] = {
     "Infinity": None,
     "inf": None,
 }
-"""What is no number in JSON is nothing in it."""
+"""Numbers that JSON does not have, such as NaN, are read as null."""
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _STOPS = {mark: re.compile(rf"[{mark}\\\\]") for mark in _QUOTES.values()}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _AFTER = re.compile(r"""\s*(?:[,:}\])+]|//|/\*|\#|\Z)|[ \t]*\n\s*["'{\[]""")
-"""What can follow a string; a mark of quotation that something else follows is part of the string."""
+"""What can follow a string; a quotation mark that anything else follows is part of the string."""
 _JOINED = re.compile(r"""\s*\+\s*["'“‘]""")
 _AFTER_KEY = re.compile(r"\s*:")
 _DEEPEST = 200
 
 
 class BadJSONError(ValueError):
-    """It is no JSON that is understood; it breaks off, or is nested too deep."""
+    """A text that can't be read as JSON. ``ended``: the text ends too early; ``too_deep``: it is nested too deeply."""
 
     def __init__(self, message: str, *, ended: bool = False, too_deep: bool = False) -> None:
         super().__init__(message)
@@ -54,7 +55,7 @@ class BadJSONError(ValueError):
 
 
 def decoded(text: str, place: int = 0, *, lenient: bool = True) -> tuple[JSON, int]:
-    """The value that begins at ``place``, and the place behind it.
+    """The value that begins at ``place``, and the place after it.
 
     A lone surrogate, which JSON can express and UTF-8 can't, is read as U+FFFD.
 
@@ -196,7 +197,10 @@ class _Lenient:
 
 
 def _escaped(text: str, place: int) -> tuple[str, int]:
-    """What a backslash and what follows stand for. One that means nothing in JSON is itself, as in LaTeX."""
+    """What a backslash and the characters after it stand for, and the place after these.
+
+    A backslash that means nothing in JSON stands for itself, as in LaTeX.
+    """
     following = text[place + 1 : place + 2]
     if following == "u" and re.fullmatch("[0-9a-fA-F]{4}", text[place + 2 : place + 6]):
         return chr(int(text[place + 2 : place + 6], 16)), place + 6

@@ -1,4 +1,4 @@
-"""Reads what replies say of the notes of a playbook: citations, tags, lessons, and how notes relate to others."""
+"""Reads what replies say about the notes of a playbook: citations, tags, lessons, and how notes relate to others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ONLY_IDS = (
     rf"(?:{_IDS}|{_NO_IDS})(?:{_BETWEEN}|\.)*$"
 )
 _ASIDE = re.compile(rf"^[ \t]{{0,8}}{_ONLY_IDS}\n?|(?:[ \t]{{1,8}}|(?=[(\[])){_ONLY_IDS}", re.MULTILINE)
-"""Citations as an item of a list, in brackets, or behind the answer on its line: ids alone, or at the end 'none'."""
+"""Citations in an item of a list, in brackets, or after the answer on its line: only ids or, at the end, 'none'."""
 _TAG_WORD = rf"(?:{'|'.join(_TAGS)})\b"
 _ID_AND_TAG = rf"\[?\b([a-z]{{1,3}}-\d{{5,}})\b[\W_]+({_TAG_WORD})"
 _TAG = re.compile(rf"{_ID_AND_TAG}(?!(?:[^\w/|]*[/|]|\W*or\b)\W*{_TAG_WORD})", re.IGNORECASE)
@@ -54,7 +54,7 @@ _LESSON = ("lesson", "new lesson", "key lesson", "lesson learned", "lesson learn
 _LESSONS = ("lessons", "new lessons", "key lessons", "lessons learned", "lessons learnt")
 _DIAGNOSIS = ("diagnosis", "error", "cause", "correct approach")
 _OTHER_FIELDS = (*_DIAGNOSIS, "tags", "notes", "ratings", "ids")
-"""The names of what else a reply with lessons has."""
+"""The names of the other fields of a reply with lessons."""
 _NONE_AT_ALL = (
     r"(?:none|n/?a|nothing(?: (?:new|more|else|further))?|no(?: (?:new|more|further|other|additional))? lessons?)"
     r"(?:(?: (?:is|are|was|were))?"
@@ -71,13 +71,13 @@ _ALL_RIGHT = re.compile(
     r"|\b(?:answered|solved) correctly\b|\bno (?:errors?|mistakes?)\b",
     re.IGNORECASE,
 )
-"""Why there is no lesson. Without this, 'None, not even …' is advice."""
+"""The reasons that replies give for having no lesson. Without one of them, 'None, not even …' counts as advice."""
 _MORE = re.compile(r"[.!?;:]\s+\S|\b(?:but|so|however|although|though|yet|still|except|unless)\b", re.IGNORECASE)
-"""What follows a reason may be advice."""
+"""Signs that something follows a reason, which may be advice."""
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
-    """A reply without its citation 'Used: …', and the ids of the notes it cites, there or anywhere but in thinking.
+    """A reply without its citation 'Used: …', and the ids of the notes that it cites anywhere outside its thinking.
 
     The ids are just `NOTHING_USED` if the answer says that it used none, and empty if it says nothing about it.
     """
@@ -89,7 +89,7 @@ def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
 
 
 def tags_in(text: str, known: Collection[str]) -> dict[str, Tag]:
-    """The tags of known notes, in lines or in JSON. One that is tagged in two ways has none."""
+    """The tags of known notes, in lines or in JSON. A note that is tagged in two ways gets none."""
     found: dict[str, set[Tag]] = {}
     for name, word in [*_TAG.findall(text), *_json_tags(text)]:
         if name.lower() in known:
@@ -108,7 +108,7 @@ def _json_tags(text: str) -> list[tuple[str, str]]:
 
 
 def lessons_in(text: str) -> tuple[str, ...]:
-    """The lessons of `lessons_said`, each once, without what only says that there is none."""
+    """The lessons of `lessons_said`, each once, without placeholders and those that only say that there is none."""
     lessons = (" ".join(lesson.split()) for lesson in lessons_said(text))
     return tuple(dict.fromkeys(lesson for lesson in lessons if not _says_none(lesson) and not is_placeholder(lesson)))
 
@@ -122,7 +122,7 @@ def _says_none(lesson: str) -> bool:
 
 
 def lessons_said(text: str) -> list[str]:
-    """What stands in lines 'Lesson: …', or below such lines in a list or a paragraph, or under that name in JSON."""
+    """The texts in lines 'Lesson: …', or below such lines in a list or a paragraph, or under that name in JSON."""
     lines = "\n".join(line for line in text.split("\n") if not _TAG_LINE.match(line))
     beside = lines_named(lines, *_LESSON)
     found = (
@@ -146,14 +146,14 @@ def _json_lessons(data: JSON) -> list[str]:
 
 
 def diagnosis_in(text: str) -> Mapping[str, str]:
-    """What stands under each name that a diagnosis has, on its line or below it."""
+    """The texts of the fields of a diagnosis by name, from the line with the name or from below it."""
     others = (*_OTHER_FIELDS, *_LESSON, *_LESSONS)
     said = {name: [*lines_named(text, name), *paragraphs_under(text, [name], others)] for name in _DIAGNOSIS}
     return {name: next(filter(None, values), "") for name, values in said.items() if values}
 
 
 def relations_in(reply: str, count: int) -> list[Relation | None]:
-    """What is said of each of ``count`` numbered notes; None where nothing is, or two things are."""
+    """The relation that a reply gives for each of ``count`` numbered notes; None if it gives none, or several."""
     said: dict[int, set[Relation]] = {}
     for number, word, rest in _RELATION.findall(split_thinking(reply).answer):
         also = {other for other in _RELATIONS if re.match(rf"\W*(?:or|/)\W*{other}\b", rest, re.IGNORECASE)}
@@ -168,5 +168,5 @@ def ids_in(value: JSON) -> tuple[str, ...]:
 
 
 def without_counters(text: str) -> str:
-    """The text of a note without the counters that prompts show behind it."""
+    """The text of a note without the counters that prompts show after it."""
     return _SHOWN_COUNTERS.sub("", " ".join(text.split()))

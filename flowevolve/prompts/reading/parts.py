@@ -1,4 +1,4 @@
-"""Reads names of parts of a program, as replies write them."""
+"""Reads the names of a program's parts, as replies write them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REST_WORDS = frozenset({"rest", "the rest", "module level", "module-level", "to
 
 
 def parts_named(value: JSON, known: Sequence[str]) -> tuple[str, ...]:
-    """The known parts in a list of names, or in a text with several; ``name()`` and ``def name(x)`` name one, too."""
+    """The known parts among the names in a list or a text; ``name()`` and ``def name(x)`` are names of parts, too."""
     listed = value if isinstance(value, list) else _SEPARATOR.split(value) if isinstance(value, str) else []
     named = {_plain(each) for each in listed if isinstance(each, str)}
     return tuple(part for part in known if part in named)

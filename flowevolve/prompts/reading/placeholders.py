@@ -1,4 +1,4 @@
-"""What stands in place of a text: dots, or a few words that only say what is to stand there."""
+"""Placeholders for a text: dots, or a few words that only say which text should be in their place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE = re.compile(rf"{_DETERMINERS}{_NEW}+{_WHAT}(?:\s+(?:goes|comes))?\s+here[
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether all of a text is dots, or words such as '<new instruction>', or 'The new text goes here.'"""
+    """Whether a text is nothing but dots, or words such as '<new instruction>' or 'The new text goes here.'"""
     return any(pattern.fullmatch(text.strip()) for pattern in (_DOTS, _IN_BRACKETS, _HERE))
 
 

@@ -1,4 +1,4 @@
-"""Reads whole programs in replies: the one block of code that is meant, put into the parent where that has marks."""
+"""Reads whole programs in replies: the block of code that is meant, put between the parent's marks if it has any."""
 
 from __future__ import annotations
 
@@ -45,26 +45,27 @@ _FILE_HEADING = re.compile(
 )
 _REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
 _DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "setattr", "NameError"})
-"""What a program may have that can do with names it does not define."""
+"""A program with one of these may use names that it does not define."""
 _TRIES = 6
 _MOST_BLOCKS = 50
-"""Of more blocks than these it is not asked which are parts of others."""
+"""If there are more blocks than this, it is not checked which of them are parts of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadProgram:
-    """A program that a reply comes to, by files, and what of the reply was left out."""
+    """The program read from a reply, as texts by file name, and the parts of the reply that were left out."""
 
     files: Mapping[str, str]
     left_out: tuple[LeftOut, ...] = ()
 
 
 def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
-    """The program of a reply without its thinking: of one file the block of code that is meant, of several those named.
+    """The program in a reply (given without its thinking): for one file, the block of code that is meant; for several
+    files, the blocks that name them.
 
     Raises:
-        UnparsableReplyError: if there is no program, more than one, or one with parts left out; or it is not Python
-            where it has to be.
+        UnparsableReplyError: if there is no program, more than one, or one with parts left out; or if it defines
+            nothing that the parent does, so that nothing would call it.
     """
     found = {name: text for name, text in _texts(answer, parent).items() if text.strip()}
     if not found:
@@ -88,10 +89,11 @@ def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
 
 
 def read_program_text(answer: str, language: str = "") -> str:
-    """The program of a reply where nothing is known of what it is made from.
+    """The program in a reply whose parent is not known.
 
     Raises:
-        UnparsableReplyError: as `read_whole`.
+        UnparsableReplyError: if there is no program, more than one, or one with parts left out; or if it is Python and
+            does not compile.
     """
     answer = unwrapped(answer)
     if not language:
@@ -108,11 +110,11 @@ def read_program_text(answer: str, language: str = "") -> str:
 
 
 def python_programs(reply: str, *, was_cut: bool = False) -> list[str]:
-    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse. Where
-    none is labelled, those without a label that define something.
+    """The blocks of Python in a reply to a prompt for several programs, without drafts. They need not parse. If none is
+    labelled as Python, they are the blocks without a label that define something.
 
-    What stands in thinking, or in the reply of a model that only thought, is none. Neither is a block without an end in
-    a reply that ``was_cut`` by the limit of tokens.
+    Blocks in thinking don't count, nor, in a reply that ``was_cut`` off at the token limit, does a block without an
+    end.
     """
     answer = unwrapped(split_thinking(reply).answer.replace("\r\n", "\n"))
     every = [block for block in blocks(answer) if block.closed or not was_cut]
@@ -128,7 +130,10 @@ def _defines(text: str) -> bool:
 
 
 def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
-    """Whether a reply has a whole program, and not some lines: with marks, or with all that the parent defines."""
+    """Whether a reply has a whole program and not just some lines: it has the marks, or all that the parent defines.
+
+    For a file that defines nothing, or can't be parsed as Python, more than half of its length is enough.
+    """
     for name, old in parent.items():
         try:
             text = _texts(answer, parent).get(name, "")
@@ -151,7 +156,7 @@ def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
 
 
 def ended_like(old: str, new: str) -> str:
-    """The new text with as many newlines at its end as the old one, as they are lost in a fenced block."""
+    """The new text with as many newlines at its end as the old one, as a fenced block loses them."""
     return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
 
 
@@ -169,7 +174,7 @@ def _texts(answer: str, parent: Mapping[str, str]) -> dict[str, str]:
 
 
 def _file_of(block: Block, lines: Sequence[str], known: Mapping[str, str]) -> str | None:
-    """The file that a block is: by its label, the line above it, or the remark that it begins with."""
+    """The file that a block is for, by its label, the line above it, or the remark that it begins with."""
     if block.label in known:
         return block.label
     above = next((line for line in reversed(lines[: block.start]) if line.strip()), "")
@@ -201,7 +206,9 @@ def _one_text(answer: str, parent: str | None, language: str, name: str = "") ->
 
 
 def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: bool) -> Block:
-    """The block that is the program. What is part of another one, or lacks what the parent has, is none."""
+    """The block that is the program. If the reply does not say which, blocks are ruled out that are part of another
+    one, are not Python though they should be, or lack what the parent has.
+    """
     try:
         return chosen(found, answer, "program")
     except UnparsableReplyError as error:
@@ -217,7 +224,9 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
 
 
 def _is_part(block: Block, other: Block, parent: str | None) -> bool:
-    """Whether a block quotes lines of another one. One that is whole, but lacks lines amid them, is another program."""
+    """Whether a block quotes lines of another one. If it skips some in between and still has all that the parent has,
+    it is another program and no quotation.
+    """
     lines, theirs = ([line.strip() for line in each.body.split("\n") if line.strip()] for each in (block, other))
     if len(block.body) >= len(other.body) or not set(lines) <= set(theirs):
         return False
@@ -226,7 +235,7 @@ def _is_part(block: Block, other: Block, parent: str | None) -> bool:
 
 
 def _has_all(text: str, parent: str | None) -> bool:
-    """Whether a program has the marks, or defines all the names, that its parent has between the marks."""
+    """Whether a program has marks as its parent does, or defines all that the parent defines between its marks."""
     if parent is None:
         return True
     if has_marks(parent) and has_marks(text):
@@ -238,7 +247,7 @@ def _has_all(text: str, parent: str | None) -> bool:
 
 
 def _defined(tree: ast.Module, within: Sequence[range] | None = None) -> set[str]:
-    """The functions and classes of a program, in these lines of it or in all."""
+    """The names of a program's functions and classes, in these lines of it or in all."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {
         name
@@ -250,8 +259,8 @@ def _defined(tree: ast.Module, within: Sequence[range] | None = None) -> set[str
 
 
 def _mended(block: Block, answer: str) -> str:
-    """The text of a block of Python; where it does not parse, with what follows a fence inside of it, or without the
-    remarks behind it, if its end was forgotten.
+    """The text of a block of Python. If it does not parse, the text is extended beyond a fence that ended it too early
+    or, if the block has no end, shortened by the remarks that follow the code.
     """
     if parsed(block.body) is not None:
         return block.body
@@ -265,7 +274,7 @@ def _mended(block: Block, answer: str) -> str:
 
 
 def _without_remarks(text: str) -> str:
-    """Without paragraphs of prose at the end, if the rest parses."""
+    """The text without paragraphs of prose at its end, if the rest parses."""
     lines = text.rstrip().split("\n")
     cut = len(lines)
     while cut and (not lines[cut - 1].strip() or _PROSE.match(lines[cut - 1])):
@@ -275,7 +284,7 @@ def _without_remarks(text: str) -> str:
 
 
 def _unfenced_python(answer: str) -> str | None:
-    """A reply that is a program, perhaps with a sentence before it and some behind."""
+    """The program in a reply without fences, perhaps with prose before and after it; None if there is none."""
     lines = answer.strip("\n").split("\n")
     first = next((number for number, line in enumerate(lines) if _CODE_LINE.match(line)), None)
     while first is not None and first > 0 and lines[first - 1].startswith("#"):
@@ -288,14 +297,14 @@ def _unfenced_python(answer: str) -> str | None:
 
 
 def _is_program(text: str) -> bool:
-    """Whether a text is Python that does something, and not a word or two that happen to be."""
+    """Whether a text is Python that does something, and not a word or two that happen to parse."""
     tree = parsed(text)
     return tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
 
 
 def _refuse_fragments(text: str, parent: str) -> None:
-    """Raises: UnparsableReplyError if a program uses a function or class which only its parent has, in more than what
-    is run where the file is the script.
+    """Raises: UnparsableReplyError if a program uses a function or class that only its parent defines, other than in
+    code that runs only if the file is run as a script.
     """
     old, new = parsed(parent), parsed(text)
     if old is None or new is None or any(map(star_imports, new.body)):
@@ -310,8 +319,8 @@ def _refuse_fragments(text: str, parent: str) -> None:
 
 
 def _refuse_another(files: Mapping[str, str], parent: Mapping[str, str]) -> None:
-    """Raises: UnparsableReplyError if a program of all its files has nothing that its parent defines, and runs nothing,
-    so that nothing can call it.
+    """Raises: UnparsableReplyError if a program, in all its files, defines nothing that its parent defines, and runs
+    nothing itself, so that nothing can call it.
     """
     old = [parsed(text) for name, text in parent.items() if name.endswith(".py")]
     new = [parsed(text) for name, text in files.items() if name.endswith(".py")]
@@ -337,7 +346,7 @@ def _is_run_as_script(node: ast.stmt) -> bool:
 
 
 def _is_plain_definition(node: ast.stmt) -> bool:
-    """Whether a statement only makes a name known, and can't have itself called by another one."""
+    """Whether a statement only imports, defines or documents something, and can't have it called by other code."""
     match node:
         case ast.Import() | ast.ImportFrom():
             return True

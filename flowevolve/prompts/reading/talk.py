@@ -1,13 +1,13 @@
-"""Texts that tell somebody what to do, and talk: what models say around them, or in their place."""
+"""Tells texts that instruct somebody from talk: what models say around such a text, or in its place."""
 
 from __future__ import annotations
 
 import re
 
 KINDS = r"(?:instructions?|prompts?|system[ _]prompts?|guidelines|text|version|memory|cheatsheet|playbook|rules?)"
-"""What a text that tells somebody what to do is called."""
+"""What a text that tells somebody what to do may be called."""
 NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
-"""What a text is called that is to take the place of another one."""
+"""What a text that replaces another one may be called."""
 _FIRST_WORDS = (
     "you your you're you'll task role goal version given when if always never do don't be answer read classify solve "
     "write extract determine think identify follow use respond reply return provide analyze analyse give produce "
@@ -19,7 +19,7 @@ INSTRUCTS = re.compile(
     rf"^[\W\d]*(?:(?:{'|'.join(_FIRST_WORDS.split())})\b|act as\b|as an?\b|for (?:each|every|any)\b|first,? )",
     re.IGNORECASE,
 )
-"""How a text begins that tells somebody what to do."""
+"""The beginning of a text that tells somebody what to do."""
 _KEPT = rf"(?:it|(?:the|this|your) {KINDS})"
 _TALKS = re.compile(
     r"^\W*(?:"
@@ -54,14 +54,14 @@ _TALKS = re.compile(
     + ")",
     re.IGNORECASE,
 )
-"""How a text begins that answers, asks back, or says what its writer thinks."""
+"""The beginning of a text that answers, asks back, or says what its writer thinks."""
 _THINKS = re.compile(r"^\W*(?:okay|ok|alright|hmm|so|well),? (?:let's|let me|the user|i need|so\b)", re.IGNORECASE)
-"""How a text begins that is thought aloud to its end."""
+"""The beginning of a text that only thinks aloud, up to its end."""
 _SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n+")
 _MAY = re.compile(r"^\W*you (?:should|could|can|may|might|did|want)\b|^\W*your\b", re.IGNORECASE)
-"""How a sentence begins that tells whoever asked what they may do."""
+"""The beginning of a sentence that tells whoever asked what they may do."""
 _ASKS = 80
-"""A text of fewer characters that ends in a question mark asks something, and tells nobody what to do."""
+"""A text of fewer characters than this that ends in a question mark is a question and no instruction."""
 
 
 def instructs_in_part(text: str) -> bool:
@@ -70,7 +70,7 @@ def instructs_in_part(text: str) -> bool:
 
 
 def talks(text: str) -> bool:
-    """Whether a text answers, asks or thinks aloud, and no sentence behind its first one tells somebody what to do."""
+    """Whether a text answers, asks or thinks aloud, and no sentence after its first one tells somebody what to do."""
     text = text.replace("’", "'")
     if _THINKS.match(text) or (len(text) < _ASKS and text.rstrip().endswith("?")):
         return True

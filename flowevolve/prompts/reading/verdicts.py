@@ -33,7 +33,7 @@ _NAMES = (
     ("score", "scores", "rating", "ratings", "grade", "overall", "total"),
     ("final answer", "answer", "result", "label", "assessment", "output"),
 )
-"""The names that a verdict goes by. Those of the first group that is there count."""
+"""The names that a verdict may have. The first group with a name that the reply uses counts."""
 _N = r"[-+]?\d+(?:\.\d+)?"
 _ONE = re.compile(rf"({_N})(?:\s*(?:/|out of)\s*\d+(?:\.\d+)?|\s*%|\s+points?)?", re.IGNORECASE)
 _MORE = re.compile(rf"{_N}(?:\s*(?:,|;|&|\band\b|\s)\s*{_N})+", re.IGNORECASE)
@@ -62,11 +62,11 @@ _KNOWN_WORDS = (
     "regression improvement"
 )
 _KNOWN = frozenset(_KNOWN_WORDS.split())
-"""Words that are a verdict where they stand alone, without a name."""
+"""Words that are a verdict on their own, without a name before them."""
 _CLAUSE = re.compile(r"\s[-–—]+\s|[.;:!?(]|,\s|$")
 _NEGATIONS = frozenset({"not", "no", "never", "neither", "nor", "nothing", "none", "hardly", "cannot", "non"})
 _LONGEST_LABEL = 3
-"""In words."""
+"""The most words of a verdict in words."""
 
 
 def read_word(reply: str, name: str, known: Collection[Word]) -> Word:
@@ -94,9 +94,9 @@ def _first_clause(value: str) -> str:
 
 
 def _words(value: str) -> list[str]:
-    """The words of a value's first clause, which is what it says before it gives reasons; none, if that is long.
+    """The words of a value's first clause, which comes before any reasons; none if that clause is long.
 
-    What follows a word such as 'not' is not said.
+    Words after a negation such as 'not' are left out.
     """
     words = [word.strip("*_`\"'.,[]()").lower() for word in _first_clause(plain(value)).replace("’", "'").split()]
     said = takewhile(lambda word: word not in _NEGATIONS and not word.endswith("n't"), words)
@@ -104,11 +104,11 @@ def _words(value: str) -> list[str]:
 
 
 def read_verdict(reply: str) -> Verdict:
-    """The score, the scores or the word that a judge's reply comes to.
+    """The score, the scores or the word that a judge's reply gives.
 
-    What is named final counts first, then a first line of numbers alone, a named field (in JSON, tags or a line), a
-    score for each of several, a last line of numbers, and at last what a sentence says. Readings that contradict each
-    other are refused.
+    What is called final counts first, then a first line of numbers alone, a named field (in JSON, tags or a line), a
+    score for each of several, a last line of numbers, and finally what a sentence says. If the first of these that is
+    there gives different verdicts, the reply is refused.
 
     Raises:
         UnparsableReplyError: if there is no verdict, or more than one.
@@ -145,12 +145,12 @@ def read_verdict(reply: str) -> Verdict:
 
 
 def partial_values(text: str, names: Sequence[str]) -> Callable[[], Iterable[Verdict | None]]:
-    """The values of the fields of these names, to be looked for later."""
+    """A function that finds the values of the fields with these names."""
     return lambda: [value_of(value) for value in [*lines_named(text, *names), *tagged(text, *names)]]
 
 
 def value_of(value: str) -> Verdict | None:
-    """What a field says: a number, numbers, or a word or two. None for a sentence."""
+    """What a field says: a number, several, or up to three words. None for a sentence."""
     numbers = _numbers_alone(value)
     if numbers is not None:
         return numbers
@@ -163,7 +163,7 @@ def value_of(value: str) -> Verdict | None:
         return leading
     words = [word for word in (each.strip("*_`\"'[]()") for each in clause.split()) if word]
     if any("/" in word or "|" in word or word == "or" for word in words):
-        return None  # the choice that was given, and no verdict
+        return None  # the choices that the prompt gave, and no verdict
     return " ".join(words).lower() if 0 < len(words) <= _LONGEST_LABEL and words[0][0].isalpha() else None
 
 
@@ -189,7 +189,7 @@ def _number(text: str) -> Number:
 
 
 def _of_each(text: str) -> Verdict | None:
-    """The scores of those that are judged one by one, in their order."""
+    """The scores of several that are judged one by one, in order; None if there are fewer than two."""
     found: dict[str, Number] = {}
     for match in _EACH.finditer(text):
         who, score = match["who"].upper(), _number(match["score"])
