@@ -40,7 +40,7 @@ def curves(path: Path, runs: Runs) -> None:
 
 
 def bars(path: Path, runs: Runs, attribute: str, label: str) -> None:
-    """Median over seeds of one figure, with its range."""
+    """Draw the median of one figure over the seeds, with its range."""
     figure, axes = _axes(f"{label} (simulated)", "")
     values = [[float(getattr(each, attribute)) for each in measured] for measured in runs.values()]
     middle = np.array([np.median(each) for each in values])

@@ -151,8 +151,8 @@ def scheduling(seeds: Sequence[int]) -> Question:
 
 
 def speculation_figures(question: Question) -> dict[str, float | bool]:
-    """Figures at the best alpha: the one with the highest score among those with at least twice the validations, if
-    any.
+    """Figures for the best alpha: among the settings with at least twice the validations (among all, if none has), the
+    one that loses the least score.
     """
     plain = question.runs["informative, alpha 1"]
     candidates = {name: runs for name, runs in question.runs.items() if name.startswith("informative, alpha 0")}

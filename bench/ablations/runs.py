@@ -1,4 +1,4 @@
-"""Measured runs on the virtual clock: what is set in each, and what comes of it."""
+"""Measured runs on the virtual clock: the settings of each, and the figures read from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from flowevolve.tasks.house_style import house_style_task
 MINUTES = 30.0
 """Virtual minutes of a run, as many as the paper's ablations took."""
 PRESET = "noisy"
-"""The preset of world ``rules``. It is not solved within the time, so that there is something left to accept."""
+"""The preset of world ``rules``. Runs do not solve it within their time, so that there is always something to accept.
+"""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measured:
-    """Rates are per minute. ``curve`` is the best validation score over time, as (seconds, score)."""
+    """The figures of a run. Rates are per minute. ``curve`` is the best validation score over time, as (seconds,
+    score).
+    """
 
     setting: Setting
     proposals: float
@@ -98,7 +101,7 @@ class Measured:
     revoked: int
     tokens_saved: int
     waiting_share: float | None
-    """The server's own queue over its batch, where the admission policy looked."""
+    """The server's mean queue length over its mean batch size, if the run has figures of its server."""
     curve: tuple[tuple[float, float], ...]
 
     def at(self, seconds: float) -> float:
@@ -111,7 +114,7 @@ class Watch:
     """Listens to a run and keeps what `Measured` needs of it."""
 
     verdicts: int = 0
-    """Evaluations that ended with a verdict; those that went stale, failed or were under way at the end did not."""
+    """Evaluations that ended with a verdict, so not those that went stale, failed or were under way at the end."""
     curve: list[tuple[float, float]] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     keep_calls: bool = False
@@ -181,7 +184,7 @@ def measure(setting: Setting) -> Measured:
 
 
 def over_seeds(settings: Mapping[str, Setting], seeds: Sequence[int]) -> dict[str, list[Measured]]:
-    """Every setting with every seed, side by side in processes."""
+    """Measure every setting with every seed, in parallel processes."""
     jobs = [(name, replace(setting, seed=seed)) for name, setting in settings.items() for seed in seeds]
     found: dict[str, list[Measured]] = {name: [] for name in settings}
     with ProcessPoolExecutor(os.cpu_count()) as processes:

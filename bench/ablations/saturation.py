@@ -1,4 +1,4 @@
-"""How near a run comes to the most that its server can do."""
+"""How close a run comes to the most that its server can do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def saturation(setting: Setting) -> Saturation:
 
 
 def open_loop(profile: str, calls: Sequence[CallRecord]) -> float:
-    """Tokens per second of the same server with all these requests in its queue at once, until the queue is empty."""
+    """The tokens per second that the same server produces when all these requests are in its queue at once, until the
+    queue is empty.
+    """
     service = make_service(PROFILES[profile])
     rates: list[float] = []
 

@@ -94,7 +94,7 @@ These runs have `pressure` and 96 flows. The gaps under each allocation policy a
 
 
 def _by_workers(content: Content) -> dict[str, dict[str, float]]:
-    """For each number of workers, the median score held out of each way of treating stale work."""
+    """For each number of workers, the median held-out score of each staleness policy."""
     by_workers: dict[str, dict[str, float]] = {}
     for name, run in content["tables"]["staleness"]["runs"].items():
         policy, workers = name.split()
@@ -119,7 +119,7 @@ def _allocation(content: Content, profile: str) -> str:
 
 
 def _beside_fixed(runs: Content) -> str:
-    """The adaptive policies beside whichever fixed setting accepts most, and which of all has the best score."""
+    """Compare the adaptive policies with the fixed setting that accepts most, and name the one with the best score."""
     accepted, scores = ({name: run[column]["median"] for name, run in runs.items()} for column in (ACCEPTED, HELD_OUT))
     most = max((name for name in runs if name.startswith("fixed")), key=accepted.__getitem__)
     times = " and ".join(

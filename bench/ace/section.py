@@ -14,7 +14,9 @@ def answer(content: Content) -> str:
 
 
 def _samples(content: Content) -> str:
-    """The samples that the stream learns from until then, over lockstep's, where its median run gets there."""
+    """How many times as many samples as lockstep the stream has learned from when it reaches lockstep's final score, if
+    its median run does.
+    """
     found, runs = content["spread"], len(content["settings"]["seeds"])
     if 2 * (runs - content["reached"]) >= runs:
         return ""
@@ -26,7 +28,7 @@ def _samples(content: Content) -> str:
 
 
 def _time(content: Content) -> str:
-    """The stream's time to lockstep's final score, and how many runs never have it."""
+    """The stream's time to lockstep's final score, and how many runs never reach it."""
     ratio, runs = content["spread"]["time_to_sync_score_ratio"], len(content["settings"]["seeds"])
     never = runs - content["reached"]
     if not never:

@@ -1,4 +1,4 @@
-"""What the runs with and without a part come to, with 95 % intervals."""
+"""Figures of the runs with and without a part, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _row(runs: Sequence[Run]) -> Content:
 
 
 def beside(runs: Runs, one: str, other: str) -> Content:
-    """Best scores of one variant less those of another with the same seeds.
+    """The best scores of one variant minus those of another with the same seeds.
 
-    They are given for each problem, and over all problems as shares of the other's score.
+    The differences are given for each problem, and over all problems relative to the other variant's score.
     """
     problems = list(dict.fromkeys(problem for problem, _ in runs))
     scores = {

@@ -32,7 +32,7 @@ PUBLISHED_TABLE2 = {
 }
 """Published MI of the whole, and of the whole without the part."""
 NAMES = {"memory": "local memory"}
-"""Names of parts that cover less here than in the paper."""
+"""The names used for parts that cover less here than in the paper."""
 PUBLISHED_FIGURE4 = {
     ("planning",): "-0.23",
     ("evolution",): "+2.68",
@@ -57,7 +57,7 @@ def answer(content: Content) -> str:
 
 
 def _on_one_problem(comparisons: Sequence[Content]) -> str:
-    """On which problem a part helps or harms by itself, to follow something else."""
+    """Clauses that say on which single problem a part helps or harms, to be appended to another sentence."""
     found = {
         f"{each['one']} is {word} than {each['other']} on `{problem}` alone, by {_score(paired['difference'])}"
         for each in comparisons

@@ -13,11 +13,11 @@ PARTS = ("planning", "evolution", "memory")
 AGENTS = ("summarizer", "navigator", "sampler")
 """The agents of ContextEvolve, as its figure 2 (c) names them."""
 SWITCHES: Mapping[str, str] = {"memory": "local_memory"}
-"""The setting that turns a part off, where it has another name than the part. No run here has global memory."""
+"""The setting that turns a part off, where its name differs from the part's. No run here has global memory."""
 PROBLEMS = ("min_max_distance_2d", "autocorrelation_1")
 """The problems whose programs take the least time."""
 EVALUATIONS, AGENT_EVALUATIONS = 30, 40
-"""Evaluations of a run of CSE, the seed among them (it is not among the paper's 30), and of a run of ContextEvolve."""
+"""Evaluations of a run of CSE (with the seed, which the paper's 30 do not include), and of a run of ContextEvolve."""
 
 
 def subsets() -> list[tuple[str, ...]]:

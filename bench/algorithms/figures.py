@@ -1,4 +1,4 @@
-"""What the runs come to: rows, figures with 95 % intervals, and each stream beside its lockstep."""
+"""Figures of the runs: rows, figures with 95 % intervals, and each stream compared with its lockstep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def group(rows: Sequence[Row]) -> Rows:
 
 
 def pairs_of(rows: Rows) -> list[tuple[str, str]]:
-    """Pairs of problem and algorithm, those of a problem together."""
+    """Pairs of problem and algorithm, grouped by problem."""
     found = list(dict.fromkeys((problem, algorithm) for problem, algorithm, _ in rows))
     problems = list(dict.fromkeys(problem for problem, _ in found))
     return sorted(found, key=lambda pair: problems.index(pair[0]))
@@ -54,8 +54,8 @@ def stream_vs_sync(rows: Rows) -> dict[str, float]:
 
 
 def ratios(rows: Rows, problem: str, algorithm: str) -> list[float]:
-    """For each seed, lockstep's seconds per token over the stream's. Runs that end with the same budget of tokens have
-    taken as many, but for the last reply; those that end with their time have not.
+    """For each seed, lockstep's seconds per token divided by the stream's. Runs that end with the same token budget
+    have used the same number of tokens, except for the last reply; runs that end with their time have not.
     """
     return [
         sync["seconds"] / sync["tokens"] / (stream["seconds"] / stream["tokens"])
@@ -64,13 +64,13 @@ def ratios(rows: Rows, problem: str, algorithm: str) -> list[float]:
 
 
 def _both(rows: Rows, problem: str, algorithm: str) -> Iterator[tuple[Row, Row]]:
-    """The rows in lockstep and as a stream for each seed that both modes have."""
+    """The lockstep row and the stream row of each seed that both modes have."""
     sync, stream = ({row["seed"]: row for row in rows.get((problem, algorithm, mode), ())} for mode in MODES)
     yield from ((sync[seed], stream[seed]) for seed in sync if seed in stream)
 
 
 def _figures(rows: Rows, problem: str, algorithm: str) -> Content:
-    """The figures of an algorithm on a problem: of each mode, and of the two beside each other."""
+    """The figures of an algorithm on a problem, for each mode and for the comparison of the two."""
     found: dict[str, object] = {"problem": problem, "algorithm": algorithm}
     for mode in MODES:
         each = rows.get((problem, algorithm, mode), ())

@@ -26,7 +26,8 @@ HARNESS = meta_harness.Setting(minutes=30.0, width=16, workers=8, data=meta_harn
 class Group:
     """Algorithms that are compared on the same problems, each run with the same number of tokens.
 
-    ``problems`` and ``algorithms`` are sections of a configuration, by name, and of algorithms by mode.
+    ``problems`` maps each name to sections of a configuration, and ``algorithms`` maps each name and mode to such
+    sections.
     """
 
     problems: Mapping[str, Settings]
@@ -35,7 +36,7 @@ class Group:
     quick_tokens: int
     quick_problems: Sequence[str]
     measured: bool = False
-    """Whether scores depend on what else the machine does; if so, one run is made at a time."""
+    """Whether scores depend on the machine's other load; if so, the runs are made one at a time."""
 
     def jobs(self, seeds: int, *, quick: bool) -> list[Job]:
         """The runs seed by seed, both modes of an algorithm one after the other."""
@@ -56,7 +57,7 @@ class Group:
 
 
 def search(settings: Settings, width: int = WIDTH) -> Mapping[Mode, Settings]:
-    """A search over programs in both modes. ``width`` is that of its stream, and of a step where none is published."""
+    """A search over programs in both modes. ``width`` is the stream's, and lockstep's if no width is published."""
     name = str(settings["name"])
     lockstep = {} if name == "code_evolve" else {"width": PUBLISHED_WIDTHS.get(name, width)}
     return {

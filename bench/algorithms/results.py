@@ -36,7 +36,7 @@ def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes:
 
 
 def beside(content: Content, before: Content) -> Content:
-    """The content together with what an earlier file has of groups that were not run this time.
+    """The content together with an earlier file's results for the groups that were not run this time.
 
     Raises:
         InputError: if that file is of another bench, or its runs had other settings.
@@ -56,7 +56,9 @@ def beside(content: Content, before: Content) -> Content:
 
 
 def described(group: Group, runs: Sequence[Run], *, quick: bool) -> Content:
-    """What was run of a group; if scores are measured, with the load of the last quarter of an hour."""
+    """Describe what was run of a group. If its scores are measured, this includes the load of the last quarter of an
+    hour.
+    """
     problems = group.quick_problems if quick else list(group.problems)
     return {
         "problems": problems,
@@ -70,7 +72,7 @@ def described(group: Group, runs: Sequence[Run], *, quick: bool) -> Content:
 
 
 def _from_the_data_on(settings: object) -> object:
-    """Settings in which files are named from the folder of the data on, wherever that is on this machine."""
+    """The settings, with ``shared/data/`` in place of the path that the data folder has on this machine."""
     if isinstance(settings, Mapping):
         return {name: _from_the_data_on(each) for name, each in settings.items()}
     return settings.replace(f"{DATA}/", "shared/data/") if isinstance(settings, str) else settings

@@ -64,16 +64,17 @@ whose lockstep is ten wide wait for the slowest of ten, and those that go one st
 does to the scores is in the column of differences above."""
 
 NAMED = 2
-"""How many comparisons in which streams score lower are named in the answer; the page has them all."""
+"""The answer names the comparisons in which streams score lower if there are at most this many; the page has them all.
+"""
 NEAR = 0.001
-"""An interval that ends no further from 0 does not say that scores differ."""
+"""An interval that ends within this distance of 0 does not show that scores differ."""
 MODES = ("sync", "stream")
 WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
 
 def answer(content: Content) -> str:
-    """How much faster the streams are than lockstep, from where that is least to where it is most, and what that does
-    to the scores.
+    """How much faster the streams are than lockstep, from the smallest ratio to the largest, and what that does to the
+    scores.
     """
     content = _summarised(content)
     found = sorted(content["stream_vs_sync"].items(), key=lambda each: float(each[1]))
@@ -98,7 +99,7 @@ def _ratio(each: Content) -> str:
 
 
 def _differing(content: Content) -> list[Content]:
-    """The comparisons in which stream and lockstep differ with any seed: without feedback, say, they can't."""
+    """The comparisons in which stream and lockstep differ with any seed. Without feedback, for example, they can't."""
     return [each for each in content["figures"] if {*bounds(each["stream_less_sync"])} != {0.0}]
 
 
@@ -108,7 +109,7 @@ def _summarised(content: Content) -> Content:
 
 
 def _of_measured(content: Content, higher: Sequence[Content]) -> str:
-    """How many of these comparisons are on problems whose scores are measured, so that more evaluations help."""
+    """How many of the comparisons that streams win are on measured problems, where more evaluations help."""
     groups = content["settings"]["groups"].values()
     measured = {problem for group in groups if "load" in group for problem in group["problems"]}
     count = sum(each["problem"] in measured for each in higher)
@@ -116,14 +117,14 @@ def _of_measured(content: Content, higher: Sequence[Content]) -> str:
 
 
 def _unread(content: Content) -> str:
-    """That nothing but the seed was evaluated, where that is so."""
+    """A clause that says that nothing but the seed was evaluated, if that is so."""
     evaluated = max(each[mode]["evaluations"] for each in content["figures"] for mode in MODES)
     return " no reply had a program in it;" if evaluated <= 1 else ""
 
 
 def _apart(content: Content) -> tuple[list[Content], list[Content]]:
-    """The comparisons of which the whole interval says that the stream's score is lower, and those where it is
-    higher.
+    """The comparisons whose whole interval says that the stream's score is lower, and those whose interval says that it
+    is higher.
     """
     found = [(*bounds(each["stream_less_sync"]), each) for each in content["figures"]]
     return [each for _, high, each in found if high < -NEAR], [each for low, _, each in found if low > NEAR]
@@ -197,7 +198,7 @@ def _group(name: str, content: Content) -> list[str]:
 
 
 def _more(group: Content) -> Content:
-    """What else the text of a group says of it."""
+    """Further values that the text of a group mentions."""
     found = {name: group[name] for name in ("load",) if name in group}
     if "ace" in group["algorithms"]:
         found["validate_every"] = group["algorithms"]["ace"]["stream"]["algorithm"]["validate_every"]

@@ -1,4 +1,4 @@
-"""What the runs come to, with 95 % intervals."""
+"""Figures of the runs, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Content: TypeAlias = dict[str, object]
 def summarise(runs: Sequence[Run]) -> Content:
     """A row for each kind of program, length and method.
 
-    ``saved`` is the share of the raw history's tokens that the method does not spend.
+    ``saved`` is the share of the raw history's tokens that the method saves.
     """
     groups: dict[tuple[bool, int, str], list[Run]] = {}
     for each in sorted(runs, key=lambda run: run.job.seed):

@@ -1,4 +1,4 @@
-"""A problem whose programs can be made as long as one likes, to measure what depends on their length alone."""
+"""A problem whose programs can be made as long as needed, to measure what depends on their length alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from flowevolve.programs.problem import PROGRAM
 from flowevolve.sim.service_model import count_tokens
 
 _NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
-"""How lines begin that are left out, because they would have a meaning of their own in another file."""
+"""Lines that begin like this are left out, because they would have a meaning of their own in another file."""
 
 
 class LongProgram(MinMaxDistance):
     """Places sixteen points in the plane with a program of at least ``tokens`` tokens.
 
-    Ahead of the seed, and outside of its EVOLVE-BLOCK marks, stand the seeds of other problems, one after another: as
-    comments, or with ``live`` as functions that nobody calls. So what may change is the same at every length.
+    The seeds of other problems come before this problem's own seed, outside of its EVOLVE-BLOCK marks: as comments, or
+    with ``live`` as functions that nobody calls. So the part that may change is the same at every length.
     """
 
     def __init__(self, tokens: int = 0, *, live: bool = False) -> None:
@@ -37,7 +37,7 @@ class LongProgram(MinMaxDistance):
 
 
 def _others(own: str) -> list[str]:
-    """The seeds of the other problems by name, without what belongs at the top of a file."""
+    """The texts of the other problems' seeds, sorted by file name, without what belongs at the top of a file."""
     files = sorted(resources.files(seeds).iterdir(), key=lambda each: each.name)
     texts = [each.read_text(encoding="utf-8") for each in files if each.name.endswith(".py")]
     kept = [

@@ -1,4 +1,4 @@
-"""The runs: which programs, which forms of ContextEvolve, and what a step of each run takes."""
+"""The runs: their programs, the forms of ContextEvolve, and what a step of each run takes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
 
 LENGTHS, QUICK_LENGTHS = (0, 1000, 2000, 4000, 8000), (0, 4000)
-"""The least tokens of a program; 0 stands for the seed as it ships."""
+"""The minimum length of a program in tokens; 0 stands for the seed as it ships."""
 LIVE_LENGTHS = (1000,)
-"""The lengths of programs that carry code along, which abstracts describe as part of the program."""
+"""The minimum lengths of programs that carry live code, which abstracts describe as part of the program."""
 VARIED = 0
-"""The length of programs with which the variants are run."""
+"""The program length with which the variants are run."""
 SEEDS, QUICK_SEEDS = 5, 2
 EVALUATIONS, QUICK_EVALUATIONS = 100, 30
 """Evaluations of a run, as many as the paper's runs have iterations."""
@@ -28,14 +28,18 @@ PROFILE, WORLD = "gpt-4o-mini-api", "code"
 TIMEOUT = 5.0
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 METHODS: Mapping[str, Mapping[str, object]] = {RAW: {"raw_history": 8}, OURS: {}, ONE: {"max_in_flight": 1}}
-"""By default OpenEvolve shows eight programs: three top programs, two diverse ones and three inspirations."""
+"""The settings of each method. A raw history has eight programs because OpenEvolve shows eight by default: three top
+programs, two diverse ones and three inspirations.
+"""
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "raw history of 5": {"raw_history": 5},
     "context, guidance of every version": {"guidance_age": 0},
     "context, guidance up to 50 commits old": {"guidance_age": 50},
 }
 UNLIMITED = 1_000_000
-"""Tokens of a prompt: more than any of these has. By default long ones are shortened, raw histories too."""
+"""The limit on a prompt's tokens, larger than any of these prompts. By default long prompts are shortened, and so are
+raw histories.
+"""
 STAGES = ("navigate", "sample", "generate", "summarize")
 
 
@@ -52,19 +56,19 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a job. Tokens are those of a step: one call that writes a program, and all calls that go with it."""
+    """The figures of a job. Tokens are those of a step: one call that writes a program, and all calls that serve it."""
 
     job: Job
     steps: int
     prompt: float
     completion: float
     stages: Mapping[str, float]
-    """Prompt and completion tokens of a step by stage."""
+    """Prompt and completion tokens per step, by stage."""
     calls: float
     per_minute: float
-    """Steps in a virtual minute."""
+    """Steps per virtual minute."""
     gain: float
-    """The best score less the seed's."""
+    """The best score minus the seed's."""
 
     @property
     def tokens(self) -> float:
@@ -72,7 +76,7 @@ class Run:
 
 
 def jobs(lengths: Sequence[int], live: Sequence[int], seeds: int, evaluations: int) -> list[Job]:
-    """All methods at all lengths, variants at one, and two methods on programs that carry live code."""
+    """All methods at all lengths, the variants at one length, and two methods on programs that carry live code."""
     wanted = [
         *((tokens, False, method) for tokens, method in product(lengths, METHODS)),
         *((VARIED, False, method) for method in VARIANTS),
@@ -82,7 +86,7 @@ def jobs(lengths: Sequence[int], live: Sequence[int], seeds: int, evaluations: i
 
 
 def configure(job: Job, processes: int) -> Config:
-    """The configuration of a job, where so many runs (``processes``) share the machine's cores."""
+    """The configuration of a job when ``processes`` runs share the machine's cores."""
     return parse_config(
         {
             "preset": "plain",
@@ -129,7 +133,7 @@ def perform(job: Job, processes: int = 1) -> Run:
 
 
 def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
-    """Run jobs in processes of their own; results do not depend on how many there are."""
+    """Run jobs in processes of their own; results do not depend on the number of processes."""
     with ProcessPoolExecutor(processes) as pool:
         for future in [pool.submit(perform, job, processes) for job in wanted]:
             found = future.result()

@@ -92,7 +92,7 @@ def _share(value: Content) -> str:
 
 
 def _verdict(rows: Sequence[Content]) -> str:
-    """From which length on fewer tokens are spent than with a raw history, by the interval's lower bound."""
+    """The length from which fewer tokens are spent than with a raw history, judged by the interval's lower bound."""
     return (
         f"{_from(rows, OURS)} {_from(rows, ONE)}{_cut(rows)} In the paper the difference is below 5 % on short "
         "programs, and long ones take nearly 30 % fewer tokens (figure 2b)."
@@ -100,7 +100,7 @@ def _verdict(rows: Sequence[Content]) -> str:
 
 
 def _cut(rows: Sequence[Content]) -> str:
-    """At which lengths that says nothing of the defaults."""
+    """The length from which the figures do not apply to the defaults, which would shorten the raw histories."""
     lengths = _shortened(rows)
     if not lengths:
         return ""
