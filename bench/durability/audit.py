@@ -1,4 +1,4 @@
-"""Checks of a finished run from its journal alone, by an account of its own that shares no code with the engine's."""
+"""Checks of a finished run from its journal alone, with accounting that shares no code with the engine's."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Books:
     commits: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each item committed at each stage; commits of the engine itself are left out."""
     jumps: int = 0
-    """How many versions did not follow on the version before."""
+    """How many versions do not follow directly on the version before."""
     accepted: int = 0
-    """Candidates of the main pool that were made in the run."""
+    """Candidates confirmed in the main pool that the run itself created: neither seeds nor migrated ones."""
     begun: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     cost: Counter[str] = field(default_factory=Counter)
     proposed: dict[str, str] = field(default_factory=dict)
-    """Candidates and their last status."""
+    """The last status of each candidate."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Books:
@@ -99,13 +99,13 @@ def request_key(messages: Iterable[Sequence[object]], seed: object) -> str:
 
 
 def key_of(call: RecordedCall) -> str:
-    """The key of a call whose texts are there: they were not dropped by a compaction."""
+    """The key of a call whose texts have not been dropped by a compaction."""
     assert call.messages is not None
     return request_key([(message.role, message.content) for message in call.messages], call.seed)
 
 
 def faults_at_the_end(directory: Path, *, held: bool = False) -> list[str]:
-    """What does not add up in a run that ended. ``held``: whether its end may have cut items off."""
+    """Say what does not add up in a run that ended. ``held`` says that its end may have cut items off."""
     with RecordedRun(directory) as recorded:
         events, calls = list(recorded.events()), list(recorded.calls())
     result = json.loads((directory / "result.json").read_text(encoding="utf-8"))

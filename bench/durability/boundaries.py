@@ -1,7 +1,7 @@
-"""Every boundary between two facts of a short run on the virtual clock: the journal is cut there, and the run resumed.
+"""Cuts the journal of a short run on the virtual clock at every boundary between two facts, and resumes the run.
 
-A run whose configuration is unchanged is done again and has to end as it did: with the same events, calls and pool.
-With a setting changed it is rebuilt from the journal instead, and what its journal adds up to has to be in order.
+With an unchanged configuration the run is repeated and has to end as the uncut one did: with the same events, calls and
+pool. With a changed setting it is rebuilt from the journal instead, and its journal has to add up at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HARMLESS = ("drain_seconds=31",)
 
 @dataclass
 class Boundaries:
-    """What came of the boundaries: how many runs did not end as the uncut one did, and how many rebuilt runs had
+    """The results of all boundaries: how many runs did not end as the uncut one did, and how many rebuilt runs had
     faults.
     """
 
@@ -54,7 +54,7 @@ def short_task() -> Task:
 
 
 def try_all(folder: Path, proposals: int, every: int = 1) -> Boundaries:
-    """Cut and resume a run with so many proposals at every n-th of its boundaries (``every``)."""
+    """Cut a run with this many proposals at every ``every``-th of its boundaries, and resume it."""
     task = short_task()
     config = parse_config(
         {"clock": "virtual", **SETTINGS, "budget": {"proposals": proposals}, "seed": 3}, "bench.durability.boundaries"
@@ -80,7 +80,7 @@ def try_all(folder: Path, proposals: int, every: int = 1) -> Boundaries:
 
 
 def _record(config: Config, task: Task) -> tuple[list[Fact], float, object]:
-    """The uncut run: all facts it wrote, the loop's time at its start, and its pool."""
+    """Make the uncut run. Returns all facts it wrote, the loop's time at its start, and a description of its pool."""
     facts: list[Fact] = []
     origins: list[float] = []
 
@@ -116,7 +116,7 @@ def _resume(path: Path, task: Task, changes: Sequence[str]) -> Result:
 def _done_again(
     path: Path, config: Config, task: Task, facts: Sequence[Fact], end: int, origin: float, pool: object
 ) -> str | None:
-    """What differs from the uncut run, or None if nothing does."""
+    """Repeat the run after its first ``end`` facts. Returns what differs from the uncut run, or None."""
     _cut(path, config, facts[:end], origin)
     try:
         result = _resume(path, task, ())
@@ -152,7 +152,7 @@ def _reply(call: CallRecord) -> tuple[str, str, int, str | None]:
 
 
 def _describe(pool: Pool) -> object:
-    """All that a pool holds, in a form that can be compared. Times are rounded as in the log."""
+    """All contents of a pool in a form that can be compared. Times are rounded as in the log."""
     return (
         [(each.version, each.changes, each.cause, round(each.time, 6)) for each in pool.updates_between(0)],
         [(name, candidate, pool.status(candidate.id)) for name, candidate in pool.candidates()],

@@ -13,7 +13,7 @@ from bench.durability.soak import Sample
 
 
 def draw_soak(path: Path, samples: Sequence[Sample]) -> None:
-    """Four curves over time: memory, the journal, what is open, and what was made."""
+    """Draw four panels over time: memory, the journal's size, open file handles and tasks, and candidates."""
     hours = np.array([each.seconds for each in samples]) / 3600
     panels: Sequence[tuple[str, Mapping[str, Sequence[float]]]] = (
         ("MB in memory", {"": [each.rss / 1e6 for each in samples]}),

@@ -1,4 +1,4 @@
-"""Compaction of the journal of a run that was cut off, in a process that may be killed in the middle of it."""
+"""Compaction of the journal of an interrupted run, in a process that may be killed in the middle of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.journal.lock import LOCK
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 SECONDS = 0.3
-"""The process is killed within so many seconds of its beginning to work on the journal, if it takes as long."""
+"""The process is killed within this many seconds after it begins to work on the journal, if it takes that long."""
 LOOKS_A_SECOND = 1000
 
 
@@ -26,7 +26,7 @@ class Compacted:
 
 
 def compact_or_kill(directory: Path, rng: random.Random) -> Compacted:
-    """Compact a journal in another process, and kill that after a while, if it has not ended by then."""
+    """Compact a journal in another process, and kill that process after a random time unless it has ended by then."""
     before = _counted(directory)
     killed, errors = _run(directory, rng.uniform(0, SECONDS))
     if errors:
@@ -41,7 +41,7 @@ def compact_or_kill(directory: Path, rng: random.Random) -> Compacted:
 
 
 def _run(directory: Path, seconds: float) -> tuple[bool, str]:
-    """Returns whether it was killed, and what it said if it failed."""
+    """Returns whether the process was killed, and its error output if it failed."""
     command = [*COMMAND, "compact", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and (directory / LOCK).read_text(encoding="ascii") != str(process.pid):
@@ -56,7 +56,7 @@ def _run(directory: Path, seconds: float) -> tuple[bool, str]:
 
 
 def _counted(directory: Path) -> tuple[list[str], list[RecordedCall]]:
-    """All that a compaction keeps: events as they are, and calls without their texts."""
+    """Everything that a compaction keeps: events as they are, and calls without their texts."""
     with RecordedRun(directory) as recorded:
         events = [event.to_json() for event in recorded.events()]
         return events, [replace(call, messages=None, reply=None, thinking=None) for call in recorded.calls()]

@@ -1,4 +1,4 @@
-"""What came of kills, in numbers."""
+"""The results of many kills, in numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Counts:
-    """What came of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
+    """The results of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
 
     lost_responses: int = 0
     lost_candidates: int = 0
@@ -19,7 +19,7 @@ class Counts:
     kills_in: dict[str, int] = field(default_factory=dict)
     """Kills by what the run was doing."""
     compactions: int = 0
-    """Compactions of journals in the middle of a run that were not killed."""
+    """Compactions of journals in the middle of a run that were allowed to finish."""
     before_the_journal: int = 0
     """Kills that came before the first event was in the journal."""
     runs: int = 0
@@ -28,14 +28,15 @@ class Counts:
     resumed: int = 0
     items_resumed: int = 0
     replies_resumed: int = 0
-    """Replies that had come in for work that was under way at a kill."""
+    """Replies that had arrived for work that was under way at a kill."""
     repeated_payments: int = 0
-    """Answers that the server had finished, that had not come in when the process was killed, and that were asked for
-    again."""
+    """Answers that the server had finished but that had not arrived when the process was killed, so that they were
+    asked for again.
+    """
     most_repeated_payments: int = 0
-    """The most of them at a single kill."""
+    """The largest number of repeated payments at a single kill."""
     in_flight: int = 0
-    """Calls in flight at the kills, added up."""
+    """Calls in flight at the kills, summed."""
     faults: list[str] = field(default_factory=list)
 
     def add(self, other: Counts) -> None:
@@ -50,5 +51,5 @@ class Counts:
 
 
 def count(counts: dict[str, int], what: str) -> None:
-    """One more of this."""
+    """Add one to the count of ``what``."""
     counts[what] = counts.get(what, 0) + 1

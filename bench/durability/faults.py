@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class FaultyRun:
-    """What came of the run. ``faulted`` counts attempts that went wrong, by kind; ``failed`` counts calls that were
+    """The results of the run. ``faulted`` counts attempts that went wrong, by kind; ``failed`` counts calls that were
     given up.
 
     ``seconds`` is how long the run took; answers that never come take `TIMEOUT_SECONDS` each. ``faults`` says what does
@@ -43,7 +43,7 @@ class FaultyRun:
 
 
 def run_with_faults(folder: Path, proposals: int) -> FaultyRun:
-    """Run once against a server of whose attempts a share of `RATE` goes wrong."""
+    """Run once against a server at which a share of `RATE` of all attempts goes wrong."""
     config, out, log = folder / "faults.toml", folder / "faults", folder / "faults.log"
     with server_process(log, "--faults", str(RATE)) as url:
         settings = {**SETTINGS, "budget": {"proposals": proposals}}

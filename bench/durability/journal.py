@@ -1,8 +1,7 @@
-"""Throughput of a whole run with and without its journal, in turns, at about 500 calls a second over HTTP.
+"""Throughput of a whole run with and without its journal, measured in turns, at about 500 calls a second over HTTP.
 
-The server answers every call after a tenth of a second, and 50 may be in flight. The time
-that the journal takes from the event loop, and the time it keeps replies from their stages, show as calls that are not
-made.
+The server answers every call after a tenth of a second, and 50 may be in flight. The time that the journal takes from
+the event loop, and the time by which it delays replies, show as a lower rate of calls.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SETTINGS: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Calls a second of a run, and the CPU time of a call in microseconds: on the event loop, and in all threads."""
+    """Calls a second of a run, and CPU microseconds per call: on the event loop, and in all threads."""
 
     calls: float
     loop: float
@@ -42,7 +41,7 @@ class Rates:
 
 
 def measure(folder: Path, repeats: int) -> tuple[list[Rates], list[Rates]]:
-    """Pairs of runs, without and with a journal."""
+    """Measure pairs of runs. Returns the rates of the runs without a journal, and of those with one."""
     os.environ[KEY] = "overhead"
     config = folder / "overhead.toml"
     rates: dict[bool, list[Rates]] = {False: [], True: []}

@@ -1,7 +1,7 @@
-"""Runs whose wall clock jumps while they are at work: by hours to thousands of days, forwards and back.
+"""Runs whose wall clock jumps while they are at work: by an hour to thousands of days, forwards and back.
 
-Their processes see another time of day through libfaketime; the clock that measures durations is the real one, as it is
-where an administrator or a time server sets the clock of a machine.
+Their processes see another time of day through libfaketime. The clock that measures durations stays the real one, as it
+does when an administrator or a time server sets the clock of a machine.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ SHORTEST, LONGEST = HOUR, 9000 * DAY
 PAUSES = 0.5, 2.5
 """Seconds from one jump to the next. A process sees a jump within a second."""
 KILLED = ("gepa", "ace", "gepa in lockstep")
-"""None of them starts programs: a thread that waits for one to end sleeps, and libfaketime 0.9.10 shifts the deadlines
-of Python's sleeps with the time of day, though they go by the other clock.
+"""The runs that are killed. None of them starts programs: a thread that waits for a program to end sleeps, and
+libfaketime 0.9.10 shifts the deadlines of Python's sleeps with the time of day, although they use the monotonic clock.
 """
 BUDGET_SECONDS, LIVES, LIFE_SECONDS = 20, 3, 6.0
-"""Of the run with a budget in time: its budget, its processes, and how long each lives that is killed."""
+"""For the run with a budget in time: its budget, the number of its processes, and how long each killed one lives."""
 LATE_SECONDS = 60.0
-"""A run with a budget in time may end so much later: it ends what is under way, and processes take time to start."""
+"""A run with a budget in time may end this much later: it ends what is under way, and processes take time to start."""
 
 
 @dataclass
 class Jumps:
-    """What came of it. ``seconds`` and ``lived``: how long the run with a budget in time went on, by its own account
-    and by a clock outside. ``faults``: of this run and of those that were killed.
+    """The results. ``seconds`` and ``lived`` say how long the run with a budget in time lasted, by its own account and
+    by a clock outside. ``faults`` are those of this run and of the runs that were killed.
     """
 
     jumps: int
@@ -97,7 +97,7 @@ def _keep_to_a_budget_in_time(folder: Path, environment: Mapping[str, str], done
 
 
 def _live(command: list[str], environment: Mapping[str, str], seconds: float | None) -> int | None:
-    """The exit code of a process, or None if it was killed after so many seconds."""
+    """Run a process. Returns its exit code, or None if it was killed after this many seconds."""
     env = {**os.environ, **environment, KEY: "timed"}
     try:
         return subprocess.run(command, env=env, capture_output=True, timeout=seconds, check=False).returncode
@@ -107,7 +107,7 @@ def _live(command: list[str], environment: Mapping[str, str], seconds: float | N
 
 @dataclass
 class _Clock:
-    """A wall clock that jumps. ``environment`` has what shows it to a process."""
+    """A wall clock that jumps. ``environment`` has the variables through which a process sees it."""
 
     environment: Mapping[str, str]
     jumps: int = 0

@@ -1,9 +1,9 @@
 """SIGKILL at random moments: real processes against a simulated server in a process of its own.
 
 A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. Now and then its
-journal is compacted between two processes, and that may be killed, too. At every kill it is noted how far the journal
-had come. When a run has ended, its journal, these notes and the server's log together say
-whether anything that was in the journal at a kill was lost, done twice or paid for twice.
+journal is compacted between two processes, and the compaction may be killed, too. At every kill the bench notes how
+much is in the journal. When a run has ended, its journal, these notes and the server's log together say whether
+anything that was in the journal at a kill was lost, done twice or paid for twice.
 """
 
 from __future__ import annotations
@@ -34,18 +34,21 @@ from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS, ENDING_SECONDS = 4.0, 2.0, 0.5
-"""A process is killed within so many seconds of its first event, of its start, or of saying that it stops."""
+"""A process is killed within this many seconds of its first event, of its start, or of saying that it stops."""
 LONGEST_START = 60.0
-"""Seconds that it may take to its first event."""
+"""The most seconds that a process may take to its first event."""
 MOST, ENDINGS = 12, 2
-"""Processes of one run that are killed at most, so that all algorithms have their turn: anywhere, and as the run ends.
+"""At most this many processes of one run are killed, so that all algorithms have their turn: first at any moment, then
+as the run ends.
 """
 AT_A_TIME = 3
 """How many runs are under way at a time."""
 PROGRAMS = 0.4
-"""The share of processes that are killed as soon as their journal says that a program is run, where programs are."""
+"""Where runs evaluate programs, the share of processes that are killed as soon as their journal says that one is
+running.
+"""
 STOPPING = b"stopping: "
-"""Is in the line by which a process says that its run ends."""
+"""Part of the line by which a process says that its run is ending."""
 COMPACTED = 0.25
 """The share of kills after which the journal is compacted."""
 EARLY = 0.15
@@ -54,7 +57,7 @@ EARLY = 0.15
 
 @dataclass(frozen=True)
 class Mark:
-    """How far the journal was when a process was killed."""
+    """How much was in the journal when a process was killed."""
 
     process: str
     events: int
@@ -65,9 +68,9 @@ class Mark:
 def kill_often(
     folder: Path, kills: int, seed: int, only: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Counts:
-    """Kill so many processes, of as many runs as that takes: one of each algorithm, and again from the first.
+    """Kill this many processes, and start as many runs as that takes: one of each algorithm, then again from the first.
 
-    ``environment``: variables of the runs' processes, beside those of this one.
+    ``environment`` has variables that the runs' processes get in addition to those of this one.
     """
     names = only or tuple(KILLED_RUNS)
     with ExitStack() as servers:
@@ -89,7 +92,7 @@ class _Server:
 
 
 class _Killing:
-    """What the workers share. Each takes the next run, and the next, until enough processes have been killed."""
+    """What the workers share. Each worker takes one run after another until enough processes have been killed."""
 
     def __init__(
         self,
@@ -152,7 +155,9 @@ class _Run:
         self._programs = KILLED_RUNS[name].world == "code"
         self._marks: list[Mark] = []
         self._keys: dict[int, str] = {}
-        """The keys of calls that were paid for, by their numbers; of the others "". A compaction drops their texts."""
+        """The keys of calls by call number, with "" for calls that were not paid for. A compaction drops the texts, so
+        they are kept here.
+        """
         self._processes = 0
 
     def run_to_the_end(self, log: Path) -> None:
@@ -179,7 +184,7 @@ class _Run:
         return self._directory.with_suffix(".stderr")
 
     def _run_for_a_while(self, name: str) -> int | None:
-        """Start or resume the run and let it live for a while: its exit code, or None if it was killed."""
+        """Start or resume the run and let it live for a while. Returns its exit code, or None if it was killed."""
         resumes = (self._directory / JOURNAL).exists()
         what = ["resume", self._directory] if resumes else ["run", self._config, "--out", self._directory]
         with (
@@ -201,7 +206,7 @@ class _Run:
         return process.returncode
 
     def _wait_for_a_moment(self, process: subprocess.Popen[bytes]) -> float | None:
-        """Wait until the process is to be killed within so many seconds; with None it is to end by itself."""
+        """Wait for a moment, and return after how many more seconds to kill the process, or None to let it end."""
         assert process.stdout is not None
         output = process.stdout
         if self._killing.enough or self._processes > MOST + ENDINGS:
@@ -221,7 +226,7 @@ class _Run:
         return self._rng.uniform(0, LIFE_SECONDS)
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float, until: Callable[[Path], bool]) -> None:
-        """Wait until the journal says something, but no longer than so many seconds."""
+        """Wait until ``until`` holds for the journal, but no longer than this many seconds."""
         end = time.monotonic() + seconds
         while process.poll() is None and time.monotonic() < end and not until(self._directory / JOURNAL):
             time.sleep(0.001)
@@ -232,7 +237,7 @@ class _Run:
         count(self.counts.kills_of, self._name)
 
     def _compact(self) -> None:
-        """Compact the journal, or kill that: all that was counted stays."""
+        """Compact the journal, or kill the compaction midway, and check that nothing that was counted is lost."""
         self._check_marks()
         self._note_keys()
         compacted = compact_or_kill(self._directory, self._rng)
@@ -307,8 +312,8 @@ class _Run:
             self._check_payments(mark, frozenset(keys[: mark.calls]), served)
 
     def _check_payments(self, mark: Mark, kept: frozenset[str], served: _Served) -> None:
-        """Check what was asked for again after a kill: nothing in the journal may be, and of the rest only calls in
-        flight.
+        """Check what was asked for again after a kill: none of the calls in the journal may be, and of the others only
+        those in flight.
         """
         counts = self.counts
         again = served.begun_after(mark.process)
@@ -328,7 +333,7 @@ class _Run:
 
 
 class _Served:
-    """What the server's log says of one run, by the process that asked."""
+    """What the server's log says about one run, by the process that sent the request."""
 
     def __init__(self, log: Path, run: str) -> None:
         self._lines: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -338,7 +343,7 @@ class _Served:
                 self._lines[process].append((what, key))
 
     def begun_after(self, process: str) -> frozenset[str]:
-        """The keys of what later processes of the run asked for."""
+        """The keys of the requests that later processes of the run made."""
         number = int(process.rpartition("/")[2])
         return frozenset(
             key
@@ -349,9 +354,10 @@ class _Served:
         )
 
     def finished(self, process: str) -> dict[str, int]:
-        """The keys of what was answered to a process, each with the number of calls that it began after the answer.
+        """The keys of the requests of a process that were answered, each with the number of calls it began after the
+        answer.
 
-        If it began more calls than may be in flight at a time, the answer has certainly come in.
+        If it began more calls than may be in flight at a time, the answer has certainly arrived.
         """
         later, finished = 0, dict[str, int]()
         for what, key in reversed(self._lines[process]):
@@ -361,19 +367,21 @@ class _Served:
         return finished
 
     def in_flight(self, process: str, kept: frozenset[str]) -> int:
-        """Calls that a process had begun and that are not in its journal, without those it cancelled itself."""
+        """How many calls a process had begun that are not in its journal."""
         lines = Counter(self._lines[process])
         return sum(1 for what, key in lines if what == "begun" and key not in kept)
 
 
 def _extent(journal: Path, events: int | None = None, calls: int | None = None) -> tuple[int, int, bytes]:
-    """How many events and calls are in a journal, and a digest of the first so many (by default all) of them."""
+    """How many events and calls a journal has, and a digest of them. The limits count from the first; by default all
+    are read.
+    """
     digest, sizes = blake2b(), list[int]()
     if not journal.exists():
         return 0, 0, b""
     with closing(
         sqlite3.connect(f"{journal.absolute().as_uri()}?mode=rw", uri=True)
-    ) as database:  # a step cut off is undone
+    ) as database:  # undoes an interrupted transaction
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
             return 0, 0, b""
         for table, key, most in (("events", "seq", events), ("calls", "id", calls)):

@@ -11,7 +11,7 @@ from flowevolve.journal.opening import JOURNAL
 from flowevolve.journal.reading import RecordedRun
 
 FRESH = 5
-"""A run that has recorded no more events than these since it was gone on with has just been so."""
+"""A run that has recorded no more than this many events since it was resumed counts as just resumed."""
 
 
 def what_it_did(directory: Path, *, programs: bool) -> str:
@@ -35,12 +35,12 @@ def what_it_did(directory: Path, *, programs: bool) -> str:
 
 
 def events_in(journal: Path) -> int:
-    """How many events the journal of a process that is at work has."""
+    """How many events are in the journal of a process that is still at work."""
     return sum(1 for _ in _asked(journal, "SELECT seq FROM events"))
 
 
 def program_runs(journal: Path) -> bool:
-    """Whether an evaluation is under way, by the last events of a process that is at work or was."""
+    """Whether an evaluation is under way, judged by the last events of a process that is or was at work."""
     rows = _asked(journal, _LATEST)
     taken = {item for kind, item, stage in rows if kind == "item.taken" and stage == "evaluate"}
     return bool(taken - {item for kind, item, _ in rows if kind == "item.done"})
@@ -52,7 +52,7 @@ def _asked(journal: Path, query: str) -> Sequence[tuple[object, ...]]:
     with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
             return database.execute(query).fetchall()
-        except sqlite3.OperationalError:  # it is just being made
+        except sqlite3.OperationalError:  # the journal is just being created
             return ()
 
 

@@ -17,7 +17,7 @@ from bench._lib.paths import ROOT
 CONCURRENCY = 32
 """The most calls that a run may have in flight."""
 KEY = "FLOWEVOLVE_BENCH_KEY"
-"""The environment variable with the API key: it tells the server's log which process asked."""
+"""The environment variable with the API key, by which the server's log tells which process asked."""
 SETTINGS: Mapping[str, object] = {
     "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": 12, "merge": True},
     "staleness": {"policy": "reflective"},
@@ -35,7 +35,7 @@ PACKING: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class KilledRun:
-    """A run that is killed again and again: its settings without budget and models, and the world of its server."""
+    """A run that is killed again and again: its settings except for models, its budget, and the world of its server."""
 
     settings: Mapping[str, object]
     budget: Mapping[str, int]
@@ -69,7 +69,7 @@ KILLED_RUNS: Mapping[str, KilledRun] = {
         {"algorithm": {"name": "one_plus_lambda", **FLOWS}, **PACKING}, {"evaluations": 60}, "code"
     ),
 }
-"""The first is what the other parts of the bench run, too."""
+"""The runs that are killed, by name. The other parts of the bench run the first one, too."""
 COMMAND = (sys.executable, "-c", "from flowevolve.cli.app import main; main()")
 
 

@@ -197,7 +197,7 @@ def _with_range(spread: Content) -> str:
 
 
 def _open(soak: Content) -> str:
-    """How many file handles and tasks there were."""
+    """The numbers of file handles and tasks."""
     return f"{between(*soak['handles'])}; {between(*soak['tasks'])}"
 
 

@@ -60,14 +60,14 @@ class RequestLog:
 
 
 def _said(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a request says, as the journal has it."""
+    """The messages of a request, or the texts to embed, in the form the journal has them."""
     if "messages" in body:
         return [(message["role"], message["content"]) for message in body["messages"]]
     return [(EMBEDDED, text) for text in read_embedding(body).texts]
 
 
 def steady(seconds: float) -> APIProfile:
-    """A server that takes the same time for every call, however many it has."""
+    """A server that takes the same time for every call, whatever its load."""
     none = OutputLength(median=0.0, sigma=0.0, most=8192)
     return APIProfile(none, seconds, 0.0, 0.0, requests_per_minute=math.inf, tokens_per_minute=math.inf)
 

@@ -42,18 +42,18 @@ class Sample:
     rss: int
     handles: int
     tasks: int
-    """Tasks that are not at work on an item: those that are come and go with what is under way."""
+    """Tasks that are not working on an item; the number of those that are changes with what is under way."""
     journal: int
     calls: int
     items: int
     proposals: int
     pool: int
-    """Candidates that were confirmed."""
+    """Confirmed candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """The samples of a run, and what they say of its second half. Growth is the slope of a linear fit."""
+    """The samples of a run, and what its second half shows. Growth is the slope of a linear fit."""
 
     clock: str
     hours: float
@@ -131,7 +131,7 @@ class Sampler:
 
 
 def soak_virtual(folder: Path, hours: float) -> Soak:
-    """A run of so many hours on the virtual clock."""
+    """Run for this many hours on the virtual clock."""
     algorithm = {"name": "gepa", "mode": "stream", "max_in_flight": VIRTUAL_FLOWS, "merge": True}
     config = parse_config(
         {**SETTINGS, "clock": "virtual", "algorithm": algorithm, "budget": {"hours": hours}}, "bench.durability.soak"
@@ -140,7 +140,7 @@ def soak_virtual(folder: Path, hours: float) -> Soak:
 
 
 def soak_real(folder: Path, minutes: float) -> Soak:
-    """A run of so many minutes on the real clock, over HTTP."""
+    """Run for this many minutes on the real clock, over HTTP."""
     os.environ[KEY] = "soak"
     with server_process(Path(os.devnull)) as url:
         write_config(folder / "soak.toml", url, {**SETTINGS, "budget": {"minutes": minutes}})
