@@ -67,8 +67,9 @@ class _Doors:
     async def turn_browsers_away(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Turn away requests of a page in a browser, as the page may be anybody's.
 
-        No client of the API sends the header ``Origin``. A browser leaves it out if it takes the page for one of ours,
-        because its host name leads here; such requests are recognized by that name.
+        No client of the API sends the header ``Origin``. A browser may leave it out if it takes the page for one of
+        ours, because its host name leads here. If this server listens on a loopback address, such requests are
+        recognized by that name.
         """
         if "Origin" in request.headers:
             return web.Response(status=403, text="the gateway does not answer pages in browsers")
@@ -180,7 +181,7 @@ def _sender(request: web.Request) -> Sender:
 
 
 def _check_one_text(asked: ChatRequest) -> None:
-    """Raises: RejectedError if a request asks for more than one answer of text."""
+    """Raises: RejectedError if a request asks for anything but a single answer of text."""
     beyond = next((name for name in _ONLY_TEXT if asked.extra.get(name)), None)
     if beyond is not None or asked.extra.get("n") not in (None, 1):
         raise RejectedError(

@@ -52,7 +52,7 @@ class Summary(Attributes):
     new: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The text that prompts show, with the traits, as the agents know nothing else of a program."""
+        """The text that prompts show, with the traits, as the agents see nothing else of a program."""
         kept = [f"Inherited: {'; '.join(self.inherited)}"] if self.inherited else []
         added = [f"New: {'; '.join(self.new)}"] if self.new else []
         return "\n".join([self.abstract, *kept, *added])

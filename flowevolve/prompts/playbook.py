@@ -65,7 +65,10 @@ _NOT_SAID = frozenset({"", "none", "n/a", "-"})
 def with_playbook(
     templates: Templates, artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = ""
 ) -> Artifact:
-    """The artifact with the playbook, and the ``reflection`` on a first try, appended to each component."""
+    """The artifact with the playbook, and the ``reflection`` on an earlier try, appended to each component.
+
+    With ``cite`` it also asks for the ids of the notes that helped.
+    """
     parts = [templates.text("playbook", playbook=playbook)] if playbook else []
     if reflection:
         parts.append(templates.text("last_try", reflection=reflection))

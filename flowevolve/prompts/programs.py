@@ -152,7 +152,7 @@ def seed_prompt(
 
 
 def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
-    """The program that a reply makes of ``parent``.
+    """The program that a reply makes from ``parent``.
 
     Raises:
         UnparsableReplyError: as `read_child`.

@@ -19,8 +19,8 @@ class RetryPolicy:
     """Exponential backoff with jitter.
 
     The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``. A wait that
-    the server asks for replaces it. A random part is added: up to ``jitter`` times the backoff or half the wait that
-    the server asked for, whichever is longer. So calls that failed together come back spread out, the more so the
+    the server asks for replaces it. A random part is added, of up to ``jitter`` times the backoff or, if that is
+    longer, half the wait that the server asked for. So calls that failed together come back spread out, the more so the
     longer the failure lasts.
 
     Raises:

@@ -43,7 +43,7 @@ class Role:
     keep_thinking: bool = False
     """Leave the model's thinking in the text of replies, if its server sends both as one text."""
     fails_if_cut: bool = True
-    """Whether a call fails whose tokens ran out before the answer began; otherwise its answer is empty."""
+    """Whether a call fails if its tokens ran out before the answer began; otherwise its answer is empty."""
     must_be_listed: bool = True
     """Whether a model missing from the backend's list of models is an error. Some lists are incomplete."""
     must_have_list: bool = True

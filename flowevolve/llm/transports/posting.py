@@ -26,8 +26,8 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 _AS_BEFORE, _REDIRECTS = (307, 308), (301, 302, 303, 307, 308)
-"""The statuses of redirects. The first two have the same request sent again, with its body; after the others, a GET
-request is sent, as browsers do.
+"""The statuses of redirects. After those in `_AS_BEFORE` the same request is sent again, body included; after others
+a GET request is sent, as browsers do.
 """
 _NO_LIMIT = ClientTimeout(total=None)
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -260,7 +260,7 @@ def _meant(found: Sequence[_InProse]) -> Found:
 
 
 def _end(text: str, start: int) -> int:
-    """Where something in brackets ends, by the brackets alone."""
+    """Where something in brackets ends, judged by the brackets alone."""
     depth = 0
     for match in _ANY_BRACKET.finditer(text, start):
         depth += 1 if match[0] in "[{" else -1
