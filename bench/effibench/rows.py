@@ -19,12 +19,12 @@ from flowevolve.problems.rows import read_rows
 from flowevolve.runner.run import run
 
 RATIOS = ("et", "mp", "mi")
-"""Time, peak and integral of the reference over the program's (CSE, appendix B)."""
+"""The reference's time, peak memory and memory-time integral, each divided by the program's (CSE, appendix B)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one row: its ratios, or why it could not be run."""
+    """The result of one row: its ratios, or why it could not be run."""
 
     id: str
     ratios: Mapping[str, float]
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def numbers(chosen: str | None, data: Path) -> range:
-    """The numbers of the rows: all, or those from A to B for a text A-B.
+    """The numbers of all rows, or of those that ``chosen`` gives as ``A`` or ``A-B``.
 
     Raises:
         InputError: if there are no such rows.
@@ -52,10 +52,10 @@ def numbers(chosen: str | None, data: Path) -> range:
 
 
 def perform(config: Path, data: Path, row: int, out: Path, overrides: Sequence[str]) -> Outcome:
-    """Run a row, or go on with its run, unless it has been run to its end; and read its result.
+    """Run a row, or resume its run unless that has already ended, and read its result.
 
     Raises:
-        InputError: if the file of the configuration can't be used.
+        InputError: if the configuration file can't be used.
     """
     folder = out / f"row_{row}"
     if not (folder / "result.json").is_file():
@@ -73,10 +73,10 @@ def perform(config: Path, data: Path, row: int, out: Path, overrides: Sequence[s
 
 
 def configured(config: Path, task: Mapping[str, object], overrides: Sequence[str]) -> Config:
-    """The configuration of a file, with this task in place of its own.
+    """The configuration of a file, with ``task`` in place of its own task.
 
     Raises:
-        InputError: if it is no configuration.
+        InputError: if the file holds no configuration.
     """
     try:
         table: dict[str, object] = tomllib.loads(config.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ LONGEST = 600.0
 
 
 async def judged(problem: EfficiencyProblem, sandbox: Sandbox) -> tuple[Verdict, float]:
-    """The verdict on a seed, and the seconds it took."""
+    """Judge the seed of a problem. Returns the verdict, and the seconds it took."""
     began = anyio.current_time()
     verdict = await problem.judge(problem.seed(), problem.cases[0], sandbox)
     assert verdict.failure is None, verdict
@@ -27,9 +27,10 @@ async def judged(problem: EfficiencyProblem, sandbox: Sandbox) -> tuple[Verdict,
 
 
 async def repeated(problem: EfficiencyProblem, times: int, others_busy: bool) -> dict[str, float]:
-    """The mean integral over so many judgements of the seed, and how much its metrics vary.
+    """The mean integral over this many judgements of the seed, and how much its metrics vary.
 
-    A program that keeps another core busy has that core to itself, as a measured program would.
+    With ``others_busy``, other programs keep all other cores busy; each has its core to itself, as a measured program
+    would.
     """
     async with Sandbox() as sandbox, anyio.create_task_group() as tasks:
         for _ in range(len(usable_cores()) - 1 if others_busy else 0):

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
-    compare("plain", 10_000, 60)  # what is loaded at the first run is not timed
+    compare("plain", 10_000, 60)  # the first run also loads modules, so it is not counted
     content = {
         "pairs": _pairs(arguments.worlds, arguments.seeds, arguments.calls),
         "fewer": {str(calls): _pairs(arguments.worlds, arguments.seeds, calls) for calls in arguments.fewer},

@@ -16,7 +16,7 @@ from bench.equal_calls.world import SEED_PROMPT, TRAIN, WORLDS, Row, RulesAdapte
 from flowevolve.compat.gepa import optimize
 
 SEEDS = range(100, 120)
-"""None of these was looked at when the settings of the drop-in were chosen."""
+"""Seeds that nobody had looked at when the settings of the drop-in were chosen."""
 
 
 class Quiet:
@@ -28,7 +28,7 @@ class Quiet:
 
 @dataclass
 class CountedModel:
-    """The model that reflects and merges, with a count of its calls, those that fail among them."""
+    """The model that reflects and merges. It counts its calls, including those that fail."""
 
     adapter: RulesAdapter
     calls: int = 0
@@ -42,7 +42,7 @@ class CountedModel:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``score`` is that of the best prompt on the rows held out, ``calls`` are of the metric."""
+    """``score`` is that of the best prompt on held-out rows, ``calls`` counts calls of the metric."""
 
     score: float
     seconds: float
@@ -70,7 +70,7 @@ def compare(name: str, seed: int, calls: int) -> Pair:
 def _run(name: str, seed: int, calls: int, *, ours: bool) -> Outcome:
     adapter = RulesAdapter(WORLDS[name], seed)
     model = CountedModel(adapter)
-    of_gepa = cast("GEPAAdapter[Row, str, str]", adapter)  # whose protocol can't say that there is no proposer
+    of_gepa = cast("GEPAAdapter[Row, str, str]", adapter)  # its protocol can't say that there is no proposer
     train, validation = adapter.rows(0, TRAIN), adapter.rows(1000, adapter.world.validation)
     began = time.monotonic()
     if ours:

@@ -33,7 +33,7 @@ def answer(content: Content) -> str:
 
 
 def score(content: Content) -> str:
-    """How its score is beside gepa's, over all worlds and by world; and what is not equal."""
+    """How our score compares with gepa's, over all worlds and by world; and what is not equal."""
     groups = by_world(content)
     lead = lead_of(groups)
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
@@ -79,7 +79,7 @@ Ours takes {_number(time)} of gepa's time. {_calls(over)}
 
 
 def _why(groups: Sequence[Sequence[Any]]) -> str:
-    """What the time comes from, and what is left of the gain where the adapter answers all rows of a call at once."""
+    """Where the gain in time comes from, and how much is left if the adapter answers all rows of a call at once."""
     at_once = [group for group in groups if group[0]["world"] == AT_ONCE]
     there = (
         f"in *{AT_ONCE}* ours takes {_number(_time_of(at_once))} of gepa's time"
@@ -95,7 +95,7 @@ adapter that answers the rows of a call side by side makes gepa's calls shorter,
 
 
 def _by_one_world(groups: Sequence[Sequence[Any]]) -> str:
-    """In which worlds ours is apart from gepa, and what the mean is without the one that gains most."""
+    """The worlds in which our score clearly differs from gepa's, and the mean without the world that gains most."""
     above, below = (", ".join(found) or "none" for found in apart(groups))
     said = f"*Clearly* is with the whole interval on one side of 0: above in {above}, and below in {below}."
     most = max(groups, key=lambda group: lead_of([group]).value)
@@ -106,14 +106,16 @@ def _by_one_world(groups: Sequence[Sequence[Any]]) -> str:
 
 
 def apart(groups: Sequence[Sequence[Any]]) -> tuple[list[str], list[str]]:
-    """The worlds where ours is above gepa, and those where it is below, with the whole interval of the difference."""
+    """The worlds where the whole interval of the difference is above 0, so that ours is better, and those where it is
+    below.
+    """
     leads = {group[0]["world"]: lead_of([group]) for group in groups}
     above = [world for world, lead in leads.items() if lead.low > 0]
     return above, [world for world, lead in leads.items() if lead.high < 0]
 
 
 def _worlds(groups: Sequence[Sequence[Any]]) -> str:
-    """In how many worlds ours is below gepa in the mean."""
+    """In how many worlds our mean score is below gepa's."""
     below = sum(lead_of([group]).value < 0 for group in groups)
     clearly_above, clearly_below = map(len, apart(groups))
     clearly = f"clearly in {clearly_below or 'none'}; clearly above in {clearly_above or 'none'}"
@@ -121,14 +123,14 @@ def _worlds(groups: Sequence[Sequence[Any]]) -> str:
 
 
 def _counts(groups: Sequence[Sequence[Any]]) -> str:
-    """The same, and in how many pairs."""
+    """The same as `_worlds`, and in how many pairs."""
     pairs = [pair for group in groups for pair in group]
     found = paired(*([pair[of]["score"] for pair in pairs] for of in ("ours", "gepa")))
     return f"{_worlds(groups)} and {found['worse']} of {len(pairs)} pairs (above in {found['better']})"
 
 
 def _shared(groups: Sequence[Sequence[Any]]) -> str:
-    """The worlds that are no baselines of their own, and where gepa can get no further in them."""
+    """The worlds that share a baseline, and how often gepa's score is already at its highest there."""
     shared = [worlds for worlds in _baselines(groups) if len(worlds) > 1]
     if not shared:
         return ""
@@ -148,7 +150,7 @@ def _shared(groups: Sequence[Sequence[Any]]) -> str:
 
 
 def _baselines(groups: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-    """The worlds, those together in which gepa's runs are the same with all seeds."""
+    """The worlds, grouped by those in which gepa's runs are the same with all seeds."""
     found: dict[object, list[Sequence[Any]]] = {}
     for group in groups:
         runs = tuple((pair["seed"], *(pair["gepa"][of] for of in ("score", "calls", "candidates"))) for pair in group)
@@ -157,7 +159,7 @@ def _baselines(groups: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
 
 
 def _fewer(content: Content) -> str:
-    """The same with fewer metric calls, where that was measured."""
+    """The same comparison with fewer metric calls, if that was measured."""
     if not content.get("fewer"):
         return ""
     rows = []
@@ -188,19 +190,19 @@ def _calls(over: int) -> str:
 
 
 def lead_of(groups: Sequence[Sequence[Any]]) -> Interval:
-    """Our score less gepa's over these worlds. Seeds are drawn for worlds that share gepa's runs as one."""
+    """Our score minus gepa's over these worlds. Worlds that share gepa's runs get the same bootstrap seeds."""
     return interval(_leads(groups))
 
 
 def _over_worlds(groups: Sequence[Sequence[Any]]) -> Interval:
-    """The same, with baselines drawn in place of seeds, each with all of its worlds."""
+    """The same, but the bootstrap draws baselines instead of seeds, each with all of its worlds."""
     leads, sizes = [fmean(each) for each in _leads(groups)], [len(worlds) for worlds in _baselines(groups)]
     mean = fmean(leads)
     return interval([[mean + lead - mean * size / fmean(sizes) for lead, size in zip(leads, sizes, strict=True)]])
 
 
 def _leads(groups: Sequence[Sequence[Any]]) -> list[list[float]]:
-    """For each of the baselines the differences by seed, summed over its worlds, so that all worlds count alike."""
+    """For each baseline, the differences by seed, summed over its worlds, so that all worlds have the same weight."""
     baselines = _baselines(groups)
     share = len(baselines) / len(groups)
     return [
@@ -213,7 +215,7 @@ def _leads(groups: Sequence[Sequence[Any]]) -> list[list[float]]:
 
 
 def _time_of(groups: Sequence[Sequence[Any]]) -> Interval:
-    """Our time over gepa's over these worlds, in the median."""
+    """The median over these worlds of our time divided by gepa's."""
     return interval(
         [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups],
         "median",
@@ -222,7 +224,7 @@ def _time_of(groups: Sequence[Sequence[Any]]) -> Interval:
 
 
 def reflections(groups: Sequence[Sequence[Any]]) -> float | None:
-    """Our calls of the model that reflects and merges over gepa's, those of all pairs together, if counted."""
+    """Our calls of the model that reflects and merges divided by gepa's, over all pairs; None if not counted."""
     pairs = [pair for group in groups for pair in group]
     if any("reflections" not in pair[of] for pair in pairs for of in ("ours", "gepa")):
         return None
@@ -231,13 +233,13 @@ def reflections(groups: Sequence[Sequence[Any]]) -> float | None:
 
 
 def _reflected(groups: Sequence[Sequence[Any]]) -> str:
-    """The same, to follow something else."""
+    """The same as a clause, to be appended to another sentence."""
     found = reflections(groups)
     return "" if found is None else f"; {found:.1f} times gepa's reflection calls"
 
 
 def _unequal(groups: Sequence[Sequence[Any]]) -> str:
-    """What is said of the calls of the model that reflects and merges, which nothing bounds."""
+    """A sentence on the calls of the model that reflects and merges, which nothing limits."""
     each = [found for group in groups if (found := reflections([group])) is not None]
     if not each:
         return "Calls of the model that reflects and merges were not counted; ours may make more of them."

@@ -18,7 +18,7 @@ from gepa.core.adapter import EvaluationBatch
 from bench.equal_calls.timing import AT_ONCE, AT_ONCE_SECONDS, CALL_SECONDS, ROW_SECONDS
 
 TRAIN, TEST = 40, 200
-"""Rows for minibatches, and rows held out."""
+"""The number of rows for minibatches, and of held-out rows."""
 SEED_PROMPT = "Do the task."
 STATED = re.compile(r"Rule (\d+): (right|wrong)")
 MISSING = re.compile(r"missing ([\d,]+)")
@@ -37,19 +37,19 @@ class World:
     about: str
     rules: int = 18
     needed: int = 4
-    """Rules that a row needs; its score is the share of them that are kept."""
+    """How many rules a row needs. Its score is the share of them that the model keeps."""
     validation: int = 20
     noise: float = 0.3
-    """How often a reflection adds a useless note."""
+    """The probability that a reflection adds a useless note."""
     wrong: float = 0.2
-    """How often a rule that it adds is wrong."""
+    """The probability that a rule that it adds is wrong."""
     harm: float = 0.0
-    """What each useless note takes off the chance that a rule is kept."""
+    """The share that each useless note takes off the chance that a rule is kept."""
     obedience: float = 0.95
     shuffles: bool = False
-    """Whether a reflection writes everything anew, in another order."""
+    """Whether a reflection writes all lines in another order."""
     merges: Literal["with losses", "not at all", "by failing"] = "with losses"
-    """How the model answers a prompt that is not gepa's. With losses, each line is lost one time in twenty."""
+    """How the model answers merge prompts, which gepa does not send. With losses, one line in twenty is lost."""
     reflection_seconds: float = 0.06
     call_seconds: float = CALL_SECONDS
     row_seconds: float = ROW_SECONDS
@@ -72,7 +72,7 @@ WORLDS: Mapping[str, World] = {
 
 
 def drawn(*key: object) -> Random:
-    """A generator that depends on nothing but the key."""
+    """A random generator that depends only on the key."""
     return Random(hashlib.sha256(repr(key).encode()).hexdigest())
 
 
@@ -88,7 +88,7 @@ class RulesAdapter:
 
     @cached_property
     def _popular(self) -> Sequence[float]:
-        """How often each rule is needed, in proportion."""
+        """How often each rule is needed, relative to the others."""
         return [1 / (1 + rule) ** 0.5 for rule in range(self.world.rules)]
 
     def rows(self, first: int, count: int) -> list[Row]:
@@ -101,7 +101,7 @@ class RulesAdapter:
         return {"id": number, "needs": sorted(needs)}
 
     def _chances(self, prompt: str, row: Row) -> list[float]:
-        """For each rule that a row needs: how probable it is that a model with this prompt keeps it."""
+        """For each rule that a row needs, the probability that a model with this prompt keeps it."""
         stated: dict[int, list[bool]] = {}
         lines = prompt.splitlines()
         for found in map(STATED.match, lines):
@@ -112,7 +112,7 @@ class RulesAdapter:
         return [obedience * fmean(stated[rule]) if rule in stated else 0.0 for rule in row["needs"]]
 
     def held_out(self, prompt: str) -> float:
-        """The expected score on rows that nobody else sees."""
+        """The expected score on held-out rows, which no optimizer sees."""
         return fmean(fmean(self._chances(prompt, row)) for row in self.rows(10_000, TEST))
 
     def evaluate(
@@ -138,7 +138,7 @@ class RulesAdapter:
         return dict.fromkeys(components_to_update, records)
 
     def reflect(self, prompt: object) -> str:
-        """The model, as gepa calls one: it reflects where it is shown feedback, and merges otherwise.
+        """The model in the form that gepa calls. It reflects if the prompt has feedback, and merges otherwise.
 
         Raises:
             ValueError: in a world where merges fail.

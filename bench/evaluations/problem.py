@@ -33,7 +33,7 @@ def guess():
 
 
 class Burning(FunctionProblem):
-    """Return a number near 2. Whatever the number, the program first burns so many milliseconds of CPU time."""
+    """Return a number near 2. Whatever the number, the program first burns this many milliseconds of CPU time."""
 
     name = "burning"
     entry = "solve"
@@ -44,7 +44,7 @@ class Burning(FunctionProblem):
     def __init__(self, milliseconds: float) -> None:
         self.cases = (Case("one", {"milliseconds": milliseconds}),)
         self.ends: list[tuple[float, bool]] = []
-        """When programs ended, by `time.monotonic`, and whether they had burnt all of their time."""
+        """When each program ended, by `time.monotonic`, and whether it had burnt all of its time."""
         self._burnt = milliseconds / 1000
 
     async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:

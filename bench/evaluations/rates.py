@@ -19,11 +19,11 @@ from flowevolve.runner.run import run
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
 GOAL = 0.9
 WARM_UP = 4.0
-"""Seconds at the start that do not count: only after them do replies come as fast as they are asked for."""
+"""Seconds at the start that do not count, because replies don't yet come as fast as they are asked for."""
 LIMIT_SECONDS = 4.0
-"""The seconds for which the cores' limit is measured, each time."""
+"""The seconds that one measurement of the cores' limit takes."""
 IN_FLIGHT = 192
-"""Flows in flight: as a reply takes two seconds, so many bring more replies than programs can be run."""
+"""Flows in flight. A reply takes two seconds, so this many flows bring more replies than the cores can evaluate."""
 
 
 def configure(seconds: float) -> Config:
@@ -61,7 +61,7 @@ def streamed(seconds: float, milliseconds: float) -> dict[str, float]:
 
 
 def cores_limit(milliseconds: float) -> float:
-    """Calls a second of plain processes, one per core, each of which calls back to back."""
+    """The calls per second of plain processes, one per core, that each call the function back to back."""
     loop = (
         f"began = time.monotonic(); calls = 0\nwhile time.monotonic() < began + {LIMIT_SECONDS}:\n"
         f"    solve({milliseconds}); calls += 1\nprint(calls / (time.monotonic() - began))"
@@ -76,7 +76,7 @@ def cores_limit(milliseconds: float) -> float:
 
 
 def start_each(milliseconds: float) -> float:
-    """Calls a second with a new plain process for each call, as many at a time as there are cores."""
+    """The calls per second with a new plain process for each call, as many at a time as there are cores."""
     until = time.monotonic() + LIMIT_SECONDS
 
     def one(core: int) -> int:
@@ -93,7 +93,7 @@ def start_each(milliseconds: float) -> float:
 
 
 def compare(seconds: float, milliseconds: float) -> dict[str, float]:
-    """For one length of programs: a run between two measurements of the cores' limit, and a new process for each
+    """Measure programs of one length: a run between two measurements of the cores' limit, then a new process for each
     call.
     """
     before = cores_limit(milliseconds)

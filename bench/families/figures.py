@@ -1,4 +1,4 @@
-"""What the runs come to: best scores, how many runs left the seed's family, and what each part adds."""
+"""Figures of the runs: best scores, how many runs left the seed's family, and what each part adds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bench.families.variants import WHOLE, WITHOUT, name_of
 from flowevolve.tasks.families.catalog import CEILINGS, SEED
 
 HOME = CEILINGS[SEED.family]
-"""What no program of the seed's family passes."""
+"""The score that no program of the seed's family exceeds."""
 MIDDLE = max(ceiling for (copies, _), ceiling in CEILINGS.items() if copies == SEED.copies.way.name)
-"""What no program passes that has the seed's way of `copies`."""
+"""The score that no program with the seed's way of `copies` exceeds."""
 BASELINE = "one_plus_lambda"
 
 

@@ -61,9 +61,7 @@ def _points(difference: Content) -> str:
 
 
 def _tokens_over_baseline(content: Content) -> tuple[float, float]:
-    """The tokens of the whole algorithms over those of (1+λ): of the one that spends least, and of the one that spends
-    most.
-    """
+    """The tokens of the whole algorithms divided by those of (1+λ): the smallest ratio and the largest."""
     tokens = {row["variant"]: float(row["tokens"]) for row in content["rows"]}
     over = [tokens[each["one"]] / tokens[BASELINE] for each in content["over_baseline"]]
     return min(over), max(over)
@@ -109,7 +107,7 @@ def _tables(content: Content) -> list[str]:
 
 
 def separates(each: Content) -> str:
-    """What the interval of its differences says of one side."""
+    """Whether the interval of the differences lies on one side of 0, in words."""
     words = {"helps": "separates: better", "harms": "separates: worse", "not found": "does not separate"}
     return words[direction(each["difference"])]
 

@@ -10,10 +10,10 @@ from bench._lib.searches import BASELINES, PROFILE
 
 WORLD = PROBLEM = "families"
 EVALUATIONS = 100
-"""Evaluations of a run, the seed among them."""
+"""Evaluations of a run, including the seed's."""
 SEEDS, FIRST_SEED = 12, 1000
 _ONE_AT_A_TIME: Mapping[bool, Settings] = {False: {"mode": "sync", "width": 1}, True: {"mode": "sync"}}
-"""Lockstep, and lockstep with islands, whose steps are as wide as there are islands."""
+"""Lockstep, and (True) lockstep with islands, whose steps are as wide as there are islands."""
 _NO_SHIFTS: Settings = {"shift_every": 0, "shift_stagnation": 0}
 _NO_EXPLORATION: Settings = {"exploration": {"initial": 0.0, "least": 0.0, "most": 0.0}}
 
@@ -27,8 +27,9 @@ WHOLE: Mapping[str, Settings] = {
     "cse": {"name": "cse"},
     "context_evolve": {"name": "context_evolve"},
 }
-"""The algorithms as they ship. Only CodeEvolve's islands, which have 20 evaluations each in a run of 100, send programs
-every third one, so six times, as in its published runs; and its archive does not use running times, as nothing is run.
+"""The algorithms as they ship, except for CodeEvolve. Its islands have 20 evaluations each in a run of 100, and send
+programs after every third one, so six times, as in its published runs. Its archive does not use running times, as
+nothing is run.
 """
 WITHOUT: Mapping[str, Mapping[str, Settings]] = {
     "levi": {
@@ -55,8 +56,8 @@ WITHOUT: Mapping[str, Mapping[str, Settings]] = {
         "sampler": {"sampler": False},
     },
 }
-"""What turns off each part of an algorithm. LEVI without both diverse seeds and shifts was added after the first
-measurement, in which it did as well without either, since each may stand in for the other.
+"""The settings that turn off each part of an algorithm. LEVI without both diverse seeds and shifts was added after the
+first measurement, in which it did as well without either one: each may make up for the other.
 """
 
 
@@ -75,7 +76,9 @@ def variants(algorithms: Collection[str] = tuple(WHOLE)) -> Mapping[str, Setting
 
 
 def jobs(seeds: Sequence[int], evaluations: int, algorithms: Collection[str] = tuple(WHOLE)) -> list[Job]:
-    """The runs seed by seed, in lockstep, one step at a time; of CodeEvolve a step is one of each island."""
+    """The runs seed by seed, in lockstep and one step at a time. A step of CodeEvolve is one step of each of its
+    islands.
+    """
     return [
         Job(
             PROBLEM,

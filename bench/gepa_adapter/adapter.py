@@ -33,7 +33,7 @@ class HouseStyleAdapter:
     requests: int = 0
 
     propose_new_texts: None = None
-    """gepa asks whether an adapter proposes by itself. It would call such an adapter for one candidate at a time."""
+    """gepa asks whether an adapter has its own proposer, and would call that for one candidate at a time."""
 
     def __post_init__(self) -> None:
         self.task = house_style_task()
@@ -78,7 +78,7 @@ class HouseStyleAdapter:
         return {COMPONENT: read_instruction(self._chat([("user", prompt)]))}
 
     def propose_many(self, jobs: Sequence[ReflectionJob]) -> list[dict[str, str]]:
-        """Do so for several candidates side by side."""
+        """Write new texts for several candidates side by side."""
         return list(self._pool.map(lambda job: self.propose(*job), jobs))
 
     def _rollout(self, instruction: str, example: Example) -> Rollout:
@@ -98,7 +98,7 @@ class HouseStyleAdapter:
 
 
 class ParallelReflection:
-    """The adapter's proposals as a reflection strategy of gepa's that reflects on many candidates side by side."""
+    """A reflection strategy for gepa that has the adapter propose for many candidates side by side."""
 
     def __init__(self, adapter: HouseStyleAdapter) -> None:
         self._adapter = adapter

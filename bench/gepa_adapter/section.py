@@ -8,7 +8,7 @@ from bench._lib.stats import spread
 from bench._lib.text import Content, ranged, table
 
 FIGURES = {"proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, "best_score": 2}
-"""The columns, and how many decimals they have."""
+"""The columns, each with its number of decimals."""
 
 
 def answer(content: Content) -> str:

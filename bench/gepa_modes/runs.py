@@ -10,15 +10,15 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task
 
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)
-"""How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the same."""
+"""How concentrated the rules are that rows need. The higher, the more often edits made side by side say the same."""
 OVERLAP = 0.25
-"""The overlap that ``repaired_share`` is reported for; the others stand in ``repaired_share_by_overlap``."""
+"""The overlap that ``repaired_share`` is reported for; the others are in ``repaired_share_by_overlap``."""
 MINUTES, REPAIR_MINUTES = 60.0, 30.0
-"""Virtual minutes of each run, and of each run that repairs are counted in."""
+"""Virtual minutes of each run, and of each run in which repairs are counted."""
 GUARD = 3
-"""The gap past which ``guarded`` discards."""
+"""``guarded`` discards items with a larger gap than this."""
 REPAIR_WIDTH = 16
-"""Flows in flight of the runs that repairs are counted in: enough to make many items so stale."""
+"""Flows in flight of the runs in which repairs are counted, enough for many items to have a larger gap than `GUARD`."""
 
 
 def config(mode: str, seed: int, minutes: float, width: int, staleness: dict[str, object]) -> Config:
@@ -53,9 +53,9 @@ def compare(seeds: Sequence[int], minutes: float, width: int, policy: str) -> li
 
 
 def repairs(seeds: Sequence[int], minutes: float, width: int, overlap: float) -> list[tuple[int, int]]:
-    """For each seed how many items were repaired and how many judged, of those that ``guarded`` would discard.
+    """For each seed, how many items were repaired and how many judged, of those that ``guarded`` would discard.
 
-    The policy is told to look only at those items: items with a smaller gap pass, as they do under ``guarded``.
+    The policy is told to look only at those items; items with a smaller gap pass, as they do under ``guarded``.
     ``overlap`` says how much edits overlap.
     """
     task = house_style_task(make_rows(rules=18, per_example=4, overlap=overlap, rows=300, seed=11))

@@ -13,7 +13,7 @@ ROWS = {
     "final score, stream": "stream_final_score",
     "of the items `guarded` would discard, share that `reflective` repairs": "repaired_share",
 }
-"""Each figure's name in the file."""
+"""The key of each figure in the result file."""
 
 
 def figures(content: Content) -> str:
@@ -36,7 +36,7 @@ def answer(content: Content) -> str:
 
 
 def _proposals(content: Content) -> float:
-    """The stream's proposals until it has lockstep's final score, over lockstep's."""
+    """How many proposals the stream makes until it has lockstep's final score, divided by lockstep's proposals."""
     time, rate = (content["spread"][name]["median"] for name in ("time_to_sync_score_ratio", "proposals_ratio"))
     return float(time * rate)
 
