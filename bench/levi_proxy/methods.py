@@ -13,12 +13,13 @@ from flowevolve.algorithms.levi.proxy import select_proxy
 PROMPTS, PROBLEMS, SKILLS = 24, 150, 6
 Numbers: TypeAlias = NDArray[np.float64]
 Predictor: TypeAlias = Callable[[Numbers, Numbers, int, np.random.Generator], Numbers]
-"""Predicts the mean scores of prompts. It is given the scores of the calibration prompts and those of the others (a row
-for each prompt), the size of the subset and a generator; of the others' columns it reads only as many as that size."""
+"""Predicts the mean scores of prompts. It takes the scores of the calibration prompts and of the others (a row for each
+prompt), the size of the subset and a generator. Of the others' scores it reads only as many columns as that size.
+"""
 
 
 def score_matrix(rng: np.random.Generator) -> Numbers:
-    """Scores of 0 and 1 with a row for each prompt, by an item response model (two parameters) over ability and
+    """Scores of 0 and 1 with a row for each prompt, drawn from a two-parameter item response model over ability and
     skills.
     """
     skills = 0.3 * rng.normal(size=(PROMPTS, 1)) + 0.8 * rng.normal(size=(PROMPTS, SKILLS))
@@ -31,13 +32,13 @@ def score_matrix(rng: np.random.Generator) -> Numbers:
 
 
 def css_mean(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """The mean of the columns that LEVI's greedy selection chooses."""
+    """Predict the mean of the columns that LEVI's greedy selection chooses."""
     means: Numbers = others[:, list(select_proxy(known.tolist(), size))].mean(axis=1)
     return means
 
 
 def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """The mean of the middles of clusters of problems, weighted by the clusters' sizes."""
+    """Predict the mean over the medoids of clusters of problems, weighted by the clusters' sizes."""
     columns = known.T
     distances = np.linalg.norm(columns[:, None] - columns[None], axis=2)
     medoids = rng.choice(len(columns), size, replace=False)
@@ -57,7 +58,7 @@ def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generat
 
 
 def random_ridge(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """A ridge regression from random problems to the score on all, fitted to the calibration prompts."""
+    """Predict by a ridge regression from random problems to the score on all, fitted to the calibration prompts."""
     chosen = rng.choice(known.shape[1], size, replace=False)
     seen, full = known[:, chosen], known.mean(axis=1)
     middle = seen.mean(axis=0)

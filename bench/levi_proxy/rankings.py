@@ -1,4 +1,4 @@
-"""How well the methods rank prompts, and what is written of that."""
+"""How well the methods rank prompts, and the report on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPLITS, QUICK_SPLITS = 60, 10
 
 
 def ranking_quality(method: Predictor, calibration: int, size: int, splits: int) -> float:
-    """The mean rank correlation over so many matrices and splits, which are the same for every method."""
+    """The mean rank correlation over this many matrices and splits, which are the same for every method."""
     found = []
     for split in range(splits):
         rng = np.random.default_rng([calibration, split])
@@ -29,7 +29,7 @@ def ranking_quality(method: Predictor, calibration: int, size: int, splits: int)
 
 
 def _spearman(one: Numbers, other: Numbers) -> float:
-    """Spearman's rank correlation; 0 where all values are equal."""
+    """Spearman's rank correlation; 0 if all values of either are equal."""
     return 0.0 if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12 else float(spearmanr(one, other).statistic)
 
 

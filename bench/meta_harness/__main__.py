@@ -18,7 +18,7 @@ GOAL = 4.7
 
 
 def figures_of(pairs: Sequence[dict[str, Side]]) -> dict[str, dict[str, float]]:
-    """Spreads over seeds; those of scores are over all harnesses of all seeds."""
+    """Spreads over seeds, except that those of scores are over all harnesses of all seeds."""
     found = {"proposals_ratio": spread([ratio(pair) for pair in pairs])}
     for mode in MODES:
         sides = [pair[mode] for pair in pairs]

@@ -23,7 +23,7 @@ TUNED = ("propose", "benchmark")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What came of one run. ``scores`` are the mean scores of all valid harnesses, in the order they were scored."""
+    """The result of one run. ``scores`` are the mean scores of all valid harnesses, in the order they were scored."""
 
     proposals_per_minute: float
     scores: tuple[float, ...]
@@ -52,7 +52,7 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
 
 
 def sections(mode: str, setting: Setting) -> dict[str, object]:
-    """All sections of the configuration but seed, clock and budget."""
+    """All sections of the configuration except seed, clock and budget."""
     data = setting.data
     algorithm: dict[str, object] = {
         "name": "meta_harness",

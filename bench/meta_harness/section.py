@@ -13,7 +13,7 @@ ROWS = {
     "score of a valid harness": "scores",
     "best score of a run": "best_score",
 }
-"""The name of each figure in the file, which follows the mode's name there."""
+"""The name of each figure in the result file, where the mode's name comes before it."""
 
 
 def answer(content: Content) -> str:
@@ -24,13 +24,13 @@ def answer(content: Content) -> str:
 
 
 def _spanned(content: Content) -> str:
-    """Whether single runs are on both sides of the goal, to follow it."""
+    """A clause, to be appended, that says whether the goal lies inside the range of the runs."""
     ratio = content["spread"]["proposals_ratio"]
     return ", inside that range" if ratio["low"] < content["goal"] < ratio["high"] else ""
 
 
 def _best(content: Content) -> str:
-    """What all these harnesses bring."""
+    """The best scores that all these harnesses lead to."""
     lockstep, stream = (content["spread"][f"{mode}_best_score"]["median"] for mode in ("sync", "stream"))
     return f"a best score of {stream:.2f} in place of {lockstep:.2f}"
 

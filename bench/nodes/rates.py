@@ -20,15 +20,15 @@ from flowevolve.sandbox.opening import open_evaluators
 
 SLOTS = 2
 WAITING = 16
-"""Programs that are asked for at a time, for each slot: a run on a cluster opens about as many."""
+"""Programs asked for at a time for each slot, about as many as in a run on a cluster."""
 WARM_UP = 3.0
 GOAL = {"of_the_pool": 0.95, "share_of_50_ms": 0.10}
-"""At least so much of the pool's rate; and at most so much of the time of a program of 50 ms is the cluster's."""
+"""At least this share of the pool's rate; and at most this share of a 50 ms program's time for the cluster itself."""
 ON_THIS_MACHINE = {"object_store_memory": 80 * 2**20, "node_ip_address": "127.0.0.1"}
 
 
 def compare(milliseconds: float, seconds: float, rounds: int) -> dict[str, object]:
-    """Programs of one length: the rates of each kind, measured in turns, and what is left of the pool's."""
+    """Compare programs of one length: the rates of each kind, measured in turns, and their share of the pool's."""
     rates: dict[str, list[float]] = {"here": [], "ray": [], "slurm": []}
     with raylets() as address, tempfile.TemporaryDirectory() as folder:
         settings = {
@@ -66,7 +66,7 @@ def _settings(**given: object) -> SandboxSettings:
 
 @contextmanager
 def raylets() -> Iterator[str]:
-    """The address of a cluster with a head that offers nothing, and a node for each slot."""
+    """Start a cluster whose head offers nothing, with a node for each slot. Yields its address."""
     cluster = Cluster(
         initialize_head=True, head_node_args={**ON_THIS_MACHINE, "num_cpus": 0, "include_dashboard": False}
     )
@@ -79,7 +79,7 @@ def raylets() -> Iterator[str]:
 
 
 async def _rate(settings: SandboxSettings, milliseconds: float, seconds: float) -> float:
-    """Programs a second that burnt so many milliseconds of a core each."""
+    """Programs per second, each of which burns this many milliseconds of a core's time."""
     ended: list[float] = []
 
     async def ask_again_and_again(sandbox: Sandbox) -> None:
@@ -100,7 +100,7 @@ async def _rate(settings: SandboxSettings, milliseconds: float, seconds: float) 
 
 @asynccontextmanager
 async def _all_slots(settings: SandboxSettings) -> AsyncIterator[Sandbox]:
-    """A sandbox whose slots are all there."""
+    """A sandbox, once all of its slots are available."""
     async with open_evaluators(settings) as evaluators:
         while evaluators.capacity < SLOTS:  # noqa: ASYNC110 - evaluators don't tell when nodes come
             await anyio.sleep(0.1)

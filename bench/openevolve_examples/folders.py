@@ -1,4 +1,4 @@
-"""Example folders: which there are, what comes of running one, and the table of them."""
+"""Finds example folders, runs them, and makes the table of their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 900
 
 @dataclass(frozen=True, slots=True)
 class FolderResult:
-    """What came of one folder. ``scored`` counts the programs that did not fail, the seed among them."""
+    """The result of one folder. ``scored`` counts the programs that did not fail, including the seed."""
 
     folder: str
     runs: bool
@@ -34,7 +34,7 @@ class FolderResult:
     source: str = ""
     """The repository and commit that the folder is from."""
     score_trust: str | None = None
-    """Whether its evaluator works in a sandbox of its own (``isolated``) or not (``shared``); None: not known."""
+    """Whether its evaluator runs in a sandbox of its own (``isolated``) or not (``shared``); None if not known."""
     shared_because: str | None = None
 
     def row(self) -> str:

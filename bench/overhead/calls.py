@@ -62,7 +62,7 @@ class Stopwatch:
 
 
 Measure = Callable[[str, int, int], Awaitable[Cost]]
-"""Makes so many calls to this base URL, so many at a time."""
+"""Makes calls to a base URL, and measures them. It takes the URL, the number of calls and how many at a time."""
 
 
 async def plain_aiohttp(url: str, calls: int, in_flight: int) -> Cost:
@@ -102,7 +102,7 @@ VALIDATION = 64
 
 
 async def engine(url: str, calls: int, in_flight: int) -> Cost:
-    """The real GEPA on a trivial task, with its run directory; ``calls`` is about how many it makes."""
+    """The real GEPA on a trivial task, with its run directory. It makes about ``calls`` calls."""
     with tempfile.TemporaryDirectory() as folder:
         return await _engine(url, calls, in_flight, Path(folder) / "run")
 
@@ -134,8 +134,8 @@ async def _engine(url: str, calls: int, in_flight: int, out: Path | None) -> Cos
 
 
 async def memory(url: str, calls: int) -> tuple[float, float]:
-    """The peak memory of this process in MB, before any call and with so many calls of the engine in flight at once
-    (those of a seed's validation).
+    """The peak memory of this process in MB, before any call and with this many calls of the engine (the validation of
+    a seed) in flight at once.
     """
     before = peak_mb()
     config = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": calls}
@@ -147,8 +147,8 @@ async def memory(url: str, calls: int) -> tuple[float, float]:
 
 
 def peak_mb() -> float:
-    """The peak memory of this process in MB. The figure of `getrusage` won't do: on Linux a child inherits its
-    parent's.
+    """The peak memory of this process in MB. Linux has a better source than `getrusage`, whose figure a child inherits
+    from its parent there.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -158,9 +158,7 @@ def peak_mb() -> float:
 
 
 class Trivial:
-    """A task that costs next to nothing itself: a rollout is one call, and its score is a hash of instruction and
-    example.
-    """
+    """A task that costs almost nothing itself: a rollout is one call, its score a hash of instruction and example."""
 
     name = "trivial"
     description: ClassVar[str] = "questions that any answer will do for"

@@ -26,24 +26,24 @@ WAYS: dict[str, calls.Measure] = {
     SDK: calls.plain_sdk,
     "our client over the SDK": calls.our_client_over_sdk,
 }
-"""How calls are made, on asyncio's own event loop."""
+"""The ways to make calls, on asyncio's own event loop."""
 ON_UVLOOP = {f"{name}, on uvloop": WAYS[name] for name in (RAW, GOAL)}
-"""The same on uvloop's, which needs the extra ``bench``."""
+"""Two of these ways on uvloop's event loop, which needs the extra ``bench``."""
 LEVELS = {1: 400, 64: 3000, 512: 24_000}
-"""Levels of calls in flight, each with the number of calls made. At the highest, the start of a run counts for little,
-although it takes as much as a thousand calls.
+"""The levels of calls in flight, each with the number of calls made. The start of a run takes as much as a thousand
+calls, but counts for little among the calls of the highest level.
 """
 IN_FLIGHT = (100, 1000, 10_000)
 TARGET_MS, TARGET_PER_SECOND, TARGET_TIMES = 0.6, 1500.0, 2.5
-"""The targets for engine and client at the highest level; the last is for its cost in CPU time over that of aiohttp."""
+"""The targets for engine and client at the highest level; the last is its CPU time over that of aiohttp alone."""
 WHOLE, CANDIDATES = "the whole engine, candidates", 100_000
 Figures = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What calls cost in one way at one level, over the repeats: CPU milliseconds a call, and calls a second by the
-    clock.
+    """What calls cost in one way at one level, over the repeats: CPU milliseconds per call, and calls per second of
+    wall time.
     """
 
     cpu_ms: Spread
@@ -62,7 +62,7 @@ class Costs:
 
 
 def costs(url: str, repeats: int, share: int) -> dict[str, Costs]:
-    """The costs of each way at each level, by the name ``WAY, N in flight``."""
+    """The costs of each way at each level, under the name ``WAY, N in flight``."""
     found: dict[str, Costs] = {}
     ways = {name: (way, name in ON_UVLOOP) for name, way in (WAYS | ON_UVLOOP).items()}
     for in_flight, number in LEVELS.items():
@@ -95,13 +95,13 @@ def memory(levels: Sequence[int]) -> tuple[float, dict[str, float]]:
 
 
 def growth(url: str, share: int) -> dict[str, Figures]:
-    """For each part and for the whole engine: seconds of CPU time at several sizes, the factor by which they grow over
-    the last factor of 10, and the factor by which n log n grows.
+    """For each part and for the whole engine: seconds of CPU time at several sizes, the factor by which they grow when
+    the size last grows by a factor of 10, and the factor by which n log n grows.
     """
     found = {}
     for name, (grow, most) in PARTS.items():
         large = most // share
-        with seldom():  # garbage is looked for as seldom as in a run
+        with seldom():  # garbage is collected as seldom as in a run
             seconds = {size: min(grow(size) for _ in range(2)) for size in (large // 10, large)}
         found[name] = _growth(name, seconds)
     large = CANDIDATES // share
@@ -126,7 +126,7 @@ def _in_child(url: str, in_flight: int) -> tuple[float, float]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_measure_memory, args=(theirs, url, in_flight))
     process.start()
-    theirs.close()  # otherwise we would wait for ever on a child that died
+    theirs.close()  # otherwise recv would wait for ever if the child died
     before, needed = ours.recv()
     process.join()
     return before, needed

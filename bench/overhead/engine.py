@@ -42,16 +42,16 @@ class Ties:
 
 
 def evolve(url: str, candidates: int) -> float:
-    """Seconds of this process's CPU time for a run that proposes so many candidates, run directory included.
+    """Seconds of this process's CPU time for a run with this many proposals, including its run directory.
 
-    Each takes one call, about ten rollouts and some fifteen events; about three in four enter the pool.
+    Each candidate takes one call, about ten rollouts and some fifteen events; about three in four enter the pool.
     """
     with tempfile.TemporaryDirectory() as folder:
         return evolve_into(Path(folder) / "run", url, candidates)
 
 
 def evolve_into(out: Path, url: str, candidates: int) -> float:
-    """The same, with a run directory that stays."""
+    """The same, with a run directory that is kept."""
     return clock.run(_evolve, url, candidates, out, uvloop=False)
 
 

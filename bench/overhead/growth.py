@@ -1,4 +1,4 @@
-"""How the cost of what a run keeps grows with its length: nothing may grow faster than n log n."""
+"""How the cost of a run's data structures grows with its length: nothing may grow faster than n log n."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from flowevolve.llm.scheduling.request_queue import QueuedRequest, RequestQueue
 from flowevolve.policies.ordering import LaterFirst
 
 Grow = Callable[[int], float]
-"""Seconds of CPU time for something of size n."""
+"""Takes a size, and returns the seconds of CPU time for something of that size."""
 
 
 def pool(size: int) -> float:
-    """Propose, look up and commit so many candidates, each with scores of 10 examples, with GEPA's archive listening; a
-    parent is selected before each. Scores hardly ever tie.
+    """Propose, look up and commit this many candidates, each with scores of 10 examples, while GEPA's archive listens;
+    a parent is selected before each. Scores hardly ever tie.
     """
     return _pool(size, lambda rng: rng.random())
 
 
 def ties(size: int) -> float:
-    """The same where scores are 0 or 1, so that every front has as many members as half the candidates."""
+    """The same with scores of 0 or 1, so that every front has as many members as half the candidates."""
     return _pool(size, lambda rng: float(rng.random() < 0.5))
 
 
@@ -57,7 +57,7 @@ def _pool(size: int, score: Callable[[random.Random], float]) -> float:
 
 
 def journal(size: int) -> float:
-    """Write so many events through the log into a journal, until all are on disk."""
+    """Write this many events through the log into a journal, until all are on disk."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.sqlite"
         began = time.process_time()
@@ -74,7 +74,7 @@ def journal(size: int) -> float:
 
 
 def accounts(size: int) -> float:
-    """Account for ten calls of each of so many candidates, and estimate the calls' lengths."""
+    """Account for ten calls of each of this many candidates, and estimate the calls' lengths."""
     account, lengths = Account({}), LengthEstimates()
     call = Totals(requests=1, usage=Usage(100, 10), latency_seconds=1.0)
     began = time.process_time()
@@ -88,7 +88,7 @@ def accounts(size: int) -> float:
 
 
 def line(size: int) -> float:
-    """Let so many requests wait at the gate at once, in groups of 10, and let each in, in order."""
+    """Let this many requests wait at the gate at once, in groups of 10, and admit them in order."""
     waiting = RequestQueue(LaterFirst())
     began = time.process_time()
     for number in range(size):
@@ -105,4 +105,4 @@ PARTS: dict[str, tuple[Grow, int]] = {
     "accounts and lengths, candidates": (accounts, 100_000),
     "line at the gate, waiting requests": (line, 100_000),
 }
-"""What is made to grow, and to which size."""
+"""The parts whose growth is measured, each with the largest size."""

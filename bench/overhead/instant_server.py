@@ -1,7 +1,7 @@
 """A server in a process of its own that answers at once, as cheaply as Python can, so that only the caller's cost
 counts.
 
-It speaks as much of HTTP/1.1 and of the chat completions API as our clients and the SDK use, and nothing else.
+It implements only as much of HTTP/1.1 and of the chat completions API as our clients and the SDK use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LENGTH = b"content-length:"
 
 @contextmanager
 def instant_server(gather: int = 1) -> Iterator[str]:
-    """Run such a server until the block ends; yields its base URL. It answers whenever ``gather`` requests wait."""
+    """Run such a server until the block ends; yields its base URL. It answers once ``gather`` requests are waiting."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_main, args=(theirs, gather), daemon=True)
@@ -88,7 +88,7 @@ class _Peer(asyncio.Protocol):
 
 
 def _reply(body: bytes, number: int) -> bytes:
-    """The answer to a request: two words to a rollout, and an instruction that differs every time to a reflection."""
+    """The answer to a request: two words to a rollout, and to a reflection an instruction that differs every time."""
     text = f"```\nAnswer well, way {number}.\n```" if _REFLECTION in body else "all right"
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22}

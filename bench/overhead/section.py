@@ -18,7 +18,7 @@ WAYS = (RAW, CLIENT, GOAL, KEEPS_NOTHING, RAW_ON_UVLOOP, GOAL_ON_UVLOOP, "the SD
 BESIDE_AIOHTTP = "CPU time of a call beside aiohttp alone"
 """What a goal is about."""
 MOST_TIMES = 2.5
-"""What engine and client are to cost at most, as a multiple of aiohttp alone."""
+"""The most that engine and client may cost, as a multiple of aiohttp alone."""
 HISTORY = """\
 An earlier version took 0.63 ms for engine and client at 512 in flight and 0.34 ms for the client alone. These are
 medians of five and four runs, under heavier load than the table's; runs in between of the code after the first
@@ -43,7 +43,7 @@ GROWN = {
     "line at the gate, waiting requests": "waiting requests",
     "the whole engine, candidates": "a run",
 }
-"""What grows, by its name in the result, in words for who has not read the page."""
+"""What grows: its name in the result, and words for readers who have not read the page."""
 
 
 def answer(content: Content) -> str:
@@ -67,7 +67,7 @@ def goals(content: Content) -> Verdicts:
 
 
 def _is_within_n_log_n(part: Mapping[str, float]) -> bool:
-    """Whether what grows does so no faster than n log n."""
+    """Whether the cost of a part grows no faster than n log n."""
     return part["ratio"] <= part["n_log_n"]
 
 
@@ -124,7 +124,7 @@ def _median(content: Content, way: str, level: int = max(LEVELS)) -> float:
 
 
 def _has_uvloop(content: Content) -> bool:
-    """Whether it was measured on uvloop, too, as older files were not."""
+    """Whether the bench was also measured on uvloop, unlike in older files."""
     return f"{GOAL_ON_UVLOOP}, {max(LEVELS)} in flight" in content["costs"]
 
 
