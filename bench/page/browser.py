@@ -12,12 +12,16 @@ from flowevolve._util.errors import InputError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--proxy-server=127.0.0.1:9")
-"""No proxy listens there."""
+"""No proxy listens at that address, so that Chromium reaches nothing but this machine."""
 
 
 @asynccontextmanager
 async def chromium() -> AsyncGenerator[Browser]:
-    """Raises: InputError if there is none."""
+    """Run Chromium until the block ends.
+
+    Raises:
+        InputError: if there is none.
+    """
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
         raise InputError("there is no Chromium; make browser installs one")
@@ -30,7 +34,7 @@ async def chromium() -> AsyncGenerator[Browser]:
 
 @asynccontextmanager
 async def opened(browser: Browser, address: str) -> AsyncGenerator[Page]:
-    """A window of its own with a page of ours, once that is drawn."""
+    """A browser window of its own that shows a page of ours, once that page is drawn."""
     async with await browser.new_context(viewport={"width": 1280, "height": 800}) as context:
         page = await context.new_page()
         await page.goto(address)

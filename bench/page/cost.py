@@ -1,4 +1,4 @@
-"""The calls a second of a run, and the CPU time of its process for each, with and without somebody who watches."""
+"""The calls a second of a run, and the CPU time of its process for each, with and without browsers that watch it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench.page.browser import chromium, opened
 from flowevolve.runner.watching import ANSWER
 
 LATENCY, CONCURRENCY = 0.12, 64
-"""Seconds of each call, and calls in flight: some 500 calls a second."""
+"""Seconds that each call takes, and calls in flight: some 500 calls a second."""
 SETTINGS: Mapping[str, object] = {
     "preset": "plain",
     "task": {"name": "house_style"},
@@ -33,11 +33,11 @@ SETTINGS: Mapping[str, object] = {
     "budget": {"minutes": 60},
 }
 WAYS: Mapping[str, int | None] = {"nobody": None, "the page alone": 0, "three browsers": 3}
-"""Who watches: how many browsers, or None where the run has no page."""
+"""Who watches: how many browsers, or None if the run has no page."""
 BEGUN = 12.0
-"""The age of a run in seconds at which it is counted from: by then browsers have drawn its page."""
+"""The age of a run in seconds at which counting begins; by then browsers have drawn its page."""
 PATIENCE = 60.0
-"""Seconds until a run must have named its page."""
+"""The most seconds that a run may take to name its page."""
 _COUNTED = "vllm:request_success_total"
 
 
@@ -58,7 +58,7 @@ class _Sample:
 
 
 def compare(rounds: int, seconds: float) -> list[dict[str, object]]:
-    """Each way once a round, for so many seconds that count."""
+    """Measure each way once per round, for this many seconds."""
     order = random.Random(0)
     ways = [way for _ in range(rounds) for way in order.sample(list(WAYS), len(WAYS))]
     return [asdict(each) for each in anyio.run(_all, ways, seconds)]
@@ -95,7 +95,7 @@ async def _count(way: str, seconds: float, browser: Browser) -> Counted:
 
 @contextmanager
 def _run(folder: Path, url: str, *, watched: bool) -> Iterator[subprocess.Popen[str]]:
-    """A run in a process of its own, until the block ends. What it says goes to `_log`."""
+    """A run in a process of its own, until the block ends. Its output goes to `_log`."""
     config = folder / "config.toml"
     write_config(config, url, {**SETTINGS, "watch": watched}, concurrency=CONCURRENCY)
     command = [*COMMAND, "run", str(config), "--out", str(folder / "run")]
@@ -117,7 +117,7 @@ def _log(folder: Path) -> Path:
 
 
 def _address(log: Path) -> str:
-    """What the run says of where its page is; waits for that."""
+    """The address of the run's page, which the run prints; waits for it."""
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         for line in log.read_text().splitlines(keepends=True):

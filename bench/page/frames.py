@@ -22,7 +22,7 @@ PLACES: Mapping[str, str] = {
     "Examples": ".map",
     "Log": ".rows",
 }
-"""The views, and in each what is scrolled or zoomed."""
+"""The views, each with the selector of what is scrolled or zoomed."""
 SECONDS = 6.0
 WHEEL = 240.0
 """Pixels of each turn of the wheel; the direction changes every second."""
@@ -45,14 +45,14 @@ class Smoothness:
 
     view: str
     opening: float
-    """Seconds until it was drawn."""
+    """Seconds until the view was drawn."""
     frames_per_second: float
     slowest: float
     """The longest time between two frames, in milliseconds."""
 
 
 def scroll(candidates: int) -> dict[str, object]:
-    """Make a run with so many candidates, open its page, and scroll through views."""
+    """Make a run with this many candidates, open its page, and scroll through the views."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         with instant_server() as url:

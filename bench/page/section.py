@@ -9,7 +9,7 @@ from bench._lib.stats import Interval, spread
 from bench._lib.text import Content, Verdicts, around, percent, ranged, table, verdict
 
 MOST_LOST, LEAST_FRAMES = 0.03, 30.0
-"""The goals: of the calls a second, and frames a second."""
+"""The goals: at most this share of the calls a second is lost, and at least this many frames are drawn a second."""
 CALLS, FRAMES = "calls a second", "frames a second"
 """What the goals are about."""
 NOBODY, BROWSERS = "nobody", "three browsers"
@@ -29,7 +29,7 @@ def _most_a_second(content: Content) -> float:
 
 
 def lost(content: Content, way: str) -> Interval:
-    """The share of the calls a second that a run loses when it is watched so, from pairs of one round each."""
+    """The share of its calls a second that a run loses when watched like this, from one pair of runs per round."""
     pairs = zip(_of(content, NOBODY, "calls_per_second"), _of(content, way, "calls_per_second"), strict=True)
     return interval([[1 - watched / alone for alone, watched in pairs]])
 

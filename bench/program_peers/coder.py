@@ -1,8 +1,8 @@
-"""The coder of the world `code` for the prompts of other systems, which it reads and answers in their forms.
+"""The coder of the world `code`, which here also reads the prompts of other systems and answers in their forms.
 
-All of them show programs in fenced blocks below headings of Markdown, with scores nearby, and ask for SEARCH/REPLACE
-edits or for a whole program in a fence; ShinkaEvolve wants either between tags. What is changed in a program, and how
-often a reply is broken, does not depend on the system that asks.
+All of them show programs in fenced blocks below Markdown headings, with scores nearby, and ask for SEARCH/REPLACE edits
+or for a whole program in a fence; ShinkaEvolve wants either between tags. How a program is changed, and how often a
+reply is broken, does not depend on the system that asks.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _TAGS = "<NAME>"
 class PeersCoder(CodeWorld):
     """Answers our prompts as `CodeWorld` does, and those of other systems likewise.
 
-    Each answer draws from a generator of its own, whatever seed the request names: equal requests have different
-    answers, as from a model with a temperature. The program of answer ``endless_at`` never ends: its function ``entry``
-    begins with an endless loop.
+    Each answer draws from a random generator of its own, whatever seed the request names, so that equal requests get
+    different answers, as from a model with a temperature. The program of answer ``endless_at`` never ends: its function
+    ``entry`` begins with an endless loop.
     """
 
     def __init__(self, seed: int = 0, *, entry: str = "", endless_at: int | None = None) -> None:
@@ -67,7 +67,7 @@ class PeersCoder(CodeWorld):
 
 
 def read_prompt(prompt: str) -> ProgramRequest:
-    """What another system asks for. There is no parent where it asks for a program unlike those that it shows."""
+    """What a prompt of another system asks for. There is no parent if it asks for a program unlike those it shows."""
     found = list(_shown(prompt))
     parents = [place for place, (heading, _) in enumerate(found) if _PARENT.search(heading)]
     parent = found[parents[-1]][1] if parents else None
@@ -76,9 +76,9 @@ def read_prompt(prompt: str) -> ProgramRequest:
 
 
 def _shown(prompt: str) -> Iterator[tuple[str, ShownProgram]]:
-    """The programs in a prompt, each with the heading that it stands below.
+    """The programs in a prompt, each with the heading above it.
 
-    A score stands in the heading, between the program and the next one, or before the program.
+    A score is in the heading, between the program and the next one, or before the program.
     """
     heading, end = "", 0
     blocks = list(_BLOCK.finditer(prompt))
@@ -109,7 +109,7 @@ def endless(text: str, entry: str) -> str:
 
 
 def _tagged(answer: str) -> str:
-    """An answer as ShinkaEvolve wants it."""
+    """An answer in the form that ShinkaEvolve wants."""
     said, _, program = answer.partition("\n\n")
     tag = "DIFF" if SEARCH_LINE in program else "CODE"
     return f"<NAME>\nchange\n</NAME>\n\n<DESCRIPTION>\n{said}\n</DESCRIPTION>\n\n<{tag}>\n{program}\n</{tag}>"

@@ -1,7 +1,7 @@
 """The evaluations of a run: from the log that `forms/judging.py` writes, or from the journal of a run of ours.
 
 Our sandbox lets no evaluator write to a log. A journal has the times of evaluations and of LLM calls on one clock, so
-its first call, which the server has seen as well, says when it began.
+its first call, which the server has seen as well, relates these times to the server's.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from flowevolve.journal.reading import RecordedRun
 
 _TIMED_OUT = "timeout"
-"""What the failure of a program of ours says that was ended at the time limit."""
+"""A failure of a program of ours has this word in it if the program was ended at the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """``began`` is not known of ours. ``ended`` and the score are None if it did not end by itself."""
+    """``began`` is unknown for our runs. ``ended`` and the score are None if the evaluation did not end by itself."""
 
     began: float | None
     ended: float | None
@@ -43,7 +43,7 @@ def read_log(log: Path, first: float) -> list[Evaluation]:
 
 
 def read_journal(out: Path) -> list[Evaluation]:
-    """The evaluations of a run of ours since it was started or last gone on with, relative to its first call."""
+    """The evaluations of a run of ours since it was started or last resumed, relative to its first call since then."""
     with RecordedRun(out) as run:
         events = list(run.events())
         since = max((event.seq for event in events if event.kind == "run.resumed"), default=-1)

@@ -1,4 +1,4 @@
-"""What a trial comes to: counts, rates and the best score over evaluations, in the form of the result file."""
+"""The figures of a trial: counts, rates and the best score over evaluations, in the form of the result file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def figures(trial: Trial) -> Content:
 
 
 def life_figures(life: Life) -> Content:
-    """Rates are of the time from the first LLM call to the last evaluation that ended; the seed's is in no rate.
+    """The figures of one life. Rates are over the time from the first LLM call to the end of the last evaluation or
+    call, and do not count the seed's evaluation.
 
-    A program that works scores more than 0 on all problems. One that does not has failed, whether its evaluation says
-    so or gives it 0, as OpenEvolve's users do.
+    A program that works scores more than 0 on all problems. Any other has failed, whether its evaluation reports an
+    error or, as is usual with OpenEvolve, a score of 0.
     """
     calls = sum(span.tokens is not None for span in life.spans)
     ended = sorted(each.ended for each in life.evaluations if each.ended is not None)

@@ -20,11 +20,11 @@ _FILES: Mapping[Form, Mapping[str, str]] = {
     "shinka": {"evaluate.py": "evaluate.py"},
     "levi": {"problem.py": "problem.py", "run.py": "run.py"},
 }
-"""The files of a form, and the files in ``forms`` that they are copies of."""
+"""The files of each form, and the files in ``forms`` that they are copied from."""
 
 
 def write_folder(problem: str, form: Form, folder: Path) -> None:
-    """Write a problem in a form. What a form has beyond the program and its scoring is in ``forms``."""
+    """Write a problem in a form. What the form needs beyond the program and its scoring is copied from ``forms``."""
     source = HERE / "problems" / problem
     folder.mkdir(parents=True)
     shutil.copy(source / "scoring.py", folder)

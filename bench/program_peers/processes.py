@@ -1,4 +1,4 @@
-"""The process of a system and all that it starts: they share a session, in which they are counted and killed."""
+"""The process of a system and all that it starts: they share a session, by which they are counted and killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Session:
         """Whether the command has ended by itself."""
 
     def wait(self, seconds: float) -> int | None:
-        """The exit code of the command if it ends within so many seconds."""
+        """The exit code of the command if it ends within this many seconds, else None."""
         try:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -32,7 +32,7 @@ class Session:
         return code
 
     def cpu_seconds(self) -> float:
-        """What the processes that are there have taken, and those that they have waited for."""
+        """The CPU seconds of the processes that still exist, and of those that they have waited for."""
         return sum(sum(map(int, fields[_CPU])) for _, fields in self._members()) / _TICK
 
     def others(self) -> int:
@@ -40,7 +40,7 @@ class Session:
         return sum(1 for _ in self._members()) - (not self.has_ended)
 
     def kill(self) -> None:
-        """Kill all of them at once, as a machine that is switched off does, and those that they started meanwhile."""
+        """Kill all of them at once, as when a machine is switched off, including those that they start meanwhile."""
         while members := [pid for pid, _ in self._members()]:
             for pid in members:
                 with suppress(ProcessLookupError):
@@ -48,12 +48,12 @@ class Session:
         self._process.wait()
 
     def _members(self) -> Iterator[tuple[int, list[str]]]:
-        """The processes of the session, with the fields that follow their names, but for those that have ended."""
+        """The processes of the session that have not ended, each with the fields that follow its name."""
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # the process has ended meanwhile
             if int(fields[_SESSION]) == self._process.pid and fields[0] != "Z":
                 yield int(folder.name), fields
 

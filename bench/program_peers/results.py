@@ -1,4 +1,4 @@
-"""Which trials there are, and the result file that they make."""
+"""The trials, and the result file made from them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bench.program_peers.trial import Plan, perform
 PROFILE, SPEED = "gpt-4o-mini-api", 4.0
 CALLS, WIDTH, SEEDS = 60, 8, 3
 TIMEOUT, PATIENCE = 60.0, 900.0
-"""Seconds: of an evaluation, and of a whole run."""
+"""Seconds: for one evaluation, and for a whole run."""
 HANG_TIMEOUT = 20.0
-"""The time limit of an evaluation where one never ends; importing LEVI for each takes seconds of it."""
+"""The time limit of an evaluation if one never ends; importing LEVI takes seconds of it each time."""
 HANG_PATIENCE = 120.0
 ENDLESS_AT = 10
 WITH_TROUBLE = "function_minimization"
 """The problem on which runs are killed, or given a program that never ends."""
 ONE_PROBLEM = ("shinka_two_cores",)
-"""Systems that are run on `WITH_TROUBLE` only: the same software once more."""
+"""Systems that run on `WITH_TROUBLE` only, because they are the same software as another one."""
 
 
 def plans(systems: Sequence[str], problems: Sequence[str], seeds: int, calls: int, width: int) -> Iterator[Plan]:
-    """All trials, seed by seed; each kind of trouble comes once, with the first seed."""
+    """All trials, seed by seed. Each kind of trouble comes once, with the first seed."""
     for seed in range(seeds):
         for problem, name in product(problems, systems):
             if name in ONE_PROBLEM and problem != WITH_TROUBLE:
@@ -41,7 +41,7 @@ def plans(systems: Sequence[str], problems: Sequence[str], seeds: int, calls: in
 
 
 def perform_all(wanted: Iterable[Plan]) -> Iterator[Content]:
-    """One after the other, since each is measured in real time."""
+    """Perform the trials one after the other, because each is measured in real time."""
     for plan in wanted:
         found = figures(perform(SYSTEMS[plan.system], plan))
         print(line(found), flush=True)
@@ -62,9 +62,9 @@ def line(trial: Content) -> str:
 
 
 def report(trials: Sequence[Content], *, alone: bool, note: str = "") -> Content:
-    """The content of the result file. ``alone``: nothing else held these runs up, so that times can be believed.
+    """The content of the result file. ``alone`` says that nothing else slowed these runs, so that times can be trusted.
 
-    ``note`` is what the page is to say of the circumstances.
+    ``note`` is what the page says about the circumstances.
     """
     return {
         "trials": list(trials),

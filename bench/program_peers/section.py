@@ -11,7 +11,7 @@ from bench._lib.text import Content, number, ranged, table
 
 OURS = "flowevolve"
 NEARLY = 0.9
-"""The share of the time after which a run is ended that leaves none for trouble."""
+"""A run that takes this share of the time limit even without trouble leaves no time for trouble."""
 NAMES: Mapping[str, str] = {
     OURS: "flowevolve",
     "openevolve": "OpenEvolve",
@@ -88,11 +88,11 @@ def answer(content: Content) -> str:
 
 
 FULL = 0.8
-"""The share of the cores' time from which on a system's CPU time is what limits it."""
+"""From this share of the cores' time on, a system's CPU time is what limits it."""
 
 
 def _limited_by_cores(content: Content) -> str:
-    """Which systems' CPU time fills the machine."""
+    """Names the systems whose CPU time fills the machine."""
     most = FULL * content["machine"]["cores"]
     names = [
         name for name, runs in _by_system(content)
@@ -172,7 +172,7 @@ def _spread(trials: Sequence[Content], name: str) -> Mapping[str, float]:
 
 
 def _worse(content: Content) -> str:
-    """Where another system is ahead of ours in the median: the first thing to know."""
+    """Where another system has a better median than ours, which readers should know first."""
     found = dict(_by_system(content))
     ours = found.pop(NAMES[OURS])
     measures: Sequence[tuple[str, Callable[[Content], float], str]] = (
@@ -200,7 +200,7 @@ def _worse(content: Content) -> str:
 
 
 def _scored_higher(content: Content) -> Mapping[str, Sequence[str]]:
-    """For each problem the systems that score higher than ours in the median."""
+    """For each problem, the systems whose median score is higher than ours."""
     found = dict(_by_system(content))
     ours = found.pop(NAMES[OURS])
     return {
@@ -321,7 +321,7 @@ def _troubled(content: Content, kind: str) -> Iterator[tuple[str, Content]]:
 
 
 def _alone(content: Content, troubled: Content) -> list[Content]:
-    """What the same system made of the same problem and seed without trouble."""
+    """The figures of the same system on the same problem and seed, without trouble."""
     same = ("system", "problem", "seed")
     return [trial["lives"][0] for trial in _usual(content) if all(trial[name] == troubled[name] for name in same)]
 
@@ -337,7 +337,7 @@ def _score(score: float | None) -> str:
 
 
 def _late(untroubled: Sequence[Content], patience: float) -> bool:
-    """Whether a run without trouble lasts so long itself that one with it was ended too soon to tell."""
+    """Whether a run without trouble takes so long itself that one with trouble was ended too soon to tell anything."""
     return any(each["lasted"] >= NEARLY * patience for each in untroubled)
 
 

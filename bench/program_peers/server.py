@@ -15,7 +15,7 @@ from flowevolve.sim.profiles import PROFILES
 
 @dataclass(frozen=True, slots=True)
 class ServerJob:
-    """``speed``: at how many times its speed the server of the profile runs; the others as in `PeersCoder`."""
+    """The server runs ``speed`` times as fast as its profile says; the other fields are as in `PeersCoder`."""
 
     profile: str
     speed: float

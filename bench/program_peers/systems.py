@@ -1,7 +1,7 @@
-"""The systems that are compared: how each is told what to do, started, gone on with, and what it leaves.
+"""The systems that are compared: how each is configured, started and resumed, and which file has its best program.
 
-Each is run by its own command in an environment of its own (``.venv-peers/NAME``, made by `make peers`) and is told
-everything through its own settings. What differs from its defaults is in ``settings``, for the page.
+Each is run by its own command in an environment of its own (``.venv-peers/NAME``, made by `make peers`), and gets
+everything through its own settings. ``settings`` lists for the page what differs from its defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CORES = len(usable_cores())
 class Job:
     """One run of a system. ``calls`` is its budget, in the system's own unit; ``timeout`` the seconds of an evaluation.
 
-    In ``place`` it has its problem's ``folder``, and writes to ``out``.
+    ``place`` holds its problem's ``folder``, and the folder ``out`` that it writes to.
     """
 
     problem: str
@@ -47,8 +47,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """``command`` starts a run, or goes on with one that was killed: its second argument says so. ``best`` is the file
-    with the best program; a system without ``package`` is ours.
+    """``command`` starts a run or, if its second argument is True, resumes one that was killed. ``best`` is the file
+    with the best program. A system without ``package`` is ours.
     """
 
     name: str
@@ -113,7 +113,7 @@ def _skydiscover(job: Job, again: bool) -> list[str]:
 
 
 def _iterations(job: Job, again: bool, settings: Mapping[str, object], program: str) -> list[str]:
-    """The command line that OpenEvolve and SkyDiscover share; JSON is YAML, too."""
+    """The command line that OpenEvolve and SkyDiscover share. The settings are JSON, which is YAML, too."""
     file = job.place / "settings.yaml"
     file.write_text(json.dumps(settings))
     done, checkpoint = 0, list[str]()
@@ -128,7 +128,7 @@ def _iteration(checkpoint: Path) -> int:
 
 
 def _shinka(job: Job, again: bool) -> list[str]:
-    """Going on is the same command."""
+    """The command that starts a run also resumes it."""
     model = f"local/{MODEL}@{job.url}"
     seconds = int(job.timeout)
     settings = {

@@ -22,13 +22,13 @@ from bench.program_peers.server import ServerJob
 from bench.program_peers.systems import Job, System
 
 LOOK_SECONDS = 0.2
-"""How often the server is asked how far a run is."""
+"""Seconds from one look at the server's record of a run to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run. ``kill_at``: after so many answers all processes are killed, and the run is gone on with.
-    ``endless_at``: the answer with this number has a program that never ends.
+    """What is run. After ``kill_at`` answers all processes are killed, and the run is resumed. Answer number
+    ``endless_at`` has a program that never ends.
     """
 
     system: str
@@ -40,14 +40,14 @@ class Plan:
     speed: float
     timeout: float
     patience: float
-    """Seconds after which a run is ended that has not ended by itself."""
+    """Seconds after which a run is ended if it has not ended by itself."""
     kill_at: int | None = None
     endless_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """From the start of a system's process to its end. Times are seconds since its first LLM call began."""
+    """A system's process from its start to its end. Times are seconds since its first LLM call began."""
 
     spans: tuple[Span, ...]
     evaluations: tuple[Evaluation, ...]
@@ -59,9 +59,9 @@ class Life:
     lasted: float
     """Seconds from the first call to the end of the process."""
     ended: str
-    """``itself``, ``with exit code N``, ``killed``, or ``patience``: it was ended as it took too long."""
+    """``itself``, ``with exit code N``, ``killed``, or ``patience`` if it was ended because it took too long."""
     left_over: int = 0
-    """How many of its processes were still there when it had ended."""
+    """How many of its processes still existed when the command had ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _live(system: System, job: Job, plan: Plan, server: Server, *, again: bool) 
 
 
 def _watch(running: Session, server: Server, deadline: float, kill_at: int | None) -> tuple[str, float]:
-    """Wait for the end of a run, or for the moment to kill it. Returns how it ended, as `Life.ended`, and the CPU
+    """Wait for the end of a run, or for the moment to kill it. Returns how it ended, as in `Life.ended`, and the CPU
     seconds that it had taken when its first LLM call had begun.
     """
     start_up_cpu: float | None = None

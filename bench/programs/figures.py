@@ -1,4 +1,4 @@
-"""What the runs come to: figures with 95 % intervals, and differences between runs of equal seeds."""
+"""Figures of the runs with 95 % intervals, and differences between runs of equal seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Runs = Mapping[tuple[str, str, Mode], Sequence[Run]]
 
 
 def summarise(runs: Sequence[Run]) -> Content:
-    """All figures, for each problem by itself: scores of different problems have different scales."""
+    """All figures, for each problem separately, because scores of different problems have different scales."""
     grouped = group(runs)
     problems = list(dict.fromkeys(run.job.problem for run in runs))
     return {
@@ -73,7 +73,7 @@ def _row(runs: Sequence[Run]) -> Content:
 
 
 def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
-    """Scores of a method less those of another, both as streams, for the seeds that both have."""
+    """Scores of a method minus those of another, both as streams, for the seeds that both have."""
     ours, theirs = (_by_seed(runs[problem, name, "stream"]) for name in (method, other))
     both = [seed for seed in ours if seed in theirs]
     figures = paired([ours[seed].score for seed in both], [theirs[seed].score for seed in both])
@@ -85,7 +85,9 @@ def _by_seed(runs: Sequence[Run]) -> dict[int, Run]:
 
 
 def _beside_sync(runs: Runs, problem: str, method: str) -> Content:
-    """Evaluations a minute of the stream over those of lockstep, and what each scored, for the seeds that both have."""
+    """The stream's evaluations a minute over lockstep's, and the difference of their scores, for the seeds that both
+    have.
+    """
     sync = runs[problem, method, "sync"]
     stream = [run for run in runs[problem, method, "stream"] if run.job.seed in {each.job.seed for each in sync}]
     rates = [one.evaluations_per_minute / two.evaluations_per_minute for one, two in zip(stream, sync, strict=True)]

@@ -1,4 +1,4 @@
-"""Runs that were made, kept in a file with a line for each, so that a bench that was stopped can go on from there."""
+"""Runs kept in a file with a line for each, so that a bench that was stopped can go on from there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_runs(file: Path) -> list[Run]:
 
 
 def keeping(runs: Iterator[Run], file: Path | None) -> Iterator[Run]:
-    """Yields the same runs, and writes each into the file as it comes."""
+    """Yields the same runs, and writes each to the file as it arrives."""
     if file is None:
         yield from runs
         return

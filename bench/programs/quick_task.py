@@ -1,8 +1,8 @@
-"""Trusted programs, run in one process beside the bench without a sandbox, and with a limit of CPU time.
+"""Trusted programs, run without a sandbox in one process beside the bench, with a limit on CPU time.
 
-A sandbox costs a program more than the program itself takes, if that is a millisecond, and a limit in real time makes
-scores depend on what else the machine does. The simulated coder only changes numbers and statements of programs that
-are ours, so that all they need is an end.
+For a program that takes a millisecond, a sandbox costs more than the program itself, and with a limit in real time
+scores would depend on what else the machine does. The simulated coder only changes numbers and statements of programs
+that are ours, so it is enough to make sure that they end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST = 10.0
 long operation."""
 MEMORY_MB = 1024
 _WORDS = 1500
-"""Characters of a traceback that are kept."""
+"""The last characters of a traceback, as many as are kept."""
 
 
 class Call(NamedTuple):
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of a call: how it ended, the CPU time it took, and its result or its traceback."""
+    """The reply to a call: how it ended, the CPU time it took, and its result or its traceback."""
 
     status: Status
     cpu_seconds: float
@@ -167,7 +167,7 @@ def answer(call: Call) -> Reply:
 
 
 def _called(call: Call) -> JSON:
-    """What the function returns, after a way through JSON."""
+    """What the function returns, converted to JSON and back."""
     names: dict[str, object] = {"__name__": "__main__"}
     exec(compile(call.source, "program.py", "exec"), names)  # noqa: S102 - that is what this process is for
     function = names[call.function]

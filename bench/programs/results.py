@@ -17,7 +17,7 @@ EVALUATIONS, QUICK_EVALUATIONS = 750, 60
 """LEVI's comparison of architectures (figure 3) has 750, too; CodeEvolve has 1,000 on the first two problems."""
 SEEDS, QUICK_SEEDS = 10, 2
 ABLATION_SEEDS, SYNC_SEEDS = 3, 1
-"""How many of the seeds are also run without parts, and in lockstep, whose rates differ little from seed to seed."""
+"""How many of the seeds are also run without parts, and how many in lockstep, whose rates hardly depend on seeds."""
 
 
 def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bool) -> list[Job]:

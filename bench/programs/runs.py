@@ -19,8 +19,8 @@ from flowevolve.runner.run import Watchers, run
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """The parts of the budget after which the best score is noted."""
 CPU_SECONDS = 0.05
-"""CPU seconds that a call may take: several times what the seeds take, as evolution would spend whatever it is
-given.
+"""CPU seconds that a call may take: several times what the seeds take, and no more, because evolution would use up
+whatever limit it is given.
 """
 
 
@@ -37,8 +37,8 @@ CHOSEN: Mapping[str, tuple[str, Settings]] = {
     ),
     "code_evolve, chosen": ("code_evolve", {"islands": 2, "archive": {"name": "naive", "size": 5}}),
 }
-"""Settings that differ from a method's, each with the method. They were chosen by runs with other seeds,
-`CHOSEN_ON`.
+"""Methods with other settings: each with the method, and the settings that differ. They were chosen by runs with other
+seeds, `CHOSEN_ON`.
 """
 CHOSEN_ON = (100, 101, 102, 103)
 ABLATIONS: Mapping[str, tuple[str, Settings]] = {
@@ -47,12 +47,12 @@ ABLATIONS: Mapping[str, tuple[str, Settings]] = {
     "code_evolve, no migration": ("code_evolve", {"migration": {"topology": "empty"}}),
     "code_evolve, no inspirations": ("code_evolve", {"inspirations": 0}),
 }
-"""Methods without one of their parts: each with the whole method, and what is set otherwise."""
+"""Methods without one of their parts: each with the whole method, and the settings that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to make."""
+    """A run to perform."""
 
     problem: str
     method: str
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a job."""
+    """The result of a job."""
 
     job: Job
     seed_score: float
@@ -96,7 +96,7 @@ def settings_of(method: str) -> Settings:
 
 
 def configure(job: Job) -> Config:
-    """The configuration of a job. One and the same coder writes for all methods, in both roles of LEVI, too."""
+    """The configuration of a job. The same coder writes for all methods, and in both roles of LEVI."""
     limit = "max_in_flight" if job.mode == "stream" else "width"
     width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
     return parse_config(
@@ -115,12 +115,12 @@ def configure(job: Job) -> Config:
 
 @cache
 def runner() -> Runner:
-    """The runner of this process. There is one only, as starting one takes half a second."""
+    """The runner of this process. There is only one, because starting one takes half a second."""
     return Runner(CPU_SECONDS)
 
 
 def perform(job: Job) -> Run:
-    """Run a job in this process; it blocks."""
+    """Run a job in this process, and block until it ends."""
     config, scores = configure(job), list[float | None]()
     task = QuickTask(make_problem(config), runner())
 
@@ -137,7 +137,7 @@ def perform(job: Job) -> Run:
 
 
 def _run(job: Job, scores: Sequence[float | None], result: Result) -> Run:
-    """What came of a job. The seed is assessed first; what was under way when the budget ended is left out."""
+    """The result of a job. The seed is assessed first; scores that came in after the budget was spent are left out."""
     seed_score = scores[0]
     assert seed_score is not None, "a run whose seed fails ends with an error"
     counted = scores[: job.evaluations]

@@ -30,7 +30,7 @@ at LEVI's own temperatures parents are then drawn nearly evenly from the archive
 
 
 def answer(content: Content) -> str:
-    """On how many problems LEVI and CodeEvolve are ahead of the better plain search by more than chance."""
+    """On how many problems LEVI and CodeEvolve are ahead of (1+λ) by more than chance, and on how many behind."""
     said = []
     for method, name in (("levi", "LEVI"), ("code_evolve", "CodeEvolve")):
         pairs = [each for each in content["pairs"] if each["method"] == method and each["other"] == "one_plus_lambda"]

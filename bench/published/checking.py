@@ -23,7 +23,7 @@ class Checked:
     problem: str
     theirs: float
     ours: float | None
-    """None if it failed."""
+    """None if the program failed."""
     outcome: Outcome
     """``better`` and ``worse`` say how ours differs by more than the tolerance."""
     seconds: float
@@ -39,7 +39,7 @@ class Checked:
 
 
 async def check(family: Family, problem: Problem, published: Published, sandbox: Sandbox) -> Checked:
-    """Run a program on all cases of the problem; it has failed if it fails in one."""
+    """Run a program on all cases of the problem. It has failed if it fails in one of them."""
     program = Artifact({PROGRAM: family.source(published.program)}, kind="program")
     verdicts: list[Verdict] = []
     for case in problem.cases:
@@ -62,7 +62,7 @@ def compared(family: Family, theirs: float, ours: float) -> Outcome:
 
 
 def summary(family: Family, checked: Sequence[Checked]) -> str:
-    """A line of a table: how many programs ended how, and the best of both."""
+    """A row of a table: how many programs had each outcome, and the best figure of both."""
     counts = [sum(each.outcome == outcome for each in checked) for outcome in ("agrees", "better", "worse", "failed")]
     choose = max if family.higher_is_better else min
     best = choose((each.theirs for each in checked), default=None)

@@ -1,4 +1,4 @@
-"""Which published programs can be run as programs of which of our problems, and how their scores are compared."""
+"""Which published programs can be run on which of our problems, and how their scores are compared."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Family:
     theirs: Callable[[Published], float]
     """The published figure that is compared."""
     value: Callable[[Sequence[Verdict]], float]
-    """Our figure in the same scale."""
+    """Our figure on the same scale."""
     tolerance: float
     """The relative difference up to which two figures agree."""
     data: str | None = None
-    """The file or folder of instances below that of the data; None: the problem needs none."""
+    """The file or folder of instances, below the folder of the data; None if the problem needs none."""
     prelude: str = ""
     """Source that is added above a program."""
     higher_is_better: bool = True
@@ -49,18 +49,18 @@ class Family:
         """Our problem, on the instances that the published scores are for.
 
         Raises:
-            InputError: if the data can't be read, or the limits can't be.
+            InputError: if the data or the limits can't be read.
         """
         settings = {"limits": limits} | ({} if self.data is None else {"data": data / self.data})
         return PROBLEMS.make(self.ours, settings, "task")
 
     def source(self, program: str) -> str:
-        """A published program as one of ours."""
+        """The source of a published program as one of ours."""
         return f"{self.prelude}\n{program}\n\n{self.wrapper}"
 
 
 def metric(name: str) -> Callable[[Published], float]:
-    """The published metric of this name; the score where it is missing."""
+    """The published metric of this name, or the score if that is missing."""
     return lambda published: published.metrics.get(name, published.score)
 
 
@@ -74,7 +74,7 @@ def total(name: str) -> Callable[[Sequence[Verdict]], float]:
 
 
 def cloudcast_cost(published: Published) -> float:
-    """The total cost in dollars. LEVI's score is 0 for $1,199 and more, and 100 for $626.24 and less."""
+    """The total cost in dollars, from LEVI's score: 0 for $1,199 and more, 100 for $626.24 and less."""
     return 1199.0 - published.score / 100 * (1199.0 - 626.24)
 
 
@@ -85,8 +85,8 @@ def inverse_mean_pressure(verdicts: Sequence[Verdict]) -> float:
 def prism_figure(published: Published) -> float:
     """1 over the mean pressure, of which LEVI's score is a linear function.
 
-    The two figures that fix it are in print: its best program has 87.4096 and 26.26 - 1 in its table 1, where 1 is
-    added for no failure, and its seed 60.8 and 20.89.
+    Two published pairs of figures determine the function: its best program has 87.4096 and 26.26 - 1 in its table 1,
+    where 1 is added if nothing fails, and its seed has 60.8 and 20.89.
     """
     return 20.89 + (published.score - 60.8) * (25.26 - 20.89) / (87.4096 - 60.8)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def circles(function: str) -> str:
-    """Circles as rows of x, y and radius."""
+    """Source that returns circles as rows of x, y and radius."""
     return f"def pack(n):\n    return [[float(part) for part in row] for row in {function}()]\n"
 
 
