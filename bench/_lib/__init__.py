@@ -1,1 +1,1 @@
-"""What several benches share: statistics, text for the page, settings, servers and runs. No bench by itself."""
+"""What several benches share: statistics, text for the page, settings, servers and runs. Not a bench itself."""

@@ -1,4 +1,4 @@
-"""One run of any algorithm, cut off when its tokens are spent: what it had by then, and how long it took."""
+"""Runs any algorithm until its tokens are spent, and keeps what it had found by then and how long it took."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROW = ("problem", "algorithm", "mode", "best", "tokens", "evaluations", "seconds
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to make. ``settings`` are its configuration without the seed."""
+    """A run to perform. ``settings`` is its configuration without the seed."""
 
     problem: str
     algorithm: str
@@ -39,14 +39,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a job. Seconds are those of the run's clock."""
+    """The outcome of a job. Seconds are those of the run's clock."""
 
     problem: str
     algorithm: str
     mode: Mode
     seed: int
     seed_score: float | None
-    """The score of what evolution began from, if the algorithm has a seed."""
+    """The score of the seed that evolution began from; None if the algorithm has none."""
     best: float
     tokens: int
     evaluations: int
@@ -54,10 +54,10 @@ class Run:
     """Programs and harnesses that failed, and replies that could not be read."""
     seconds: float
     entries: Mapping[str, int]
-    """By kind of event, how many entries of the global memory such events named."""
+    """For each kind of event, how many entries of the global memory its events named in total."""
 
     def row(self) -> dict[str, object]:
-        """The run as the result file has it."""
+        """The run as a row of the result file."""
         return {name: getattr(self, name) for name in ROW}
 
     def over_seed(self) -> Run:
@@ -110,7 +110,7 @@ class _Watch:
             self.met.set()
 
     async def follow(self, engine: Engine) -> None:
-        """Cancel the run once its tokens are spent: what is under way then is dropped, because it would spend more."""
+        """Cancel the run once its tokens are spent. Work still under way is dropped, as it would spend more."""
         await self.met.wait()
         engine.cancel("tokens spent")
 
@@ -151,7 +151,7 @@ def perform(job: Job) -> Run:
 
 
 def perform_all(jobs: Sequence[Job], processes: int) -> Iterator[Run]:
-    """Run jobs in processes of their own; yields in the order of the jobs."""
+    """Run jobs in other processes, and yield their runs in the order of the jobs."""
     with ProcessPoolExecutor(processes) as pool:
         for made in pool.map(perform, jobs):
             print(made.line(), flush=True)

@@ -1,4 +1,4 @@
-"""Measuring a server as ``flowevolve calibrate`` does, and what runs predicted from that are compared by."""
+"""Measures a server as ``flowevolve calibrate`` does, and names the figures that predictions are compared by."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.sim.calibration.calibrate import Calibration, calibrate
 
 QUANTITIES = ("proposals_per_min", "output_tokens_per_s", "mean_in_flight")
-"""The figures of a run by which a prediction with the measured profile is compared."""
+"""The figures by which a run predicted with the measured profile is compared with the real one."""
 
 
 async def calibrated(url: str, model: str) -> Calibration:
-    """Measure a server with up to 64 requests at a time, and print what is done."""
+    """Measure a server with up to 64 requests at a time, and print progress."""
     transport = AioHTTPTransport(url, None, max_connections=256)
     try:
         return await calibrate(transport, model, most=64, tell=print)
@@ -21,5 +21,5 @@ async def calibrated(url: str, model: str) -> Calibration:
 
 
 def check_of(found: Calibration) -> dict[str, float] | None:
-    """How far the profile is off on requests that nothing was fitted to, for a result; None if that was refused."""
+    """For a result file: how far the profile is off on requests it wasn't fitted to; None if there was no check."""
     return None if found.check is None else {**asdict(found.check), "error": found.check.error}

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 
 def style() -> AbstractContextManager[None]:
-    """The settings under which charts are drawn and saved. With a fixed salt, the same figures make the same file."""
+    """The settings for drawing and saving charts. The salt is fixed, so that the same figures give the same file."""
     return mpl.rc_context({"svg.hashsalt": "flowevolve", "font.size": 9})
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a chart without the date, so that the same figures make the same file; its folder is made if need be."""
+    """Write a chart without the date, so that the same figures give the same file. Creates its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})

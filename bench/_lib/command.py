@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def argument_parser(bench: ModuleType) -> ArgumentParser:
-    """A parser for ``python -m bench.NAME``. Its help says what the docstring of the package says of the bench."""
+    """A parser for ``python -m bench.NAME``. Its help shows the docstring of the bench's package."""
     return ArgumentParser(
         prog=f"python -m {bench.__name__}", description=bench.__doc__, formatter_class=RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""One algorithm in both modes with one seed on the virtual clock, and its best score over time."""
+"""Runs one algorithm in both modes with one seed on the virtual clock, and keeps its best score over time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Curve:
     """The verdict of every repair, in order."""
 
     def time_to(self, score: float) -> float | None:
-        """Seconds until the best score reached this, if it did."""
+        """Seconds until the best score reached ``score``; None if it never did."""
         return next((seconds for seconds, best in self.best if best >= score), None)
 
     def first_rise(self) -> float:
@@ -69,12 +69,12 @@ class Pair:
 
     @property
     def reached(self) -> bool:
-        """Whether the stream ever had the score that lockstep ended with."""
+        """Whether the stream ever reached the score that lockstep ended with."""
         return self.stream.time_to(self.sync.best[-1][1]) is not None
 
     @property
     def time_ratio(self) -> float:
-        """The stream's time to the score that lockstep ended with, over lockstep's own; 2 if the stream never
+        """The stream's time to the score that lockstep ended with, divided by lockstep's own; 2 if the stream never
         reached it.
         """
         final = self.sync.best[-1][1]

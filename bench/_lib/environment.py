@@ -15,7 +15,7 @@ PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy", "uv
 
 
 def environment() -> dict[str, object]:
-    """Machine, versions, commit and date, for a result file: one way for all benches."""
+    """Machine, versions, commit and date for a result file, in the same form for all benches."""
     machine = {
         "system": platform.system(),
         "processor": platform.machine(),

@@ -1,7 +1,7 @@
-"""Which commits have changed what is measured.
+"""Finds the commits that have changed measured code.
 
-A commit that changes what is measured, but no figure, such as the words of an error, says so in a trailer of its
-message, ``Figures-unchanged: HOW THIS WAS CHECKED``.
+A commit that changes measured code but no figure, for example the words of an error, says so in a trailer of its
+message: ``Figures-unchanged: HOW THIS WAS CHECKED``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from bench._lib.paths import ROOT
 
 UNCHANGED = "Figures-unchanged"
-"""The trailer of a commit's message that says how it was checked that no figure has changed."""
+"""The trailer of a commit's message that says how its author checked that no figure has changed."""
 
 
 def git(*arguments: str) -> str:
-    """What git says; nothing where there is no git, no history, or nothing of that name."""
+    """The output of a git command; empty if there is no git or no history, or if the command fails."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -25,8 +25,8 @@ def git(*arguments: str) -> str:
 
 
 def commits(paths: Sequence[str], since: str | None = None) -> Sequence[tuple[str, str]]:
-    """The commits that have changed any of these paths, which are git's pathspecs, newest first: each with how it was
-    checked that it changes no figure, which is empty where it may. Those after commit ``since``, or all.
+    """The commits that changed any of these paths (git pathspecs), newest first: those after commit ``since``, or all.
+    Each comes with the text of its trailer ``Figures-unchanged``, which is empty if the commit may change figures.
     """
     trailer = f"%(trailers:key={UNCHANGED},valueonly,unfold,separator=%x20)"
     wanted = "HEAD" if since is None else f"{since}..HEAD"
@@ -35,5 +35,5 @@ def commits(paths: Sequence[str], since: str | None = None) -> Sequence[tuple[st
 
 
 def last_change(paths: Sequence[str]) -> str:
-    """The last commit that may have changed what these paths decide; empty where that isn't known."""
+    """The last commit that may have changed the figures that these paths decide; empty if unknown."""
     return next((commit for commit, checked in commits(paths) if not checked), "")

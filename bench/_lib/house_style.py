@@ -1,6 +1,6 @@
-"""The rows of the task `house_style` made anew, and what an instruction scores on them in the world `rules`.
+"""Generates the rows of the task `house_style`, and computes an instruction's score on them in the world `rules`.
 
-``python -m bench._lib.house_style`` writes the file that ships with the package anew.
+``python -m bench._lib.house_style`` writes the file that ships with the package again.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def make_rows(rules: int, per_example: int, overlap: float, rows: int, seed: int
     """Make rows with IFEval's fields plus ``split``: 40 % train, 30 % val and 30 % test, in this order.
 
     Args:
-        rules: how many rules of the house style are in use, counted from its first.
+        rules: how many rules of the house style are in use, starting with its first.
         per_example: how many of them each row needs.
         overlap: at 0 all rules are needed equally often; towards 1 more and more rows need the same few rules. The rule
             with rank r, counted from 1 in an order drawn from ``seed``, is drawn with weight r ** (-3 * overlap).
@@ -165,7 +165,7 @@ def _require(name: str, value: float, low: float, high: float) -> None:
 
 
 def shipped_rows() -> list[dict[str, JSON]]:
-    """The rows of the shipped file, made anew."""
+    """Generate the rows of the shipped file again."""
     return make_rows(rules=len(HOUSE_STYLE), per_example=4, overlap=0.2, rows=300, seed=11)
 
 
@@ -177,27 +177,28 @@ def write_rows(rows: Sequence[Mapping[str, JSON]], path: Path) -> None:
 def perfect_prompt(world: RulesWorld) -> str:
     """An instruction that states each rule of the style once.
 
-    No other instruction scores higher, unless rules get in each other's way or a long instruction is not obeyed.
+    No other instruction scores higher, unless rules conflict or long instructions are not obeyed.
     """
     return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: world.params.rules])))
 
 
 PRECISION = 0.002
-"""Expected scores that are no further apart can't be told apart: what is drawn for them leaves about half of that."""
+"""Expected scores that differ by at most this count as equal: drawing at random leaves an error of about half of it."""
 
 
 def expected(world: RulesWorld, instruction: str, rows: Sequence[Mapping[str, JSON]], draws: int = 600) -> float:
     """An instruction's expected score on ``rows``, each of which scores the share of its rules that are met.
 
-    How probable it is that a rule is kept is known. Drawn is only how often it is met by an answer that keeps it, and
-    by one that does not. So two instructions that say the same, in whatever order, come to exactly the same.
+    The probability that an answer keeps a rule is known. Only how often the rule is met by answers that keep it, and by
+    answers that don't, is estimated from ``draws`` random answers. Two instructions that say the same things in
+    different orders therefore get exactly the same score.
     """
     met = _chances(world, instruction, draws)
     return fmean(fmean(met[rule.describe()] for rule in rules_of(row)) for row in rows)
 
 
 def _chances(world: RulesWorld, instruction: str, draws: int) -> Mapping[str, float]:
-    """For each rule of the style, by its description, how probable it is that an answer meets it."""
+    """The probability that an answer meets each rule of the style, by the rule's description."""
     rng = random.Random(0)
     said = sorted(((sorted(each, key=repr), probability) for each, probability in world.said(instruction)), key=repr)
     seen: dict[tuple[str, bool], list[bool]] = defaultdict(list)

@@ -13,20 +13,21 @@ from scipy.special import stdtrit
 from bench._lib.stats import Content, Interval
 
 TIE = 1e-9
-"""Scores that differ by less count as equal: sums of the same numbers in another order differ by about as much."""
+"""Scores that differ by at most this are equal: sums of the same numbers in another order differ by about as much."""
 RESAMPLES = 10_000
 
 
 def interval(
     groups: Sequence[Sequence[float]], statistic: Literal["mean", "median"] = "mean", *, of_ratios: bool = False
 ) -> Interval:
-    """The 95 % interval by a bootstrap that is widened for few values.
+    """The 95 % bootstrap interval of the mean or median, widened for small samples.
 
-    Values are resampled inside each group: groups are fixed, what is in them is drawn. The bounds are the percentiles
-    of what was drawn, `widening` times as far from the figure; of ratios, which are above 0, by their logarithms. The
-    resampling is seeded, so equal values give equal bounds. Of normal values, 3 or more, about 5 % of the intervals
-    leave out the true mean; of skewed ones up to 13 %, as with Student's t. Bounds of a score may lie beyond the least
-    or the highest possible score. Values without any spread give an interval without width.
+    Values are resampled within each group; the groups themselves are fixed. The bounds are the percentiles of the
+    resampled figures, moved `widening` times as far away from the figure. With ``of_ratios`` (values above 0) this is
+    done with logarithms. The resampling is seeded, so equal values give equal bounds. For 3 or more normal values about
+    5 % of the intervals miss the true mean; for skewed values up to 13 %, as with Student's t. Bounds of a score may
+    lie beyond the lowest or highest possible score. Values without any spread give an interval of width 0, and a group
+    of only one value gives infinite bounds.
     """
     generator = np.random.default_rng(0)
     of = np.mean if statistic == "mean" else np.median
@@ -43,12 +44,12 @@ def interval(
 
 
 def widening(groups: Sequence[tuple[int, float]]) -> float:
-    """How many times too narrow the percentiles of a bootstrap are for groups with these sizes and variances.
+    """The factor by which bootstrap percentiles are too narrow. ``groups`` has the size and variance of each group.
 
-    Resamples of n values vary by (n - 1) / n too little, and percentiles know nothing of how uncertain the spread
-    itself is, which Student's t does (with Welch's degrees of freedom, for several groups). After Hesterberg, What
-    Teachers Should Know About the Bootstrap (2015), who widens percentiles by as much; with fewer than eight values
-    these would end at the lowest and the highest one, so distances are widened here.
+    The variance of resamples of n values is too small by (n - 1) / n, and percentiles ignore that the spread itself is
+    uncertain, which Student's t accounts for (with Welch's degrees of freedom for several groups). After Hesterberg,
+    What Teachers Should Know About the Bootstrap (2015), who widens the percentiles by as much. With fewer than eight
+    values those would end at the lowest and the highest value, so this code widens distances from the figure instead.
     """
     spreads = [size * variance for size, variance in groups]
     if not any(spreads):
@@ -59,7 +60,9 @@ def widening(groups: Sequence[tuple[int, float]]) -> float:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> Content:
-    """Scores of runs less those of others with the same seeds: the mean difference, and how often who was better."""
+    """Our scores minus those of other runs with the same seeds: the mean difference, and how often ours were better,
+    equal and worse.
+    """
     differences = [one - two for one, two in zip(ours, theirs, strict=True)]
     return {
         "difference": interval([differences]).as_json(),

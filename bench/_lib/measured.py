@@ -1,4 +1,4 @@
-"""What decides the figures of several benches: folders and files, as git's pathspecs."""
+"""The folders and files that decide the figures of several benches, as git pathspecs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUNS = (
     "flowevolve/prompts",
     "flowevolve/sim",
 )
-"""What decides the figures of any run on the simulator."""
+"""The paths that decide the figures of any run on the simulator."""
 GEPA = (*RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
 METHODS = (
     *GEPA,

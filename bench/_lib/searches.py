@@ -1,4 +1,4 @@
-"""Searches over programs as several benches run them: what they are set to, and the problems they are given."""
+"""The settings and the problems of the searches for programs that several benches run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from flowevolve._util.cores import usable_cores
 
 PROFILE, WORLD = "qwen3-8b-h100", "code"
 WIDTH = 10
-"""Flows in flight of a stream, and flows of a step in lockstep, so that both have as many requests under way at
-best.
-"""
+"""The flows of a stream, and of a step in lockstep, so that both have equally many requests in flight at best."""
 BASELINES: Mapping[str, Settings] = {
     "best_of_n": {"name": "best_of_n"},
     "one_plus_lambda": {"name": "one_plus_lambda"},
@@ -23,9 +21,9 @@ _CODE_EVOLVE: Settings = {
     "migration": {"every": 12},
 }
 METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
-"""LEVI is set as it ships. An epoch of CodeEvolve has two evaluations, so that a step of its lockstep is `WIDTH` wide;
-islands send programs six times a run, as in the published runs. Its archive uses running times as a feature by default;
-here it does not, because they would make runs differ that are meant to be equal.
+"""LEVI has its default settings. An epoch of CodeEvolve has two evaluations, so that a step of its lockstep is `WIDTH`
+wide; islands send programs six times a run, as in the published runs. By default its archive uses running times as a
+feature. Here it does not, because these would make runs differ that should be equal.
 """
 
 TIMEOUT = 5.0
@@ -33,7 +31,7 @@ TIMEOUT = 5.0
 
 
 def program_problem(problem: str, settings: Settings, processes: int) -> Settings:
-    """The sections of a configuration for a problem, where so many runs (``processes``) share the machine's cores."""
+    """The sections of a configuration for a problem, if ``processes`` runs share the machine's cores."""
     return {
         "task": {"name": "program", "problem": problem, **settings},
         "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
@@ -42,5 +40,5 @@ def program_problem(problem: str, settings: Settings, processes: int) -> Setting
 
 
 def measured_problem(problem: str) -> Settings:
-    """An efficiency problem with few tests and runs, so that a judgement takes a fraction of a second."""
+    """An efficiency problem with few tests and runs, so that an evaluation takes a fraction of a second."""
     return program_problem(problem, {"tests": 3, "runs": 3}, 1)

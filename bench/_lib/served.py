@@ -1,4 +1,4 @@
-"""Runs whose roles are all at one server of a bench."""
+"""Opens a run's roles so that all of them use one server of a bench."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def served_by(
     ours: OurServers | None = None,
     log: Log = log_nothing,
 ) -> AsyncIterator[dict[str, Models]]:
-    """The roles of a run as `open_roles` opens them, but all of them at this server."""
+    """Open the roles of a run as `open_roles` does, but all of them at this server."""
     async with open_roles(config, roles, ours, log) as opened:
         yield {name: _through(server, models) for name, models in opened.items()}
 

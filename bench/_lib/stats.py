@@ -1,4 +1,4 @@
-"""What statistics over repeats come to: spreads, and figures with an interval, which `bench._lib.intervals` makes."""
+"""Statistics over repeats: spreads, and figures with an interval, which `bench._lib.intervals` computes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure with the bounds of its 95 % interval, which are infinite where too few values leave none, and the values
-    of each group.
+    """A figure with the bounds of its 95 % interval, and the values of each group. The bounds are infinite if there are
+    too few values for an interval.
     """
 
     value: float

@@ -11,8 +11,8 @@ Content = Mapping[str, Any]
 
 
 def ranged(spread: Mapping[str, float], digits: int | None = None) -> str:
-    """``median (low–high)``, or the median alone where all three are equal; two decimals, none for medians from 10
-    on.
+    """``median (low–high)``, or the median alone if all three are equal; by default with two decimals, without any from
+    a median of 10 on.
     """
     places = digits if digits is not None else 0 if spread["median"] >= 10 else 2
     median, low, high = (f"{spread[name]:.{places}f}" for name in ("median", "low", "high"))
@@ -34,7 +34,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 Verdicts = Mapping[str, bool]
-"""What each goal of a bench is about, in a few words, and whether it is met."""
+"""Whether each goal of a bench is met, by a few words that say what the goal is about."""
 
 
 def verdict(met: bool) -> str:
@@ -42,7 +42,7 @@ def verdict(met: bool) -> str:
 
 
 def provenance(content: Content) -> str:
-    """Says where, when and with what a file was measured, and what else went on, as far as the file tells."""
+    """Where, when and with what a file was measured, and the file's note if it has one."""
     machine: Mapping[str, Any] = content["machine"]
     parts = [f"{machine['system']}, {machine.get('model') or machine['processor']}"]
     if "gpu" in machine:
@@ -55,7 +55,7 @@ def provenance(content: Content) -> str:
 
 
 def commit(content: Content) -> str:
-    """The commit that a result was measured at, and the date where the file has it."""
+    """The commit that a result was measured at, and the date if the file has it."""
     changed = " with changes that are in no commit" if content.get("uncommitted_changes") else ""
     when = f", {content['date']}" if "date" in content else ""
     return f"{content['commit']}{changed}{when}"
@@ -73,7 +73,7 @@ def with_interval(value: object, *, signed: bool = False, digits: int = 5) -> st
 
 
 def around(each: Content, said: Callable[[float], str], joined: str = " to ") -> str:
-    """``value (low to high)``, or the value alone where too few values leave no interval."""
+    """``value (low to high)``, or the value alone if there were too few values for an interval."""
     if each["ci95"] is None:
         return said(each["value"])
     low, high = map(said, each["ci95"])
@@ -81,7 +81,7 @@ def around(each: Content, said: Callable[[float], str], joined: str = " to ") ->
 
 
 def bounds(each: Content) -> tuple[float, float]:
-    """The ends of an interval: where too few values leave none, it may be anything."""
+    """The ends of an interval; infinite if there were too few values for one."""
     low, high = each["ci95"] or (-math.inf, math.inf)
     return low, high
 

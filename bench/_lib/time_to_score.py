@@ -1,4 +1,4 @@
-"""How soon a method has a score that another one ends with."""
+"""How soon a method reaches a score that another one ends with."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ Spent = Literal["seconds", "tokens"]
 
 
 def curves(row: Row, spent: Spent = "seconds") -> Sequence[Curve]:
-    """For each repeat, the worth of its best candidate over time, or over the tokens that were spent: on rows held out,
-    or, where that is not known, on the validation examples, of which tokens are not known.
+    """For each repeat, the worth of its best candidate over time or over the tokens spent. The worth is measured on
+    held-out rows or, if that is not known, on the validation examples; for the latter no tokens are known, so there are
+    no curves over tokens.
     """
     if row.get("held_out"):
         return [
@@ -42,10 +43,10 @@ def curves(row: Row, spent: Spent = "seconds") -> Sequence[Curve]:
 
 @dataclass(frozen=True, slots=True)
 class TimeToScore:
-    """A method's times to what another reaches, over the other's.
+    """A method's times to the scores that another reaches, divided by the other's times.
 
-    ``by_run`` has, for each run of the method, a quotient beside each run of the other, without an end where the run
-    does not reach that score.
+    ``by_run`` has, for each run of the method, one quotient for each run of the other; it is infinite if the run does
+    not reach that score.
     """
 
     by_run: Sequence[Sequence[float]]
@@ -60,7 +61,7 @@ class TimeToScore:
 
     @property
     def reached(self) -> int:
-        """How many of the pairs have the score."""
+        """In how many of the pairs the method reaches the score."""
         return sum(map(math.isfinite, self.by_pair))
 
     @property
@@ -70,20 +71,23 @@ class TimeToScore:
 
     @property
     def median(self) -> float | None:
-        """Over all pairs; infinite if half of them don't have the score."""
+        """The median over all pairs; infinite if the score isn't reached in half of them. None without any pair."""
         return median(self.by_pair) if self.by_pair else None
 
 
 def time_to_score(
     rows: Rows, method: str, others: Sequence[str], gain: float = 1.0, spent: Spent = "seconds"
 ) -> TimeToScore:
-    """Time counts from the end of the seed's validation. In place of it there may be the tokens that were ``spent``,
-    those of that validation too; without a quotient where these are not known.
+    """Compare how soon a method and the best of ``others`` reach the scores of the latter.
 
-    On each workload the other is the method of ``others`` with the highest mean at its windows' end, and each whose
-    mean can't be told apart from that one. Each of their runs sets a score: the one it ends with or, where ``gain`` is
-    less than 1, so much of the way to it from its seed's. The time beside which a run is that run's own, or that of the
-    soonest run of another of ``others``. A score that some run has with its seed says nothing and is left out.
+    Time counts from the end of the seed's validation. With ``spent="tokens"`` the tokens spent, including those of that
+    validation, take its place; workloads for which they are not known are skipped.
+
+    On each workload the best of ``others`` are the method with the highest mean at the end of its windows and all whose
+    mean can't be told apart from it. Each of their runs sets a score to reach: the one it ends with or, if ``gain`` is
+    below 1, this share of the way to it from its seed's score. The method's time to this score is divided by the
+    shortest time among that run and all runs of the rest of ``others``. A score that some run already has with its seed
+    says nothing and is left out.
     """
     by_run: list[Sequence[float]] = []
     for name in workloads(rows, method, *others):
@@ -103,8 +107,8 @@ def time_to_score(
 
 
 def _best(theirs: Mapping[str, Sequence[Curve]]) -> Iterator[tuple[Curve, Sequence[Curve]]]:
-    """Each run of the best methods, and with it the runs of which one has its score soonest: itself and those of all
-    other methods.
+    """Yield each run of the best methods, together with the runs whose shortest time to its score counts: itself and
+    those of all other methods.
     """
     means = {each: fmean(curve[-1][1] for curve in runs) for each, runs in theirs.items()}
     for each, mean in means.items():
@@ -114,14 +118,14 @@ def _best(theirs: Mapping[str, Sequence[Curve]]) -> Iterator[tuple[Curve, Sequen
 
 
 def _time(curve: Curve, score: float) -> float:
-    """When a curve has a score, as far as scores can be told apart; infinite if it never has."""
+    """When a curve reaches a score, as far as scores can be told apart; infinite if it never does."""
     return next((seconds for seconds, reached in curve if reached >= score - PRECISION), math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Afterwards:
-    """In how many pairs a score was reached, in how many of these the best candidate was worth less again later, and in
-    how many at the end.
+    """In how many pairs a score was reached, in how many of these the best candidate was worth less at some later time,
+    and in how many it was worth less at the end.
     """
 
     reached: int
@@ -130,7 +134,7 @@ class Afterwards:
 
 
 def afterwards(rows: Rows, method: str, other: str) -> Afterwards:
-    """What became of the scores that runs of the other end with, once runs of the method had them."""
+    """How often runs of the method kept a score that a run of the other ends with, once they had reached it."""
     left = [
         [worth >= run[-1][1] - PRECISION for seconds, worth in curve if seconds >= _time(curve, run[-1][1])]
         for name in workloads(rows, method, other)
@@ -149,8 +153,8 @@ def median_share(timed: TimeToScore) -> str:
 
 
 def reached(timed: TimeToScore) -> str:
-    """In how many pairs the score is reached. As a run is in several pairs, also how many runs reach it in all of
-    theirs, where some do not.
+    """In how many pairs the score is reached. If only some pairs reach it and runs are in several pairs, also how many
+    runs reach it in all of theirs.
     """
     told = len(timed.by_run) < timed.pairs and 0 < timed.reached < timed.pairs
     runs = f" (all pairs of {timed.sure} of {len(timed.by_run)} runs)" if told else ""

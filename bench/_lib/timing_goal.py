@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GOAL: Mapping[str, float] = {"median": 0.15, "worst": 0.3}
-"""As a part of what was measured: in the median, and at worst."""
+"""The largest relative errors allowed: of the median case and of the worst."""
 
 
 def is_met(middle: float, worst: float, goal: Mapping[str, float] = GOAL) -> bool:

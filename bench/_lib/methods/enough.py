@@ -1,4 +1,4 @@
-"""How many proposals a window of a method should have, so that a rate can be told from it."""
+"""How many proposals a method should make in the measured window, so that its rate is reliable."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 LEAST = 50
-"""Proposals that every run should have in its window."""
+"""The fewest proposals that every run should make in its window."""
 TURNS = 3
-"""How often each flow, or place of a batch, should make one in it: what was begun before the window is gone then."""
+"""How many proposals each flow, or slot of a batch, should make in the window, so that few of them began before it."""
 
 
 def needed(row: Mapping[str, Any]) -> float:
-    """How many there should be, for a row of a result (`bench._lib.methods.ratios.row`)."""
+    """How many proposals the windows of this row of a result (`bench._lib.methods.ratios.row`) should have."""
     return max(LEAST, TURNS * max(row["values"]["flows"])) if "flows" in row.get("values", {}) else LEAST

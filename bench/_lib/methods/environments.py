@@ -42,18 +42,18 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         "dspy",
         ROOT / ".venv-dspy",
         "make peers",
-        {"TQDM_DISABLE": "1"},  # it would else draw a bar over what other processes say
+        {"TQDM_DISABLE": "1"},  # otherwise its progress bar covers what other processes print
     ),
     "turbogepa": Environment(
         "turbo-gepa",
         ROOT / ".venv-peers" / "turbo-gepa",
         "make peers",
-        {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # it would else ask the web for prices
+        {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # otherwise it looks up prices on the web
     ),
 }
-"""By the name of the method."""
+"""The environment of each peer that needs one of its own, by the name of the method."""
 BESIDE: Mapping[str, str] = {"gepa": "gepa", "agentdescent": "agentdescent"}
-"""The packages of the other peers, which are installed beside ours, by how the names of their methods begin."""
+"""The packages of the other peers, which are installed beside ours, by the prefix of their methods' names."""
 
 
 def python_of(method: str) -> str:
@@ -68,8 +68,10 @@ def variables_of(method: str) -> Mapping[str, str]:
 
 
 def require(methods: Sequence[str]) -> None:
-    """Raises:
-    InputError: if what a method runs is not installed.
+    """Check that the packages of these methods are installed.
+
+    Raises:
+        InputError: if one of them is not.
     """
     for method in methods:
         environment = ENVIRONMENTS.get(method)
@@ -83,7 +85,7 @@ def require(methods: Sequence[str]) -> None:
 
 
 def versions(methods: Sequence[str]) -> dict[str, str]:
-    """The versions of the packages that these methods run, as far as they are other projects'."""
+    """The versions of the other projects' packages that these methods run."""
     own = [ENVIRONMENTS[method] for method in methods if method in ENVIRONMENTS]
     return {**{each: version(each) for each in _beside(methods)}, **{each.package: each.version() for each in own}}
 

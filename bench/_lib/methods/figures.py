@@ -1,4 +1,4 @@
-"""What a run of a method comes to: rates, requests in flight, and scores over time."""
+"""The figures of a run of a method: rates, requests in flight, and scores over time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from flowevolve.core.model import CHARS_PER_TOKEN
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """From when on, in seconds, a method would have returned ``text``, and what it had spent by then: answered calls,
-    and their tokens, those of prompts too. The seed's validation is counted in.
+    """A method would have returned ``text`` from ``seconds`` on. ``calls`` and ``tokens`` are its answered calls until
+    then and their tokens, of prompts and answers; both include the seed's validation.
     """
 
     seconds: float
@@ -24,17 +24,17 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run comes to. Rates are per minute of the server's time; tokens are those that it wrote and sent."""
+    """The figures of a run. Rates are per minute of the server's time; output tokens are those of answered calls."""
 
     proposals_per_min: float
-    """A proposal is an answered reflection, whatever becomes of it; where reflections are merged, the proposals that
-    the method reports are counted.
+    """A proposal is an answered reflection, whatever becomes of it. Where reflections are merged, the proposals that
+    the method reports are counted instead.
     """
     proposals: int
     flows: int
-    """The most proposals that were under way at a time."""
+    """The largest number of proposals that were under way at the same time."""
     validations_per_min: float
-    """Validations of all examples; ``stopped_per_min`` are those that were ended before."""
+    """Validations that ran all examples; ``stopped_per_min`` counts those that were stopped before."""
     stopped_per_min: float
     accepted_per_min: float
     output_tokens_per_s: float
@@ -46,12 +46,16 @@ class Figures:
     requests_per_proposal: float | None
     best_score: float
     client_cpu_share: float
-    """The share of a core that the method's process took while rates were taken; `server_cpu_share` likewise."""
+    """The share of a core that the method's process used in the measured window, estimated from its CPU time per call;
+    ``server_cpu_share`` likewise for the server's process.
+    """
     server_cpu_share: float
     held_up_share: float
-    """The share of the real time that the server's process was ready to work and had no core."""
+    """The share of the real time in which the server's process was ready to run but had no core."""
     calls: int
-    """The calls that were answered from the very beginning, with ``tokens``, those of prompts too."""
+    """The calls answered since the start of the run, with the seed's validation; ``tokens`` counts the tokens of their
+    prompts and answers.
+    """
     tokens: int
     client_cpu_s: float
     client_cpu_ms_per_call: float
@@ -100,7 +104,7 @@ def figures(run: Run) -> Figures:
 
 
 def _spent(run: Run, until: float) -> tuple[int, int]:
-    """The calls that were answered until a moment, and their tokens."""
+    """The number of calls answered by this time, and the tokens of their prompts and answers."""
     answered = [span for span in run.spans if span.tokens is not None and span.ended <= until]
     return len(answered), sum(span.characters // CHARS_PER_TOKEN + (span.tokens or 0) for span in answered)
 
@@ -112,7 +116,7 @@ def _proposals(run: Run, answered: Sequence[Span]) -> int:
 
 
 def tokens_within(span: Span, start: float, end: float) -> float:
-    """The part of an answer's tokens that was written between these times, if it was written evenly."""
+    """How many of an answer's tokens were written between these times, assuming an even pace."""
     if span.tokens is None or span.ended <= span.begun:
         return 0.0
     inside = min(span.ended, end) - max(span.begun, start)
@@ -120,7 +124,7 @@ def tokens_within(span: Span, start: float, end: float) -> float:
 
 
 def in_flight(spans: Sequence[Span], start: float, end: float) -> list[tuple[int, float]]:
-    """How many requests the server had between these times, as (requests, seconds) in order of time."""
+    """How many requests the server had in flight between these times, as (requests, seconds) in chronological order."""
     times = ((time, by) for span in spans for time, by in ((span.begun, 1), (span.ended, -1)))
     changes = sorted((min(max(time, start), end), by) for time, by in times)
     levels: list[tuple[int, float]] = []

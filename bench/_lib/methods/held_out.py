@@ -1,7 +1,8 @@
-"""What the candidates of a method are worth on rows that it has never seen.
+"""The worth of a method's candidates: their expected scores on rows that the method has never seen.
 
-In a simulated world this is the exact expectation of the score, and no mean of some answers. It is taken after the
-runs, in the same way for all methods, of the candidate that each of them would have returned at the moment.
+In a simulated world the expected score is computed (`bench._lib.house_style.expected`) instead of averaged over a few
+answers. This is done after the runs, in the same way for all methods, for the candidate that each of them would have
+returned at each moment.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _rows() -> Sequence[Mapping[str, JSON]]:
 
 
 def worths(texts: Iterable[str], processes: int) -> dict[str, float]:
-    """What each of these texts is worth."""
+    """The worth of each of these texts."""
     different = list(dict.fromkeys(texts))
     if not different:
         return {}
@@ -43,5 +44,5 @@ def worths(texts: Iterable[str], processes: int) -> dict[str, float]:
 
 
 def curve(found: Figures, known: Mapping[str, float]) -> list[Spent]:
-    """The worth of a method's candidates over what it has spent."""
+    """The worth of a method's best candidate over what the method had spent."""
     return [(each.seconds, each.calls, each.tokens, round(known[each.text], 4)) for each in found.moments]

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 Sections = Mapping[str, object]
 
 DEFAULTS: Sections = {"preset": "default"}
-"""What runs when nothing is set; ``default`` is the preset of a configuration that names none."""
+"""What runs if nothing is set: ``default`` is the preset of a configuration that names none."""
 
 
 def combee(batch: int) -> Sections:
-    """Combee at a fixed size, as published: lockstep with so many reflections to a proposal."""
+    """Combee at a fixed size, as published: lockstep with ``batch`` reflections per proposal."""
     return {"preset": "plain", "algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
 
 
@@ -24,10 +24,11 @@ PRESETS: Mapping[str, Sections] = {
     "combee_10": combee(10),
     "combee_40": combee(40),
 }
-"""By the name of the method. ``stream`` is the defaults; the others are named presets, and Combee at two sizes."""
+"""The settings of our methods by name. ``stream`` has the defaults; the others are presets, and Combee at two sizes."""
 ON_REAL_TIME: Mapping[str, str] = {"stream_real": "stream", "lockstep_real": "lockstep"}
-"""Methods that run as others do, but against the server's process and not on the virtual clock, so that both can be
-compared. None of them has a policy with an interval in seconds, which a server that is sped up would stretch.
+"""Methods with the settings of the methods they map to, but run against the server's process instead of on the virtual
+clock, so that the two can be compared. None of them has a policy with an interval in seconds, which a sped-up server
+would stretch.
 """
 
 

@@ -1,4 +1,4 @@
-"""The process of one method at work, which prints its progress until it is killed.
+"""The process that runs one method and prints its progress until it is killed.
 
     python -m bench._lib.methods.process METHOD JOB
 
@@ -32,8 +32,8 @@ from flowevolve.core.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a method is given. ``speed``: at how many times its speed the server runs; ``small``: prompts have less
-    text; ``again``: the file with the requests of another method, which `CEILING` asks again.
+    """What a method is given. ``speed`` is the factor by which the server is sped up. With ``small``, prompts have less
+    text. ``again`` is the file with the requests of another method, which `CEILING` sends again.
     """
 
     url: str
@@ -57,10 +57,10 @@ METHODS = (
     "turbogepa",
     *OURS,
 )
-"""All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
+"""All methods. Combee is our own implementation, because gepa 0.1.4 has none."""
 CEILING = "ceiling"
-"""Not a method but load without end: every slot of the client has a call open all the time. It is that of a rollout
-or, where the requests of another method are known, the next of these, so that prompts and answers are of the same mix.
+"""Not a method but endless load: every slot of the client always has a call open. The calls are those of rollouts or,
+where the requests of another method are known, these requests in turn, so that prompts and answers have the same mix.
 """
 
 
@@ -99,7 +99,7 @@ def perform(method: str, job: Job) -> None:
 
 
 def width(method: str) -> tuple[int, int]:
-    """The parents, and the mutations of each, of a round of gepa."""
+    """How many parents a round of gepa has, and how many mutations it makes of each."""
     if method == "gepa_sync":
         return 1, 1
     parents, mutations = method.rpartition("_")[2].split("x")
@@ -142,7 +142,7 @@ def _load(task: Task, chats: Chats, again: Path | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is needed of the body of a chat to ask it again."""
+    """The parts of a chat's body that are needed to send it again."""
 
     messages: tuple[Message, ...]
     max_tokens: int | None = None
@@ -152,16 +152,16 @@ _REQUESTS = TypeAdapter(list[_Request])
 
 
 def _newer(messages: Sequence[Message], turn: int) -> list[Message]:
-    """The messages of a request, in a later turn with another beginning: the server has cached none of it before."""
+    """The messages of a request, with another beginning in each later turn, so that the server has none cached."""
     first, *rest = messages
     return [replace(first, content=f"Version {turn}\n{first.content}") if turn else first, *rest]
 
 
 def newer_seed(task: Task, turn: int) -> Artifact:
-    """A candidate for each turn of the load, as in evolution: the server has cached no prompt of it before."""
+    """A new candidate for each turn of the load, as in evolution, so that the server has none of its prompts cached."""
     return Artifact({name: f"{text}\n- Version {turn}" for name, text in task.seed().items()})
 
 
 if __name__ == "__main__":
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # what a peer prints is no progress
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # a peer's own output is not progress
         perform(sys.argv[1], Job(**json.loads(sys.argv[2])))

@@ -15,16 +15,16 @@ from bench._lib.time_to_score import Row, Rows, workloads
 Rates = Mapping[str, Sequence[Sequence[float]]]
 """For each workload, the rate of each compared method in each repeat."""
 _BESIDE = ("plain", "careful", "flashevolve", "lockstep")
-"""What is compared with synchronous gepa beside the stream."""
+"""The presets that are compared with synchronous gepa, as the stream is."""
 FIGURES = tuple(name for name in Figures.__slots__ if name not in ("curve", "moments"))
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean over workloads of one method beside another, with its 95 % interval.
+    """One method compared with another: a mean over workloads, with its 95 % interval.
 
-    Workloads are what varies: each is one value, of the means of its repeats. Where there is but one, the bounds are
-    infinite, and those of a quotient 0 and infinity.
+    The interval is over workloads. Each contributes one value, computed from the means of its repeats. With only one
+    workload the bounds are infinite; those of a quotient are 0 and infinity.
     """
 
     mean: float
@@ -36,8 +36,8 @@ class Ratio:
 def row(
     server: str, workload: str, method: str, repeats: Sequence[Figures], before: Row | None = None
 ) -> dict[str, object]:
-    """A row of the result file: means over the repeats, and the values and the range of each figure. Repeats that
-    another row has, ``before``, come first.
+    """A row of the result file: means over the repeats, and the values and the range of each figure. The repeats of an
+    earlier row, ``before``, come first.
     """
     values = {name: [getattr(each, name) for each in repeats] for name in FIGURES}
     known = {name: [value for value in each if value is not None] for name, each in values.items()}
@@ -85,8 +85,8 @@ def _rates(rows: Rows, methods: Sequence[str], figure: str) -> Rates:
 
 
 def ratio(rates: Rates) -> Ratio | None:
-    """The first method's over that of the best of the others, on each workload the one that is best there: the
-    geometric mean over workloads. None without any workload, or where nothing was achieved to compare with.
+    """The first method's rate divided by that of whichever other method is best on the same workload: the geometric
+    mean over workloads. None without any workload, or if on one of them no other method has a rate above 0.
     """
     if not rates or any(max(map(fmean, others), default=0.0) <= 0 for _, *others in rates.values()):
         return None
@@ -98,7 +98,7 @@ def ratio(rates: Rates) -> Ratio | None:
 
 
 def difference(scores: Rates) -> Ratio | None:
-    """The first method's score less the other's, the mean over workloads; None without any workload."""
+    """The first method's score minus the other's, as the mean over workloads; None without any workload."""
     if not scores:
         return None
     differences = {workload: fmean(ours) - fmean(theirs) for workload, (ours, theirs) in scores.items()}
@@ -112,7 +112,7 @@ def _quotient(rates: Sequence[Sequence[float]]) -> float:
 
 
 def as_json(found: Mapping[str, Ratio | None]) -> dict[str, object]:
-    """``ratios`` as plain numbers, and ``intervals`` beside them."""
+    """``ratios`` as plain numbers, and ``intervals`` for those with finite bounds."""
     return {
         "ratios": {name: None if each is None else each.mean for name, each in found.items()},
         "intervals": {

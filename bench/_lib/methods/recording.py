@@ -16,15 +16,15 @@ from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
-"""The path that GET reads the spans since the last DELETE from. DELETE forgets them and, if possible, cached
-prompts.
+"""The path at which GET returns the spans since the last DELETE. DELETE clears them and, if possible, the server's
+cache of prompts.
 """
 REQUESTS = "/recording/requests"
-"""The path that GET reads the bodies of the chats since the last DELETE from, where the server keeps them."""
+"""The path at which GET returns the bodies of the chats since the last DELETE, if the server keeps them."""
 
 Role = Literal["rollout", "reflection", "judge", "merge", "group"]
-"""``merge``: many reflections become one proposal, as in Combee; ``group``: edits that were proposed one by one are
-worked into one candidate, to be validated together.
+"""What a request is for. ``merge`` makes one proposal of many reflections, as in Combee; ``group`` works edits that
+were proposed one by one into one candidate, so that they are validated together.
 """
 
 _TITLES: Mapping[str, Role] = {
@@ -51,7 +51,7 @@ class Span:
 
 
 class Recorder:
-    """Middleware that keeps a span of every chat, and with ``keeps_bodies`` what was asked and answered."""
+    """Middleware that keeps a span of every chat and, with ``keeps_bodies``, what was asked and answered."""
 
     def __init__(self, *, keeps_bodies: bool = False) -> None:
         self._keeps_bodies = keeps_bodies
@@ -105,12 +105,12 @@ def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:
 
 
 def role_of(body: dict[str, object]) -> Role:
-    """What a request is for, told by its last message."""
+    """What a request is for, recognized by its last message."""
     return role_told_by(_texts(body)[-1])
 
 
 def role_told_by(asked: str) -> Role:
-    """What a request is for, told by the title of this message of it, which is the last."""
+    """What a request is for, recognized by the title of its last message, ``asked``."""
     return next((role for title, role in _TITLES.items() if asked.startswith(title)), "rollout")
 
 

@@ -3,10 +3,10 @@
     python -m bench._lib.methods.recording_server sim PROFILE WORKLOAD SPEED
     python -m bench._lib.methods.recording_server URL
 
-It prints its address. `GET /recording` answers with the spans so far and the process's CPU time; `DELETE` begins anew
-and answers whether the server has also forgotten what it had cached of prompts. In front of another server, `GET
-/recording/requests` answers with the bodies of all chats. The model behind another server may be
-too small to put a reflection into the form that it is asked for. Then the reflection is put into that form on its way
+It prints its address. `GET /recording` answers with the spans so far and the process's CPU time; `DELETE` starts over
+and answers whether the server has cleared its cache of prompts, too. In front of another server, `GET
+/recording/requests` answers with the bodies of all chats. The model behind another server may be too small to write a
+reflection in the form that it is asked for. The recording server then puts the reflection into that form on its way
 back, for all methods alike.
 """
 
@@ -46,14 +46,15 @@ REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE = 10_000.0, 10_000_000.0
 account's.
 """
 RESET = "/reset_prefix_cache?reset_running_requests=true"
-"""The path at which vLLM in its development mode forgets cached prompts; other servers have nothing there."""
+"""The path at which vLLM in its development mode clears its cache of prompts; other servers have nothing there."""
 _PASSED_ON = ("Content-Type", "Retry-After")
 
 
 def shaped(profile: str, workload: str, speed: float) -> Profile:
-    """A profile whose answers have the workload's lengths, at so many times its speed.
+    """A profile whose answers have the workload's lengths, sped up by the factor ``speed``.
 
-    ``profile`` names one, or the file of a server that was measured. Answers of the latter are as long as `MEASURED`'s.
+    ``profile`` is the name of a profile, or the file of a measured server. The latter's answers are as long as those of
+    `MEASURED`.
     """
     outputs = WORKLOADS[workload].outputs
     lengths = outputs.get(profile, outputs[MEASURED])
@@ -85,14 +86,14 @@ class _RecordingMiddleware:
 
 
 def _waited() -> float:
-    """Seconds that this process's main thread was ready to work and had no core; 0 where no kernel counts them."""
+    """Seconds that this process's main thread was ready to run but had no core; 0 if the kernel doesn't count them."""
     counts = Path("/proc/self/schedstat")
     return int(counts.read_text().split()[1]) / 1e9 if counts.exists() else 0.0
 
 
 @asynccontextmanager
 async def simulated(profile: Profile, world: World | None = None) -> AsyncGenerator[str]:
-    """A recording server that answers out of a world, by default out of `rules`."""
+    """A recording server that answers from a simulated world, by default `rules`."""
     backend = SimBackend(world or RulesWorld(PRESETS[PRESET]), profile)
 
     async def fresh() -> bool:
@@ -105,7 +106,7 @@ async def simulated(profile: Profile, world: World | None = None) -> AsyncGenera
 
 @asynccontextmanager
 async def in_front_of(url: str) -> AsyncGenerator[str]:
-    """Pass everything on to another server. A client that goes away cancels what was passed on for it."""
+    """A recording server that passes every request on to another server, and cancels it if the client goes away."""
     upstream = url.rstrip("/").removesuffix("/v1")
     connector = TCPConnector(limit=0, keepalive_timeout=4.0)
     async with ClientSession(
@@ -133,7 +134,7 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
 
 
 def _fenced(answer: bytes) -> bytes:
-    """The answer with its text in a fenced block."""
+    """The answer with its text in a fenced block, if it has none yet."""
     content = json.loads(answer)
     message = content["choices"][0]["message"]
     if "```" not in (message["content"] or ""):

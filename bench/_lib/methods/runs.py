@@ -1,7 +1,6 @@
-"""Running a method on a recording server for a while, and keeping what the server recorded and what the method
-reported.
+"""Runs a method on a recording server for a while, and keeps what the server recorded and what the method reported.
 
-All times are the server's: on a simulated server that runs at n times its speed, a second of ours is n of its own.
+All times are the server's: on a simulated server that is sped up n times, one real second is n seconds of its own.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from bench.peers.progress import Progress, read_progress
 SETTING_UP_SECONDS = 300.0
 """The real seconds that a method may take until its seed is validated."""
 WARM_UP = 0.2
-"""The share of a run's time, from the end of the seed's validation, that rates leave out."""
+"""The share of a run's time, counted from the end of the seed's validation, that rates leave out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the server recorded of a method. ``cpu`` and ``waited`` are the seconds that the server's process had a core
-    since its start, and that it was ready to work and had none.
+    """What the server recorded of a method. Since the start of the server's process, ``cpu`` is the CPU time it has
+    used, and ``waited`` the time it was ready to run but had no core, in seconds.
     """
 
     cpu: float
@@ -52,8 +51,8 @@ class Server:
         self._requests = url.removesuffix("/v1") + REQUESTS
 
     def begin(self) -> tuple[Recording, bool]:
-        """Forget what was recorded; returns what is recorded from then on, and whether no prompt is cached from
-        before.
+        """Forget what was recorded. Returns the recording right afterwards, and whether the server's cache of prompts
+        was cleared.
         """
         with urlopen(Request(self._recording, method="DELETE"), timeout=30) as answer:  # noqa: S310 - our own server
             fresh = json.load(answer)["fresh"]
@@ -66,14 +65,14 @@ class Server:
         return Recording(content["cpu"], content["waited"], content["now"], spans)
 
     def requests(self) -> bytes:
-        """The bodies of all chats since `begin`, as a list in JSON; of a server that stands in front of another."""
+        """The bodies of all chats since `begin`, as a list in JSON; empty unless the server is in front of another."""
         with urlopen(self._requests, timeout=30) as answer:  # noqa: S310 - our own server
             return bytes(answer.read())
 
 
 @contextmanager
 def serving(*arguments: str, module: str = "bench._lib.methods.recording_server") -> Iterator[Server]:
-    """Start `recording_server`, or another module that records as it does, in a process of its own, until the block
+    """Run `recording_server`, or another module with the same interface, in a process of its own until the block
     ends.
     """
     command = [sys.executable, "-m", module, *arguments]
@@ -101,7 +100,7 @@ class Run:
     accepted: tuple[tuple[float, float], ...]
     """When each candidate entered the pool, and its score; the seed comes first, at 0 or before."""
     validated: tuple[float, ...]
-    """When each validation of all examples ended; ``stopped`` are those that were ended before."""
+    """When each validation of all examples ended; ``stopped`` has the ends of those that were stopped before."""
     client_cpu: float
     """Real seconds of CPU time of the method's process over the whole run; `server_cpu` likewise of the server's."""
     server_cpu: float
@@ -112,18 +111,18 @@ class Run:
     """Whether the server began with an empty prefix cache."""
     stopped: tuple[float, ...] = ()
     best: tuple[tuple[float, str], ...] = ()
-    """From when on the method would have returned which text."""
+    """The texts that the method would have returned, each with the time from which on it would."""
     flows: int = 0
-    """The most proposals that were under way at a time."""
+    """The largest number of proposals that were under way at the same time."""
     held_up: float = 0.0
-    """Real seconds that the server's process was ready to work and had no core, because other processes had them."""
+    """Real seconds that the server's process was ready to run but had no core, because other processes used them."""
 
 
 def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
-    """Let a method work until its seed is validated and for so many of our seconds on; then kill it.
+    """Let a method work until its seed is validated and for ``seconds`` of real time after that, then kill it.
 
-    Rates leave out the first of these (`WARM_UP`): methods that work in batches would else be caught in the same phase
-    every time, and streams while they fill.
+    Rates leave out the first part of that time (`WARM_UP`). Otherwise, methods that work in batches would be measured
+    in the same phase every time, and streams while they still fill up.
     """
     before, fresh = server.begin()
     with _started(method, job) as (process, listener):
@@ -205,7 +204,7 @@ def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Li
 
 
 def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
-    """Raise if the process has ended: it would be measured as if it idled."""
+    """Raise if the process has ended, because it would be measured as if it were idle."""
     if process.poll() is not None:
         raise RuntimeError(f"{method}: its process ended with {process.returncode}; it says why above")
 

@@ -1,9 +1,9 @@
-"""Our own methods, and load without end, on the virtual clock: the same simulated server as the peers have, in this
-process.
+"""Runs our own methods, and endless load, on the virtual clock: with the same simulated server as the peers, but in
+this process.
 
-A run on the virtual clock takes no time for anything but the server, so it doesn't depend on how busy the machine is,
-and what our client costs is not in it. Runs against the server's process (`bench._lib.methods.presets.ON_REAL_TIME`)
-show how much that changes.
+On the virtual clock only the server takes time, so a run doesn't depend on how busy the machine is and leaves out what
+our client costs. Runs against the server's process (`bench._lib.methods.presets.ON_REAL_TIME`) show how much
+difference that makes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from flowevolve.sim.worlds.rules.world import RulesWorld
 
 
 def evolve(method: str, server: str, workload: str, *, concurrency: int, seed: int, seconds: float) -> Run:
-    """Let one of our methods, or `CEILING`, work on a simulated server for so many of its seconds after the seed is
+    """Let one of our methods, or `CEILING`, work on a simulated server for ``seconds`` of its time after the seed is
     validated.
     """
     backend = RecordingBackend(shaped(server, workload, 1.0))
@@ -57,7 +57,7 @@ def evolve_at(
     seconds: float,
     max_tokens: int | None = None,
 ) -> Run:
-    """As `evolve`, at this server, whose answers may have so many tokens."""
+    """Do the same as `evolve`, but at this server and with answers of at most ``max_tokens``."""
     began = time.process_time()
     work = _load if method == CEILING else partial(_work, method, max_tokens)
     observed = _Observed(backend, Pipeline(workload), seconds)
@@ -105,7 +105,9 @@ class RecordingBackend(SimBackend):
 
 
 class _Observed:
-    """What a run reports, with the times of the virtual clock, and when the time to be counted is over."""
+    """Keeps what a run reports, with the times of the virtual clock, and ends it ``seconds`` after its seed is
+    validated.
+    """
 
     def __init__(self, backend: RecordingBackend, task: Task, seconds: float) -> None:
         self.backend = backend
@@ -126,7 +128,7 @@ class _Observed:
             self._scope.deadline = self.seeded + self._seconds
 
     async def until_over(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do this until the time is over."""
+        """Do ``work`` until the time is over."""
         with anyio.CancelScope() as self._scope:
             await work()
         if not self._scope.cancelled_caught:
@@ -152,7 +154,7 @@ async def _work(method: str, max_tokens: int | None, observed: _Observed, concur
 
 
 async def _load(observed: _Observed, concurrency: int, seed: int) -> None:
-    """Every slot has the call of a rollout open all the time, as in `bench._lib.methods.process`."""
+    """Keep the call of a rollout open in every slot all the time, as in `bench._lib.methods.process`."""
     numbers, seeds, task = count(), count(seed * 1_000_000), observed.task
 
     async def ask(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:

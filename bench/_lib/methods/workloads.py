@@ -1,10 +1,10 @@
 """Four workloads with the shape of IFBench, HotpotQA, HoVer and AIME under GEPA: calls per example, lengths, sizes.
 
-They are alike in load, not in subject: requests, scores and feedback are those of the task ``house_style``, which
-the simulated world `rules` knows how to answer, so that candidates differ and improve. A row's request comes with as
-much other text as the data set's prompts have, and takes as many calls one after the other as the published pipeline
-makes. The artifact is one instruction for all its calls; reflection is shown the last one, as in pipelines in which
-every module has a prompt of its own and is reflected on alone.
+They resemble these data sets in load, not in subject: requests, scores and feedback are those of the task
+``house_style``, which the simulated world `rules` can answer, so that candidates differ and improve. A row's request
+comes with as much other text as the data set's prompts have, and takes as many calls in sequence as the published
+pipeline makes. The artifact is one instruction for all calls of a row. Reflection sees only the last call, as in
+pipelines in which every module has a prompt of its own and is reflected on separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flowevolve.tasks.house_style import SEED_PROMPT
 from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing
 
 CARRIED_CHARS = 240
-"""How much of a call's answer the next call of the same example is shown."""
+"""How many characters of a call's answer the next call of the same example is shown."""
 SMALL = 1 / 8
 """The share of a workload's text that `small` leaves."""
 
@@ -53,12 +53,12 @@ class WholeLength(OutputLength):
 class Workload:
     """A workload. ``context`` is the length of the text that comes with the request in every call.
 
-    For each profile, ``outputs`` are the lengths of answers and ``speeds`` the factors by which the simulated server
-    runs faster than what it simulates, so that a full client makes some 400 to 600 calls in a real second.
+    For each profile, ``outputs`` has the lengths of answers and ``speeds`` the factor by which the simulated server is
+    sped up, so that a client that uses all its slots makes some 400 to 600 calls per real second.
 
-    Lengths of answers and validation sizes are such that synchronous GEPA makes about as many proposals a minute, and
-    tokens a proposal, as FlashEvolve's table 1 says it does; HotpotQA's row there (391 tokens a proposal, 13 s) can't
-    be LLM time alone, so only its short answers are kept. GEPA itself validates on 300 rows (AIME: 45).
+    Lengths of answers and validation sizes are chosen so that synchronous GEPA makes about as many proposals per
+    minute, and tokens per proposal, as FlashEvolve's table 1 reports. HotpotQA's row there (391 tokens per proposal,
+    13 s) can't be LLM time alone, so only its short answers are kept. GEPA itself validates on 300 rows (AIME: 45).
     """
 
     name: str
@@ -119,17 +119,17 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 def small(workload: Workload) -> Workload:
-    """The same workload with a share of `SMALL` of the text, for models that read slowly and little."""
+    """The same workload with only the share `SMALL` of its text, for slow models with a short context."""
     return replace(workload, context=replace(workload.context, median=workload.context.median * SMALL))
 
 
 def rows_like(count: int, seed: int = 11) -> list[dict[str, JSON]]:
-    """So many rows that need the rules of the workloads' house style as often as the workloads' own do."""
+    """Generate ``count`` rows that need the rules of the house style as often as the workloads' own rows do."""
     return make_rows(18, per_example=4, overlap=0.25, rows=count, seed=seed)
 
 
 class Pipeline:
-    """A workload as a task: every row's request, with its other text, in as many calls as the pipeline makes."""
+    """A workload as a task, which sends every row's request with its other text in as many calls as the pipeline."""
 
     description: ClassVar[str] = "requests with a hidden house style, shaped like another data set"
 
@@ -165,7 +165,7 @@ class Pipeline:
 
 
 def _message(row: Mapping[str, JSON], workload: Workload, rng: random.Random) -> str:
-    """The row's request and text of the workload's length."""
+    """The row's request, followed by unrelated text of a length that the workload draws."""
     return f"{row['prompt']}\n\nPassages:\n{_passage(round(workload.context.draw(rng)) * CHARS_PER_TOKEN, rng)}"
 
 
