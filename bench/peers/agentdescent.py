@@ -1,14 +1,15 @@
 """The package ``agentdescent`` (0.7.0) on one of our tasks: its GEPA port on its barrier-free engine.
 
-The port gives each worker one task at a time; so that it works on minibatches of three like all others, its training
-tasks are groups of three examples, run side by side, whose reward is their mean. Its own settings are chosen for speed:
-as many workers as fill the client's limit, a lag budget that keeps none of them waiting, no stale work thrown away (a
-proposal is a whole text, so that none is out of date), and validation as wide as the client allows. What it validates
-is its own rule: whatever did no worse than its parent on the minibatch, where gepa and ours want it to do better.
+The port gives each worker one task at a time. So that it works on minibatches of three, as all others do, its training
+tasks are groups of three examples, which run side by side and whose reward is their mean. Its settings are chosen for
+speed: enough workers to fill the client's limit, a lag budget that keeps none of them waiting, no discarding of stale
+work (a proposal is a whole text, so none is out of date), and validation as wide as the client allows. Which candidates
+are validated is its own rule: those that did no worse than their parents on the minibatch, where gepa and our engine
+require them to do better.
 
-With its merging, which its authors advise for many workers, what came in since the last validation becomes one text by
-a model, and that one is validated. It gets our prompt for this, as it gets ours for reflection, and may merge as many
-texts as it has workers: by default it takes the first six and drops the others.
+With its merging, which its authors advise for many workers, a model merges the proposals since the last validation into
+one text, and only this is validated. It gets our prompt for merging, as it gets ours for reflection, and may merge as
+many texts as it has workers; by default it takes the first six and drops the others.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from flowevolve.core.task import Example, Rollout, Task
 
 MINIBATCH = 3
 EPOCHS = 4
-"""How many different partitions of the training examples into minibatches there are before they come again."""
+"""How many different partitions of the training examples into minibatches there are before they repeat."""
 FOREVER_SECONDS = 1e9
 
 Outputs = tuple[Rollout, ...]
@@ -47,7 +48,7 @@ def evolve(
     merging: bool = False,
     seed: int = 0,
 ) -> None:
-    """Run until so many rollouts of a minibatch were made, by default until the process is ended."""
+    """Run until ``proposals`` minibatches have been rolled out; if that is None, until the process is ended."""
     (component,) = task.seed()
     groups = minibatches(task.data.train, seed)
     held_out = [[example] for example in task.data.val]
@@ -90,8 +91,8 @@ def evolve(
 
 
 def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
-    """Groups of `MINIBATCH` examples from several random partitions; examples that fill no group are left out of
-    one.
+    """Groups of `MINIBATCH` examples from `EPOCHS` random partitions. Each partition leaves out the examples that don't
+    fill a group.
     """
     random, groups = Random(seed), []
     for _ in range(EPOCHS):
@@ -102,7 +103,7 @@ def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
 
 
 class _Actor:
-    """What its engine calls: running a group of examples, scoring it, and proposing from it."""
+    """The functions that its engine calls to run a group of examples, to score it, and to propose from it."""
 
     def __init__(self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: Listener) -> None:
         self._task, self._component, self._chats, self._pool, self._tell = task, component, chats, pool, tell
@@ -125,7 +126,7 @@ class _Actor:
 
 
 class Merger(ReflectiveFusion):  # type: ignore[misc]  # the package has no types
-    """Its merging by a model, which is asked as our own merging asks."""
+    """Its merging by a model, with the prompt of our own merging."""
 
     def __init__(self, component: str, key: str, chats: Chats, *, max_proposals: int) -> None:
         super().__init__(self._merged, max_proposals=max_proposals)
@@ -140,12 +141,12 @@ class Merger(ReflectiveFusion):  # type: ignore[misc]  # the package has no type
         return chosen
 
     def _merged(self, prompt: str) -> str:
-        """What a model makes of the versions that ``prompt``, in the package's own words, asks it to merge."""
+        """Merge the versions that ``prompt`` has in the package's own words, but with our prompt."""
         return merge(self._component, self._origin, self._versions, self._chats) or ""
 
 
 class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
-    """The port's pool, which reports each candidate that was scored and so entered it."""
+    """The port's pool, which reports each candidate that is scored and thereby enters it."""
 
     def __init__(
         self, *arguments: object, seed: int, eval_concurrency: int, merge_round: Merger | None, tell: Listener

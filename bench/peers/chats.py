@@ -1,6 +1,6 @@
-"""Chat completions for programs made of threads: blocking, over kept-open connections, at little CPU time.
+"""Blocking chat completions for programs that use threads, over connections that stay open, at little CPU time.
 
-The standard library's client costs a fraction of what the SDKs do, so no peer is slower here than with its own.
+The standard library's client costs a fraction of what the SDKs do, so no peer is slower with it than with its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChatError(RuntimeError):
 class Chats:
     """Calls one model at a base URL (``http://host:port/v1``), from any thread, at most ``concurrency`` at a time.
 
-    Every call carries a sampling seed of its own, as ours do. As a context manager it closes its connections.
+    Every call has a sampling seed of its own, as our engine's calls do. As a context manager it closes its connections.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """``dspy.GEPA`` of the package ``dspy`` (3.4.1) on one of our tasks.
 
 Its loop, its adapter and its threads are used as they are. Its program has one predictor, whose instruction is the
-task's text, and which runs a whole example by the task's own code: dspy would else write prompts in a form of its own,
-which no simulated world reads, and pay for a client that costs more CPU time.
+task's text, and runs a whole example with the task's own code. Otherwise dspy would write prompts in a form of its own,
+which no simulated world understands, and use a client that costs more CPU time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def evolve(
     mutations: int = 1,
     seed: int = 0,
 ) -> None:
-    """Run until so many proposals were made, by default until the process is ended."""
+    """Run until this many ``proposals`` were made; if that is None, until the process is ended."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
     ((component, text),) = task.seed().items()
     kept = _Kept(component, chats)
@@ -79,7 +79,7 @@ def _metric(
 
 
 class _Program(dspy.Module):  # type: ignore[misc]  # the package has no types
-    """A predictor, and what runs an example with its instruction. What is traced is the number of the rollout."""
+    """A predictor, and a function that runs an example with its instruction. The trace has the rollout's number."""
 
     def __init__(self, text: str, run: Callable[[str, Example], Rollout], kept: _Kept) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _Program(dspy.Module):  # type: ignore[misc]  # the package has no types
 
 
 class _Kept:
-    """The rollouts of minibatches, the same ones for all copies of a program."""
+    """The rollouts of minibatches, shared by all copies of a program."""
 
     def __init__(self, component: str, chats: Chats) -> None:
         self._component, self._chats = component, chats
@@ -116,7 +116,7 @@ class _Kept:
         reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]],
         components_to_update: Sequence[str],
     ) -> dict[str, str]:
-        """Our reflection prompt. A text that can't be read is left out, which ends the proposal."""
+        """Propose with our reflection prompt. A text that can't be read is left out, which ends the proposal."""
         written = {}
         for name in components_to_update:
             rollouts = [self._rollouts[each["Inputs"]["rollout"]] for each in reflective_dataset[name]]

@@ -1,4 +1,4 @@
-"""Our tasks' rollouts and reflections for programs made of threads: the same code and prompts, no event loop."""
+"""Our tasks' rollouts and reflections for programs that use threads: the same code and prompts, no event loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Blocking:
 
 
 def roll_out(task: Task, components: dict[str, str], example: Example, chats: Chats) -> Rollout:
-    """One example run and scored by the task's own code."""
+    """Run and score one example with the task's own code."""
     return _finish(task.rollout(Artifact(components), example, Blocking(chats)))
 
 
@@ -38,7 +38,7 @@ def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats
 
 
 def merge(component: str, origin: str, versions: Sequence[str], chats: Chats) -> str | None:
-    """One text of several versions of ``origin``, by our prompt for merging; None if the reply can't be read."""
+    """One text merged from several versions of ``origin`` by our prompt; None if the reply can't be read."""
     return _written(chats([Message("user", merge_prompt(SHIPPED, component, origin, versions))]))
 
 

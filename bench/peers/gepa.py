@@ -1,9 +1,9 @@
 """The package ``gepa`` (0.1.4) on one of our tasks: synchronous, or PxN batched proposals.
 
-Its engine, sampler, Pareto front and acceptance are used as they are. It gets what it offers to make it fast: an
+Its engine, sampler, Pareto front and acceptance are used as they are. Everything it offers for speed is used, too: an
 adapter with ``batch_evaluate``, so that all rollouts of a stage run side by side, and a reflector with
-``reflect_many``, so that all reflections of a step do too. 0.1.4 has hooks for a ComBEE-style reflector, but no such
-reflector is in it.
+``reflect_many``, so that all reflections of a step do. 0.1.4 has hooks for a ComBEE-style reflector, but comes without
+one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def evolve(
     mutations: int = 1,
     seed: int = 0,
 ) -> None:
-    """Run GEPA until so many proposals were made, by default until the process is ended.
+    """Run GEPA until this many ``proposals`` were made; if that is None, until the process is ended.
 
     ``parents`` x ``mutations`` proposals are made side by side.
     """
@@ -125,7 +125,7 @@ class Reflector:
 
 
 class Watch:
-    """The callbacks of `gepa` that progress is reported by (it calls those that exist), and its stopper."""
+    """Reports progress from the callbacks of `gepa`, which calls those that exist, and is its stopper."""
 
     def __init__(self, tell: Listener, proposals: int | None) -> None:
         self._tell = tell

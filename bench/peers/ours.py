@@ -1,4 +1,4 @@
-"""Our own engine as a method among the others: it runs until it is ended, and reports what the others report."""
+"""Our own engine as one of the methods: it runs until it is ended, and reports what the others report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def evolve(
 
 
 class Watch:
-    """Reports progress by the engine's events. Candidates are known by the events of their making."""
+    """Reports progress from the engine's events. Candidates' texts are known from the events of their proposals."""
 
     def __init__(self, tell: Listener) -> None:
         self._tell = tell

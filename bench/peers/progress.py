@@ -13,11 +13,12 @@ Kind = Literal["began", "opened", "proposed", "validated", "stopped", "accepted"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``began``: set up and about to make its first call; ``opened``: one proposal more than ever before is under way,
-    from the choice of its parent to its verdict; ``proposed``: a new candidate was written; ``validated``: a
-    candidate was validated on all examples; ``stopped``: its validation was ended before, with a verdict;
-    ``accepted``: it entered the pool, with ``score``, its mean over the validation examples; ``best``: from now on the
-    method would return the candidate with this ``text``. The seed is validated and accepted first of all.
+    """``began``: the method is set up and about to make its first call; ``opened``: one proposal more than ever before
+    is under way, which lasts from the choice of its parent to its verdict; ``proposed``: a new candidate was written;
+    ``validated``: a candidate was validated on all examples; ``stopped``: the validation of a candidate ended before
+    that, with a verdict; ``accepted``: a candidate entered the pool with ``score``, its mean over the validation
+    examples; ``best``: from now on the method would return the candidate with this ``text``. The seed is validated and
+    accepted first of all.
 
     ``seconds`` is monotonic time, the same for all processes of a machine; ``cpu`` is the CPU time of this process.
     """
@@ -34,17 +35,17 @@ class Progress:
 
 class Listener(Protocol):
     def __call__(self, kind: Kind, score: float | None = None, text: str | None = None) -> None:
-        """Is given what happened, as in `Progress`. It may be called from any thread."""
+        """Receive what happened, as in `Progress`. May be called from any thread."""
 
 
 def tell_width(tell: Listener, width: int) -> None:
-    """Say that so many proposals are under way, of a method that always has as many."""
+    """Report that ``width`` proposals are under way, for a method that always has this many."""
     for _ in range(width):
         tell("opened")
 
 
 class Best:
-    """Tells a listener of each candidate that scores higher than all before it."""
+    """Reports each candidate that scores higher than all before it."""
 
     def __init__(self, tell: Listener) -> None:
         self._tell = tell

@@ -2,9 +2,9 @@
 
 Its orchestrator, scheduler, archive and caches are used as they are. It has one set of examples, which here is the
 validation set, so it reflects on examples that it is validated on. Its own client and prompts are replaced: rollouts
-and reflections are the task's own, in threads. A reflection is shown three examples of one of its parents, failures
-first; TurboGEPA would show the failures of the best parent to all reflections of a round. It writes prompts from
-examples too (spec induction), for which no simulated world has an answer, so this is off.
+and reflections are the task's own and run in threads. A reflection is shown three examples of one of the parents,
+failures first; TurboGEPA would show the failures of the best parent to all reflections of a round. Its spec induction,
+which writes prompts from examples, is off, because no simulated world has an answer to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from flowevolve.core.task import Rollout, Task
 
 MINIBATCH = 3
 NEVER_REACHED = 2.0
-"""A quality that no candidate has: without one to reach, TurboGEPA stops when a few rounds brought nothing."""
+"""A target quality that no candidate reaches. Without a target, TurboGEPA stops after a few rounds without progress."""
 FOREVER = 10**9
 WHOLE = 1.0
 
@@ -103,7 +103,7 @@ class _Adapter(DefaultAdapter):  # type: ignore[misc]  # the package has no type
     async def _reflect(
         self, parents: Sequence[Mapping[str, Any]], mutations: int, examples: object = None
     ) -> list[str]:
-        """One text, made from the next of the parents."""
+        """Write one text, from the parent whose turn it is."""
         text = parents[next(self._reflections) % len(parents)]["prompt"]
         shown = self._minibatch(text)
         async with self._reflection_llm_semaphore:
@@ -119,7 +119,7 @@ class _Adapter(DefaultAdapter):  # type: ignore[misc]  # the package has no type
         return sorted(known, key=lambda rollout: rollout.score.value >= 1.0)[:MINIBATCH]
 
     def _build_orchestrator(self, **settings: object) -> Orchestrator:
-        """TurboGEPA's own, which also tells what becomes of each result."""
+        """TurboGEPA's own orchestrator, which also reports what becomes of each result."""
         orchestrator = super()._build_orchestrator(**settings)
         ingest = orchestrator._ingest_result
 
@@ -132,8 +132,8 @@ class _Adapter(DefaultAdapter):  # type: ignore[misc]  # the package has no type
         return orchestrator
 
     def _report(self, candidate: Candidate, result: EvalResult, decision: str) -> None:
-        """The seed counts as validated when it has its first result, because proposals begin then. Some validations of
-        all examples are ended before, too, and what they came to until then counts for TurboGEPA.
+        """Report what became of a result. The seed counts as validated when it has its first result, because proposals
+        begin then. TurboGEPA stops some validations of all examples early, too, and counts the score that they had.
         """
         is_seed, is_last = candidate.meta.get("source") == "seed", (result.shard_fraction or 0.0) >= WHOLE
         if is_seed or result.n_examples >= len(self._examples):
