@@ -1,13 +1,14 @@
 """The runs that plans are checked against, and those that the widths of intervals were chosen on.
 
-Each list was written before any of its runs was made. The drift of a case's server is drawn from its name.
+Each list was written before any of its runs was made. The name of a case is the seed from which its server's drift is
+drawn.
 
-There was a first twelve. Of what their budgets left open, 35 of 47 amounts lay in intervals with a median factor of
-1.48, so the intervals were too narrow. They are among the tuning runs now, the intervals were chosen anew on these, and
-a second twelve was drawn up before any of its runs was made. It has each algorithm that evolves prompts, one that
-evolves programs, each preset of GEPA, each kind of budget but evaluations, both kinds of server, and ten presets of the
-simulated model. The plan assumes the presets that it has for its own range (`flowevolve.runner.forecast.doubts`),
-whatever a case is recorded with.
+There was a first set of twelve runs. Of the amounts that their budgets left open, 35 of 47 lay in their intervals,
+whose median factor was 1.48, so the intervals were too narrow. These runs are among the tuning runs now, the widths of
+intervals were chosen again on those, and a second set of twelve was drawn up before any of its runs was made. It has
+each algorithm that evolves prompts, one that evolves programs, each preset of GEPA, each kind of budget but
+evaluations, both kinds of server, and ten presets of the simulated model. Whatever preset a case is recorded with, the
+plan assumes those that it has for its own range (`flowevolve.runner.forecast.doubts`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ PROGRAM = {"name": "program"}
 class Case:
     """A run to be planned and recorded.
 
-    ``sections`` are its configuration without the server. ``workload`` names one of `bench._lib.methods.workloads`,
-    in place of a task in the configuration. With ``http`` the server is a process of its own and time is real.
-    ``measured`` says that the plan is given the lengths of a short run.
+    ``sections`` is its configuration without the server. ``workload`` names one of `bench._lib.methods.workloads`,
+    which replaces a task in the configuration. With ``http`` the server is a process of its own and time is real. If
+    ``measured``, the plan is given the lengths of answers in a short run.
     """
 
     name: str
@@ -79,7 +80,7 @@ TWELVE: Sequence[Case] = (
         http=True,
     ),
 )
-"""What the figures of the page are of."""
+"""The runs that the page's figures are computed from."""
 TUNING: Sequence[Case] = (
     Case("gepa default, house style", QWEN, "noisy", 64, {"minutes": 10}, measured=False),
     Case("gepa plain, ifbench", QWEN, "easy", 32, {"proposals": 60}, {"preset": "plain"}, "ifbench"),
@@ -142,4 +143,4 @@ TUNING: Sequence[Case] = (
     Case("tuning: gepa flashevolve, aime", API, "lengthy", 32, {"dollars": 0.4}, {"preset": "flashevolve"}, "aime"),
     Case("tuning: ace, house style", API, "normal", 16, {"minutes": 6}, {"algorithm": {"name": "ace"}}, measured=False),
 )
-"""What the widths of intervals were chosen on, and nothing else."""
+"""The runs that the widths of intervals were chosen on; they serve no other purpose."""

@@ -1,4 +1,4 @@
-"""What a plan foretold beside what the run took."""
+"""Compares what plans foretold with what the runs took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowevolve.runner.forecast.doubts import Estimate
 from flowevolve.runner.forecast.forecast import plan
 
 MEASURED_ON, RECORDED_ON = 1001, 2002
-"""The seeds of the short runs and of the runs; the plan's begin at 1."""
+"""The seeds of the short runs and of the runs themselves; the plan's own seeds begin at 1."""
 SHORT = {"proposals": 8}
 """The budget of a short run."""
 AMOUNTS = ("hours", "input_tokens", "output_tokens", "dollars", "proposals")
@@ -27,12 +27,12 @@ SETTLED = {
     "dollars": ("dollars",),
     "proposals": ("proposals",),
 }
-"""What a limit of the budget settles, so that foretelling it is no achievement and counts for nothing."""
+"""The amounts that each limit of the budget determines. Foretelling these is no achievement, so they don't count."""
 GOAL_COVERED, GOAL_FACTOR = 0.8, 2.0
 
 
 def compare(cases: Sequence[Case], work: Path) -> dict[str, object]:
-    """Plan and record all cases; what is in ``work`` from an earlier call is not recorded again."""
+    """Plan and record all cases. Runs that an earlier call left in ``work`` are not recorded again."""
     rows = []
     for case in cases:
         folder = work / case.name.replace(" ", "_").replace(":", "").replace(",", "")
@@ -55,7 +55,7 @@ def summary(rows: Sequence[Content]) -> dict[str, object]:
 
 
 def amounts(row: Content) -> Iterator[tuple[str, Estimate, float, bool]]:
-    """Each amount of a case: its name, what was foretold, what was taken, and whether the budget settled it."""
+    """Each amount of a case: its name, what was foretold, what the run took, and whether the budget determined it."""
     taken = {**row["taken"], "hours": row["taken"]["seconds"] / 3600}
     settled = {name for limit in row["budget"] for name in SETTLED.get(limit, ())}
     for name in AMOUNTS:

@@ -1,4 +1,4 @@
-"""Recording a case: the short run that lengths are measured on, and the run itself."""
+"""Records the runs of a case: the short one that lengths are measured on, and the run itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from flowevolve.sim.profiles import Profile, find_profile
 
 PRICES = {"simulated": {"input": 0.15, "cached_input": 0.075, "output": 0.6}}
 TIMES_DIFFER, LENGTHS_DIFFER = 0.07, 0.25
-"""The standard deviations of the logarithms of factors: of a server's times, and of the lengths of answers."""
+"""The standard deviations of the logarithms of the factors by which a server's times, and the lengths of its answers,
+differ from its profile.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def config_of(
 
 
 def server_of(case: Case) -> Profile:
-    """What answers in a case: not quite what its profile says, and with the lengths of its workload."""
+    """The profile of a case's server: the case's with its workload's lengths, but times and lengths differ a little."""
     rng, made = random.Random(case.name), find_profile(case.profile)
     times = [field.name for field in fields(made) if "seconds" in field.name]
     factors = {name: math.exp(rng.gauss(0, TIMES_DIFFER)) for name in times}
@@ -80,7 +82,7 @@ def server_of(case: Case) -> Profile:
 
 
 def record(case: Case, *, seed: int, budget: Mapping[str, float] | None = None, out: Path | None = None) -> Taken:
-    """Make a run of a case, which leaves its record in ``out``."""
+    """Perform a run of a case, which leaves its record in ``out`` if that is given."""
     with TemporaryDirectory() as folder:
         profile = Path(folder, "profile.json")
         profile.write_text(json.dumps(asdict(server_of(case))))

@@ -18,7 +18,7 @@ NAMES = {
 INSIDE, WIDTH = "amounts in their intervals", "how wide intervals are"
 """What the goals are about."""
 FIRST_TWELVE = "35 of 47"
-"""The amounts that lay in their intervals before their widths were chosen anew (the file has no figure of this)."""
+"""The amounts that lay in their intervals before the widths were chosen again; the result file doesn't have this."""
 
 
 def answer(content: Content) -> str:
@@ -97,7 +97,7 @@ def _without(content: Content) -> list[Content]:
 
 
 def _wider(content: Content) -> str:
-    """How wide intervals are without measured lengths; nothing if all plans had some."""
+    """How wide intervals are without measured lengths; empty if all plans had measured lengths."""
     without = _without(content)
     if not without:
         return ""
@@ -106,7 +106,7 @@ def _wider(content: Content) -> str:
 
 
 def _whole(content: Content) -> int:
-    """The runs of which all amounts lie in their intervals."""
+    """In how many runs all amounts lie in their intervals."""
     return sum(all(_inside(row)) for row in content["cases"])
 
 
