@@ -40,13 +40,13 @@ def main() -> int:
 
 
 def python_of(each: Bench) -> str:
-    """The Python that runs a bench: ours, which says what is missing, where its environment has not been made."""
+    """The Python that runs a bench. If its environment doesn't exist, ours runs it, and says what is missing."""
     own = None if each.environment is None else ROOT / each.environment
     return sys.executable if own is None or not (own / ".installed").is_file() else str(own / "bin" / "python")
 
 
 def arguments(each: Bench, result: Path, *, is_quick: bool) -> Sequence[str]:
-    """What Python is called with to measure this bench."""
+    """Python's arguments to measure this bench."""
     name, *rest = shlex.split(each.command or each.name)
     more = shlex.split((each.quick if is_quick else each.full) or "")
     return ["-m", f"bench.{name}", *rest, *more, "--json", str(result)]
