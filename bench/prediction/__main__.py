@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def compare(url: str, model: str, plan: Plan) -> dict[str, object]:
-    """All of it, in the order in which a prediction is one: what is predicted is made last."""
+    """Measure, predict and compare. The real runs come last, so that their predictions are made before them."""
     code = environment()
     calibration, known = learn(url, model, plan)
     predicted = predict(known, cells(known, plan, model), plan, model)

@@ -1,4 +1,4 @@
-"""All that a prediction knows of a server: its profile, and how long its model's answers were in runs of their own."""
+"""All that a prediction knows of a server: its profile, and how long its model's answers were in separate runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure a server, predict runs on it, and make these runs."""
+"""Measures a server, predicts runs on it, and performs these runs."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ METHODS = ("gepa_sync", "gepa_pxn_4x4", "plain", "stream")
 RECORDED = ("plain", "stream")
 """The methods of the runs whose replies are recorded, each at `RECORDED_AT`."""
 RECORDED_AT = 12
-"""Requests in flight in them: none of the numbers that are predicted."""
+"""The most requests in flight in these runs: a number for which nothing is predicted."""
 MOST_TOKENS = 48
 """The most tokens of an answer: the model is small, and two cores are slow."""
 RECORDING_SEED, TRIAL_SEED, SEED = 1000, 3000, 0
-"""Of the runs whose answers are recorded, of those that tell how long a run must be, and of what is compared."""
+"""The seeds of the runs whose answers are recorded, of the short runs that tell how long a run must be, and of the runs
+that are compared.
+"""
 ROUNDS = 6
-"""The rounds that a run of a method has time for which proposes in rounds: one more or less is chance."""
+"""How many rounds a run must have time for if its method proposes in rounds, since one more or less is chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which runs are compared. Each takes ``seconds`` after its seed is validated, or more if it needs more for so many
-    ``proposals``.
+    """Which runs are compared. Each takes ``seconds`` after its seed is validated, or longer if it needs more time for
+    this many ``proposals``.
     """
 
     workload: str
@@ -52,7 +54,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A method with so many requests in flight, and the seconds of its runs after the seed is validated."""
+    """A method, the most requests in flight, and the seconds of its runs after the seed is validated."""
 
     method: str
     concurrency: int
@@ -61,7 +63,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One run on the real server beside what was predicted for it. By quantity: values and the relative error."""
+    """One run on the real server and its prediction. ``measured`` and ``predicted`` have their values by quantity."""
 
     method: str
     concurrency: int
@@ -69,7 +71,7 @@ class Compared:
     measured: Mapping[str, float]
     predicted: Mapping[str, float]
     proposals: int
-    """Those of the real run in the time that counted."""
+    """The proposals of the real run in its measured window."""
 
     def errors(self) -> dict[str, float]:
         return {name: self.predicted[name] / self.measured[name] - 1 for name in QUANTITIES if self.measured[name]}
@@ -88,7 +90,7 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
 
 
 def cells(known: Known, plan: Plan, model: str) -> list[Cell]:
-    """What is compared. How long each run must be is told from one short run on the simulated server."""
+    """The runs to compare. How long each must be is estimated from one short run on the simulated server."""
     short = [Cell(method, most, plan.seconds) for method in plan.methods for most in plan.concurrencies]
     tried = _simulated(known, [(cell, TRIAL_SEED) for cell in short], plan, model)
     return [
@@ -98,7 +100,7 @@ def cells(known: Known, plan: Plan, model: str) -> list[Cell]:
 
 
 def proposals_of(method: str, plan: Plan) -> int:
-    """For how many proposals a method's runs must have time."""
+    """How many proposals a method's runs must have time for."""
     if method in PRESETS:
         return plan.proposals
     parents, mutations = width(method)
@@ -106,12 +108,12 @@ def proposals_of(method: str, plan: Plan) -> int:
 
 
 def seconds_for(proposals: int, per_minute: float, least: float) -> float:
-    """The seconds of a run in which so many proposals are counted at this rate."""
+    """How many seconds a run must take so that this many proposals are counted at this rate; at least ``least``."""
     return max(least, ceil(60 * proposals / per_minute / (1 - WARM_UP))) if per_minute else least
 
 
 def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> dict[Cell, Figures]:
-    """The run of each cell on the simulated server, with the seed that the real one has."""
+    """Run each cell on the simulated server, with the seed of the real run."""
     found = _simulated(known, [(cell, SEED) for cell in compared], plan, model)
     return dict(zip(compared, found, strict=True))
 
@@ -119,7 +121,8 @@ def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> d
 def _simulated(known: Known, wanted: Sequence[tuple[Cell, int]], plan: Plan, model: str) -> list[Figures]:
     """One run on the simulated server for each cell and seed.
 
-    Ours run on the virtual clock. gepa's run in real time, side by side: they wait for the server nearly all the time.
+    Our methods run on the virtual clock. gepa's run in real time and side by side, because they spend nearly all of the
+    time waiting for the server.
     """
     theirs = [(cell, seed) for cell, seed in wanted if cell.method not in PRESETS]
     with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +152,7 @@ def _virtual(known: Known, plan: Plan, cell: Cell, seed: int) -> Run:
 
 
 def make(url: str, model: str, plan: Plan, predicted: Mapping[Cell, Figures]) -> Iterator[Compared]:
-    """Make the real runs, and compare."""
+    """Perform the real runs, and compare each with its prediction."""
     with _recorded(url) as server:
         for cell, expected in predicted.items():
             real = _run(server, cell, plan, model, SEED)
@@ -166,7 +169,7 @@ def _quantities(of: Figures) -> dict[str, float]:
 
 @contextmanager
 def _recorded(url: str) -> Iterator[Server]:
-    """The real server with `bench.prediction.replies.words`, and what records it in front of that."""
+    """A recording server in front of the real one, whose answers get the words of `bench.prediction.replies.words`."""
     with serving(url, module="bench.prediction.worded") as worded, serving(worded.url) as server:
         yield server
 
@@ -186,7 +189,7 @@ def _run(server: Server, cell: Cell, plan: Plan, model: str, seed: int) -> Figur
 
 
 def summary(compared: Sequence[Compared]) -> dict[str, dict[str, float]]:
-    """The median and the worst size of the errors, for each quantity and over all of them."""
+    """The median and the largest of the absolute errors, for each quantity and over all of them."""
     by_quantity = {
         name: [abs(error) for each in compared for quantity, error in each.errors().items() if quantity == name]
         for name in QUANTITIES

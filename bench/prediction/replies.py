@@ -1,4 +1,4 @@
-"""What answers say and how long they are: words of a simulated world, and lengths that a model's answers had."""
+"""Answers with the words of a simulated world, as long as the answers of a model that were recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORLD = RulesWorld(PRESETS[PRESET])
 
 
 def words(request: ChatRequest) -> str:
-    """What is answered to a request: the same to equal ones, whichever server they are sent to."""
+    """The answer to a request. Equal requests get the same answer, whichever server they are sent to."""
     return _WORLD.reply(request, random.Random(f"{request.seed} {request.messages!r}"))
 
 
@@ -36,7 +36,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What was asked and how long the answer was; no answer if none came."""
+    """What was asked and how long the answer was; ``answer`` is None if none came."""
 
     messages: tuple[Message, ...]
     answer: Told | None = None
@@ -46,13 +46,13 @@ _EXCHANGES = TypeAdapter(list[Exchange])
 
 
 def read_exchanges(bodies: bytes) -> list[Exchange]:
-    """From what a recording server keeps of its chats."""
+    """Read the exchanges from the bodies of chats that a recording server keeps."""
     return _EXCHANGES.validate_json(bodies)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedTokens(OutputLength):
-    """The tokens of the answer that was drawn last: a simulated server draws an answer and its length in one go."""
+    """Gives the answer that was drawn last its length. A simulated server draws an answer and its length in one go."""
 
     drawn: list[int] = field(default_factory=list)
 
@@ -63,7 +63,8 @@ class CountedTokens(OutputLength):
 class RecordedLengths:
     """A world of `words`, whose answers are as long as recorded ones.
 
-    ``output`` gives an answer the tokens of one to the same example, or else to the same kind of request.
+    ``output`` gives an answer as many tokens as one of the recorded answers to the same example had or, if there are
+    none, to the same kind of request.
     """
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
@@ -89,5 +90,5 @@ class RecordedLengths:
 
 
 def _example(asked: str) -> str:
-    """The request of an example, which its prompt begins with."""
+    """The beginning of a prompt, which identifies its example."""
     return asked[:200]

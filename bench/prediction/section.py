@@ -20,7 +20,7 @@ QUANTITIES = {
     "mean_in_flight": "requests in flight",
 }
 NEAR = 0.9
-"""With so much of the most requests in flight, a server counts as full."""
+"""A server counts as full if at least this share of the requests that may be in flight are."""
 
 
 def answer(content: Content) -> str:
@@ -82,7 +82,7 @@ server on two cores is full with few requests, and shares these cores with its c
 
 
 def _furthest(content: Content) -> str:
-    """What is beyond the goal at worst or, where nothing is, what is furthest off."""
+    """The errors beyond the goal's limit at worst or, if there are none, the largest error."""
     worst = content["goal"]["worst"]
     told = [
         (abs(error), f"{NAMES[run['method']]} with {run['concurrency']} in flight, {QUANTITIES[name]} ({error:+.1%})")
@@ -129,11 +129,11 @@ def deviations(content: Content) -> Mapping[str, tuple[float, float]]:
 WORDS = """\
 Answers have the same simulated words in a run and in its prediction; with the model's own words the goal was missed on
 the two cores, at 47 % at worst."""
-"""What is to be said wherever predictions are."""
+"""What must be said wherever predictions are shown."""
 
 
 def missed(content: Content) -> str:
-    """What the goal is missed in, in words, or that it is met."""
+    """For which quantities the goal is missed, in words, or that it is met."""
     names = [name for name, met in goals(content).items() if not met]
     return f"missed for {' and '.join(names)}" if names else "met"
 
@@ -144,7 +144,7 @@ def cautions(content: Content) -> str:
 
 
 def _at_cap(content: Content) -> str:
-    """In how many runs as many requests were in flight as could be, so that their number could hardly be off."""
+    """In how many runs nearly all possible requests were in flight, so that their number could hardly be off."""
     runs = content["runs"]
     full = sum(run["measured"]["mean_in_flight"] >= NEAR * run["concurrency"] for run in runs)
     return (
@@ -159,17 +159,17 @@ def rates(content: Content, method: str, of: Literal["measured", "predicted"] = 
 
 
 def gain(content: Content) -> str:
-    """The defaults' proposals over synchronous gepa's, predicted and measured, with each number of requests."""
+    """The defaults' proposals divided by synchronous gepa's, predicted and measured, for each number of requests."""
     return ", ".join(f"{predicted:.1f} (measured {measured:.1f})" for _, predicted, measured in _gains(content))
 
 
 def gains(content: Content) -> str:
-    """The defaults' measured proposals over synchronous gepa's."""
+    """The defaults' measured proposals divided by synchronous gepa's, for each number of requests."""
     return ", ".join(f"{measured:.1f} times with {most}" for most, _, measured in _gains(content))
 
 
 def _gains(content: Content) -> Iterator[tuple[int, float, float]]:
-    """By the most requests in flight: the defaults' proposals over synchronous gepa's, predicted and measured."""
+    """By the most requests in flight: the defaults' proposals divided by synchronous gepa's, predicted and measured."""
     predicted, measured = (
         {most: rate / rates(content, "gepa_sync", of)[most] for most, rate in rates(content, "stream", of).items()}
         for of in OF
@@ -181,7 +181,7 @@ OF: Sequence[Literal["predicted", "measured"]] = ("predicted", "measured")
 
 
 def wrong_side(content: Content) -> str:
-    """With how many requests in flight it was foretold wrongly which of the two makes more proposals."""
+    """With how many requests in flight the prediction of which of the two makes more proposals was wrong."""
     wrong = [f"{most}" for most, predicted, measured in _gains(content) if (predicted - 1) * (measured - 1) < 0]
     if not wrong:
         return ""

@@ -1,9 +1,9 @@
-"""In front of a real server: its answers get other words, and keep their lengths and times.
+"""A server in front of a real one, which gives the answers other words and keeps their lengths and times.
 
     python -m bench.prediction.worded URL
 
-A small model's words would tell no prompt from another, so that which edits are accepted, and how often all examples
-are validated for them, would be chance. With `words` that is the same in a run and in its prediction.
+A small model's own words don't depend on how good a prompt is, so it would be chance which edits are accepted, and how
+often all examples are validated for them. With `words` that is the same in a run and in its prediction.
 """
 
 from __future__ import annotations
