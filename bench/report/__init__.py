@@ -1,5 +1,5 @@
-"""docs/benchmarks.md and the pages in docs/benchmarks, made from the files in bench/results.
+"""Writes docs/benchmarks.md and the pages in docs/benchmarks from the files in bench/results.
 
-`pages` puts them together: the first has a line for each bench, and every bench with a result has a page of its own.
-What is said of a bench stands beside it: its ``section`` is the page, its ``answer`` the line.
+`pages` puts them together: the first page, one with a line for each bench, and a page for every bench with a result.
+The text on a bench is in its own folder: its ``section`` makes its page, its ``answer`` its line.
 """

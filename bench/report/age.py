@@ -26,9 +26,9 @@ MARKS = Path(__file__).with_name("old.json")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """That the result measured at ``commit`` is known to be older than what it measures: how many commits older it
-    was when it was marked, which of the folders and files that it measures they changed, and why it has not been
-    measured again.
+    """Marks the result measured at ``commit`` as older than what it measures. ``commits`` is how many commits older it
+    was when it was marked, ``changed`` which of the folders and files that it measures these changed, and ``reason``
+    why it has not been measured again.
     """
 
     commit: str
@@ -38,7 +38,7 @@ class Mark:
 
     @property
     def counted(self) -> str:
-        """By how much the result is older, at least: there may have been more commits since it was marked."""
+        """By how many commits the result is older, at least, as there may have been more since it was marked."""
         return f"at least {self.commits} commit{'' if self.commits == 1 else 's'}"
 
 
@@ -55,7 +55,7 @@ def knows(commit: str) -> bool:
 
 
 def changes(bench: Bench, content: Content) -> Sequence[str]:
-    """The commits, newest first, that have changed what a bench measures since this result, and so its figures."""
+    """The commits since this result, newest first, that changed what the bench measures and may change its figures."""
     return [commit for commit, checked in commits(bench.measures, content["commit"]) if not checked]
 
 
@@ -83,7 +83,7 @@ def mark_of(bench: Bench, content: Content) -> Mark | None:
 
 
 def aged() -> Mapping[str, int]:
-    """For each result that is older than what it measures and has no mark: by how many commits."""
+    """By how many commits each result without a mark is older than what it measures, if it is older."""
     found = {}
     for bench in BENCHES:
         content = read(bench.name)
@@ -93,7 +93,7 @@ def aged() -> Mapping[str, int]:
 
 
 def mark(names: Sequence[str], reason: str) -> None:
-    """Mark results as old. Other marks are counted anew, and those of results that were measured again are dropped."""
+    """Mark results as old. Recounts the commits of other marks, and drops those of results that were measured again."""
     kept = {}
     for bench in BENCHES:
         content = read(bench.name)

@@ -1,4 +1,4 @@
-"""What the pages on algorithms say was measured: the questions and answers of the benches, as they stand on their own
+"""What the pages on algorithms say about measurements: the questions and answers of the benches, as on the benches' own
 pages.
 """
 
@@ -26,7 +26,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "levi": ("programs", "families", "levi_proxy", "algorithms"),
     "meta-harness": ("meta_harness", "algorithms"),
 }
-"""For each page, the benches that its algorithm is in."""
+"""For each page, the benches that measure its algorithm."""
 
 
 def measured(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""How far our own lockstep loop, beside which quality is measured, is from gepa itself."""
+"""How far our own lockstep loop, which is the baseline of the bench on quality, is from gepa itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BESIDE_GEPA = """ Beside gepa itself ([throughput](throughput.md), commit {commi
 
 
 def quality_section(content: Content) -> str:
-    """The section on quality, with what is known of its lockstep loop beside gepa."""
+    """The section on quality, with how its lockstep loop compares with gepa."""
     throughput = read("throughput")
     if throughput is None:
         return quality.section(content)

@@ -12,13 +12,15 @@ SIMULATED, SMALL, NONE = "simulated", "SmolLM2-135M", "none"
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A bench: its result is ``NAME.json``. ``section`` makes Markdown of that, from a ``#`` heading on; ``answer`` is
-    one figure with its spread, said so that it follows the question. ``model`` is which one answered, and ``command``
-    what to call after ``python -m bench.``, where that is not the name. ``measures`` are the folders and files that
-    decide the figures, as git's pathspecs: once they change, the result is old. ``quick`` are the arguments of a short
-    form, if there is one; None where a server of the reader's is needed. ``full`` are those that the published result
-    was made with. ``environment`` is the folder of the one that
-    it runs in, where it needs more than ours. ``goals`` says which goals it has and whether they are met.
+    """A bench, whose result is ``NAME.json``.
+
+    ``section`` makes Markdown of the result, beginning with a ``#`` heading. ``answer`` makes one figure with its
+    spread, worded to follow the question. ``model`` says which model answered. ``command`` is what to call after
+    ``python -m bench.``, if that is not the name. ``measures`` are the folders and files that decide the figures, as
+    git pathspecs; once they change, the result is old. ``quick`` has the arguments of the bench's short form; it is
+    None if the bench needs a server of the reader's. ``full`` has the arguments that the published result was made
+    with. ``environment`` is the folder of the environment that the bench runs in, if it needs more than ours. ``goals``
+    says which goals it has and whether they are met.
     """
 
     name: str
@@ -34,5 +36,5 @@ class Bench:
     goals: Callable[[Content], Verdicts] = lambda content: {}
 
     def missed(self, content: Content) -> Sequence[str]:
-        """What the goals are about that a result misses."""
+        """What the goals that a result misses are about."""
         return [about for about, met in self.goals(content).items() if not met]

@@ -1,4 +1,4 @@
-"""The first page on benchmarks, which fits a screen: what figures are worth, what is missed, and links to all pages."""
+"""The first page on benchmarks, which fits a screen: what figures are worth, goals missed, and links to all pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONFIRM = (
     "time. Its {repeats} repeats can show the first, but rarely a difference as small as that."
 )
 REPEATS = 10
-"""How many `bench.confirm` makes at most, if not told otherwise."""
+"""How many repeats `bench.confirm` makes at most by default."""
 PREDICTION = """
 
 **How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
@@ -89,12 +89,12 @@ def _title(bench: Bench) -> str:
 
 
 def confirm(page: str) -> str:
-    """What the command asks that puts claims to a model, in a sentence that links to its page."""
+    """What `bench.confirm` asks a model, in a sentence that links to its page."""
     return CONFIRM.format(page=page, margin=MARGIN, repeats=REPEATS)
 
 
 def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> str:
-    """The goals that are missed, in a sentence that links to the pages in ``folder``; nothing where all are met."""
+    """The goals that are missed, in a sentence that links to the pages in ``folder``; empty if all are met."""
     told = []
     for bench, content in found:
         if content is not None and (missed := bench.missed(content)):
@@ -105,8 +105,8 @@ def missed_goals(found: Iterable[tuple[Bench, Content | None]], folder: str) -> 
 
 
 def _beside(contents: Mapping[str, Content]) -> str:
-    """How the defaults are beside synchronous gepa on simulated and on real servers, as a list; nothing of what was not
-    measured.
+    """How the defaults compare with synchronous gepa on simulated and on real servers, as a list that leaves out what
+    was not measured.
     """
     told = []
     if "throughput" in contents:
@@ -161,7 +161,7 @@ def _errors(content: Content, profile: str) -> Iterable[str]:
 
 
 def _scores(on_gpu: Iterable[tuple[str, Content]]) -> str:
-    """Where it stands how predictions of scores fared, and whether one failed; nothing where none were made."""
+    """Which pages tell how predictions of scores did, and whether one failed; empty if none were made."""
     told = {name: said for name, content in on_gpu if (said := leads(content))}
     if not told:
         return ""
@@ -171,20 +171,20 @@ def _scores(on_gpu: Iterable[tuple[str, Content]]) -> str:
 
 
 def _beyond(goal: Mapping[str, float], on_gpus: Iterable[Content]) -> str:
-    """On which workloads predictions of runs on a GPU were further off than the goal is."""
+    """On which workloads predictions of runs on a GPU were further off than the goal allows."""
     found = _further_off(goal, on_gpus, "measured")
     return f"; on a GPU {' and '.join(found)} would miss it" if found else ""
 
 
 def _further_off(goal: Mapping[str, float], on_gpus: Iterable[Content], profile: str) -> list[str]:
-    """The workloads on which predictions by this profile were further off than the goal is."""
+    """The workloads on which predictions with this profile were further off than the goal allows."""
     return [
         workloads(each) for each in on_gpus if not all(is_met(*off, goal) for off in deviations(each, profile).values())
     ]
 
 
 def _shipped(goal: Mapping[str, float], on_gpus: Sequence[Content]) -> str:
-    """On how many workloads the shipped profile is further off than the goal, beside runs on another GPU."""
+    """On how many workloads the shipped profile, which is of another GPU, was further off than the goal allows."""
     found = _further_off(goal, on_gpus, "shipped")
     return f", and the shipped profile, of another GPU, on {len(found)} of {len(on_gpus)} workloads" if found else ""
 

@@ -1,4 +1,4 @@
-"""What the defaults gain in time beside synchronous gepa, what that costs, and what it comes from."""
+"""What the defaults gain in time over synchronous gepa, what that costs, and where it comes from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AHEAD = "{sooner} of {of} workloads, later on {later}, not at all on {never}"
 EQUAL = """\
 At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {near} of the highest score, {highest}."""
 NEAR = 0.01
-"""Scores that are no further below the highest one are near it."""
+"""A score is near the highest one if it is at most this much below it."""
 SET_UP = """\
 Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours, all
 on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals of what other workloads
@@ -72,7 +72,7 @@ where the defaults take {ours}, and for {tokens} times its tokens; at equal toke
 
 
 def lead(content: Content) -> str:
-    """What the table of `beside_gepa` comes to."""
+    """The table of `beside_gepa` in one sentence."""
     found = _simulated(content)
     timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
     count = sum(len(each.by_run) for each in timed)
@@ -85,25 +85,25 @@ def lead(content: Content) -> str:
 
 
 def proposals(content: Content) -> str:
-    """The defaults' proposals over synchronous gepa's on each server, with the range over workloads."""
+    """The defaults' proposals divided by synchronous gepa's on each server, with the range over workloads."""
     found = (beside(rows, "stream", [BASE], PROPOSALS) for rows in _simulated(content))
     return _both(f"{each.mean:.1f} (by workload {range_of(each)})" for each in found if each is not None)
 
 
 def _medians(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
-    """The range of what a method takes to synchronous gepa's last score, over workloads and servers: each the median
-    pair's time or tokens over gepa's own.
+    """What a method takes to reach synchronous gepa's last score, as a range over workloads and servers: the median
+    pair's time or tokens, divided by gepa's own.
     """
     return range_of_medians(each for rows in found for each in by_workload(rows, method, spent=spent).values())
 
 
 def _on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") -> str:
-    """The same of each server by itself."""
+    """The same for each server separately."""
     return _both(_medians([rows], method, spent=spent) for rows in found)
 
 
 def parallel(content: Content) -> str:
-    """How gepa's parallel proposals compare with the defaults; nothing where they were not run on both servers."""
+    """How gepa's parallel proposals compare with the defaults; empty if they were not run on both servers."""
     found = _simulated(content)
     widths = _widths(found)
     proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
@@ -120,8 +120,8 @@ def parallel(content: Content) -> str:
 
 
 def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
-    """On how many workloads of both servers a method has the best score of any width sooner than the soonest of them,
-    in the median of all pairs.
+    """On how many workloads of both servers a method reaches the best score of any width sooner than the soonest width
+    does, later, and not at all, in the median of all pairs.
     """
     timed = [each.median for rows in found for each in by_workload(rows, method, widths).values()]
     known = [each for each in timed if each is not None]
@@ -141,8 +141,8 @@ def _widths(found: Sequence[Rows]) -> Sequence[str]:
 
 
 def _soonest(found: Sequence[Rows], widths: Sequence[str]) -> str:
-    """After how much of synchronous gepa's time its soonest width has the latter's last score, in the median of all
-    pairs, on each server, and which width that is.
+    """After how much of synchronous gepa's time the soonest of gepa's widths reaches synchronous gepa's last score, in
+    the median of all pairs on each server, and which width that is.
     """
     timed = [{time_to_score(rows, name, [BASE]).median or math.inf: name for name in widths} for rows in found]
     names = dict.fromkeys(each[min(each)].removeprefix("gepa_pxn_") for each in timed)
@@ -190,7 +190,7 @@ def beside_gepa(content: Content, folder: str) -> str:
 
 
 Told = Callable[[Rows], str]
-"""What is said of the rows of a server."""
+"""Makes the text of a table's cell from the rows of a server."""
 
 
 def _simulated(content: Content) -> Sequence[Rows]:
@@ -217,7 +217,7 @@ def _taken(method: str) -> Told:
 
 
 def _score(rows: Rows, method: str = "stream") -> str:
-    """A method's score at equal tokens less synchronous gepa's, and on how many workloads no pair is otherwise."""
+    """A method's score at equal tokens minus synchronous gepa's, and on how many workloads all pairs agree in sign."""
     pairs = scores_at_equal(rows, method, "tokens").values()
     above = sum(min(ours) > max(gepas) for ours, gepas in pairs)
     below = sum(max(ours) < min(gepas) for ours, gepas in pairs)
@@ -232,7 +232,7 @@ def _rates(rows: Rows) -> str:
 
 
 def set_up(content: Content) -> str:
-    """What the table's figures are of, and what became of scores once they were reached."""
+    """What the table's figures are computed from, and how often scores were lost again after they were reached."""
     found = _simulated(content)
     left = [afterwards(rows, "stream", BASE) for rows in found]
     wide = runs(found, *_widths(found))
@@ -245,13 +245,13 @@ def set_up(content: Content) -> str:
 
 
 def merging(without: Content, others: Content, folder: str) -> str:
-    """What merging edits is worth in time, with links to pages in ``folder``; nothing of what was not measured."""
+    """What merging edits is worth in time, with links to pages in ``folder``; leaves out what was not measured."""
     return " ".join(filter(None, (without_merging(without, folder), combee(others, folder))))
 
 
 def merging_peer(content: Content) -> str:
-    """What agentdescent, which merges, too, takes to synchronous gepa's last score, and on how many workloads that is
-    sooner than ours and for fewer tokens, in medians of pairs; nothing where it or ours in real time was not run.
+    """What agentdescent, which merges, too, takes to reach synchronous gepa's last score, and on how many workloads it
+    does so sooner, or for fewer tokens, than ours in real time, in medians of pairs. Empty if either was not run.
     """
     found = _simulated(content)
     if not all(workloads(rows, PEER_METHOD, BASE) for rows in found) or not _in_real_time(found):
@@ -279,7 +279,7 @@ def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:
 
 
 def without_merging(without: Content, folder: str) -> str:
-    """What our own settings show of it."""
+    """What merging is worth by runs of our own engine without it; empty if these were not measured."""
     found = _by_method(without, SINGLE)
     if found is None:
         return ""
@@ -292,14 +292,14 @@ def _by_world(rows: Sequence[Content]) -> str:
 
 
 def combee(others: Content, folder: str) -> str:
-    """What Combee as published shows of it."""
+    """What Combee as published shows about merging; empty if that was not measured."""
     if not any(row["method"] in quality_beside.PUBLISHED for row in others["rows"]):
         return ""
     return MERGED.format(ahead=quality_beside.as_published(others), folder=folder)
 
 
 def _by_method(content: Content, method: str) -> tuple[Sequence[Content], Sequence[Content]] | None:
-    """The rows of a method and of the default, one for each world; None where it was not run."""
+    """The rows of a method and of the default, one for each world; None if the method was not run."""
     theirs, ours = ([row for row in content["rows"] if row["method"] == each] for each in (method, content["method"]))
     return (theirs, ours) if theirs else None
 
@@ -309,7 +309,7 @@ def _times(rows: Sequence[Content]) -> Sequence[float]:
 
 
 def stream_alone(content: Content) -> str:
-    """What gepa's rules in our stream take to a score; nothing where that was not measured."""
+    """What gepa's rules in our stream take to reach gepa's last score; empty if that was not measured."""
     found = _simulated(content)
     if not all(workloads(rows, "plain", BASE) for rows in found):
         return ""
@@ -321,7 +321,7 @@ def stream_alone(content: Content) -> str:
 
 
 def filling(content: Content) -> str:
-    """What the preset that fills a server takes to a score; nothing where it was not measured."""
+    """What the preset that fills a server takes to reach gepa's last score; empty if it was not measured."""
     found = _simulated(content)
     if not all(workloads(rows, "flashevolve", "stream", BASE) for rows in found):
         return ""
@@ -334,7 +334,7 @@ def filling(content: Content) -> str:
 
 
 def filled(content: Content) -> str:
-    """What the preset that fills a server does to the score at equal tokens; nothing where it was not measured."""
+    """What the preset that fills a server does to the score at equal tokens; empty if it was not measured."""
     found = _simulated(content)
     if not all(workloads(rows, "flashevolve", BASE) for rows in found):
         return ""

@@ -56,7 +56,7 @@ def pages(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> Mappin
 
 
 def answers(found: Iterable[tuple[Bench, Content | None]]) -> str:
-    """The page with a line for each bench; of those without a result it says that they are still to be run."""
+    """The page with a line for each bench; the line of one without a result says that it is still to be run."""
     known = list(found)
     contents = {bench.name: content for bench, content in known if content is not None}
     on_gpus = gpu_table(contents, ".")
@@ -69,7 +69,7 @@ def answers(found: Iterable[tuple[Bench, Content | None]]) -> str:
 
 
 def gpu_table(contents: Mapping[str, Content], folder: str) -> str:
-    """The proposals a minute on real GPUs, with links to pages in ``folder``; nothing where none was measured."""
+    """The proposals a minute on real GPUs, with links to pages in ``folder``; empty if none were measured."""
     linked = {}
     for bench in BENCHES:
         if bench.name in ON_GPUS and bench.name in contents:
@@ -79,7 +79,7 @@ def gpu_table(contents: Mapping[str, Content], folder: str) -> str:
 
 
 def page(bench: Bench, content: Content) -> str:
-    """The page of one bench: its question and answer first, then all of it."""
+    """The page of one bench: its question and answer first, then its section."""
     title, _, rest = bench.section(content).strip().partition("\n")
     asked = f"**{bench.question}** {sentence(bench.answer(content))}"
     note = f"[All benchmarks](../benchmarks.md).\n{NOTE}"
@@ -108,7 +108,7 @@ def _cells(bench: Bench, content: Content | None) -> Iterator[str]:
 
 
 def command_of(bench: Bench, content: Content) -> str:
-    """The command that made a result, as its page has it, but for the files that it wrote."""
+    """The command that made a result, as on its page but without the files that it wrote, and cut if it is long."""
     lines = _COMMAND.findall(bench.section(content))
     command = f"`python -m bench.{bench.command or bench.name}`"
     if not lines:
@@ -122,7 +122,7 @@ def command_of(bench: Bench, content: Content) -> str:
 _COMMAND = re.compile(r"^ {4}(python -m bench\..*)$", re.MULTILINE)
 _FILES = re.compile(r" --(json|figures?|charts|predicted) \S+")
 LONGEST = 80
-"""Characters of a command that a line of the table has room for."""
+"""How many characters of a command a line of the table has room for."""
 
 
 def sentence(answer: str) -> str:

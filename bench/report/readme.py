@@ -1,7 +1,7 @@
-"""What README and the pages on the stream, on presets and on algorithms say in figures, made from the files in
+"""Makes the figures in README and in the pages on the stream, on presets and on algorithms from the files in
 bench/results.
 
-``python -m bench.report.readme`` writes it between the marks that these pages have for it.
+``python -m bench.report.readme`` writes them between the marks that these pages have for them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 
 
 def figures() -> str:
-    """What README says of what is gained and what that costs."""
+    """What README says about gains and what they cost."""
     on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
     parts = (
         " ".join(filter(None, (gains.lead(timed), gains.merging_peer(timed), _missed(), SIMULATED))),
@@ -138,14 +138,14 @@ def _origin(name: str, content: Content) -> str:
 
 
 def _batches() -> str:
-    """In how many comparisons on real servers gepa's best parallel proposals were more a minute, and of how many."""
+    """In how many of the comparisons on real servers gepa's parallel proposals made more a minute than the defaults."""
     found = list(_on_real_servers())
     return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons on real servers"
 
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """The proposals a minute of the defaults, and the most of gepa's parallel ones beside them."""
+    """The proposals a minute of the defaults, and of the best of gepa's parallel widths on the same server."""
 
     ours: float
     theirs: float
@@ -164,7 +164,7 @@ def _on_real_servers() -> Iterator[_Batches]:
 
 
 def picture(root: str, glossary: str) -> str:
-    """The picture of what a server does, with what has to be said of it, and with these paths on the page."""
+    """The picture of what a server does, with its caption. ``root`` and ``glossary`` are paths from the page."""
     content = _result("throughput")
     rows = places(content)[GPU]
     ours, theirs, batches = (
@@ -215,12 +215,12 @@ def _share(rows: Rows, comparison: str) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """``indent`` is of all lines but the first."""
+    """Wrap a text at `WIDTH`. ``indent`` goes before all lines but the first."""
     return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
 
 
 def _all_wrapped(parts: Iterable[str]) -> str:
-    """Paragraphs, of which tables and lists are left as they are."""
+    """Wrap paragraphs, but leave tables and lists as they are."""
     return "\n\n".join(part if part.startswith(("|", "-")) else _wrapped(part) for part in parts)
 
 
@@ -232,11 +232,11 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     **algorithm_pages.BLOCKS,
     PRESETS: {"beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n"))},
 }
-"""For each page, what makes the text between its marks."""
+"""For each page, the functions that make the texts between its marks."""
 
 
 def written(path: Path) -> str:
-    """The text of a page, with what is made in its places."""
+    """The text of a page, with the generated texts between its marks."""
     text = path.read_text(encoding="utf-8")
     for name, made in BLOCKS[path].items():
         begin, end = f"<!-- {name}: python -m bench.report.readme -->\n", f"<!-- end of {name} -->"

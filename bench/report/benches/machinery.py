@@ -1,4 +1,4 @@
-"""The benches of what the machinery takes, and of what it keeps."""
+"""The benches of what the machinery costs, and of what it keeps when a run is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benches of what scores are reached, and how soon, beside gepa and our own lockstep."""
+"""The benches of which scores are reached, and how soon, compared with gepa and our own lockstep."""
 
 from __future__ import annotations
 

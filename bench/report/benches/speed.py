@@ -1,4 +1,4 @@
-"""The benches of how fast evolution is beside gepa."""
+"""The benches of how fast evolution is, compared with gepa."""
 
 from __future__ import annotations
 
