@@ -12,16 +12,16 @@ from bench.quality.section import NOT_REACHED, number, share_of, signed, tokens_
 OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
 AT_THE_END = "winner by validation alone"
-"""The part that does its work when a run ends, so that without it nothing differs before."""
+"""The part that takes effect only when a run ends, so that without it nothing differs before."""
 PUBLISHED = ("combee 10", "combee 40")
-"""The methods that are Combee as its paper has it."""
+"""The methods that are Combee as published."""
 COMBEE = "Combee as published"
 KINDS = {"lockstep": "our lockstep", "combee": "our forms of Combee", "preset": "other presets"}
-"""How the methods are called together whose names begin alike."""
+"""The names of kinds of methods, by how the names of their methods begin."""
 
 
 def others_answer(content: Content) -> str:
-    """How often the default is sooner than each kind of method, and how often it takes less."""
+    """How often the default reaches the score sooner than each kind of method, and how often for fewer tokens."""
     said = ", ".join(
         f"than {kind} in {_count(pairs, _time)} and {_count(pairs, _tokens)} of {len(pairs)}"
         for kind, pairs in _by_kind(content).items()
@@ -30,7 +30,7 @@ def others_answer(content: Content) -> str:
 
 
 def beside_presets(content: Content) -> str:
-    """What is said of the default where users choose a preset: a paragraph, a table, and another paragraph."""
+    """What is said about the default where users choose a preset: a paragraph, a table, and another paragraph."""
     sooner = [method for method, pairs in _by_method(content).items() if any(_time(a) < _time(b) for a, b in pairs)]
     before = (
         f"In {len(content['settings']['worlds'])} [simulated worlds](../benchmarks/quality_others.md) it was measured "
@@ -73,14 +73,14 @@ def without_answer(content: Content) -> str:
 
 
 def _before(content: Content, parts: Sequence[Sequence[tuple[Content, Content]]]) -> str:
-    """What parts lose at the moment before the last, to follow what they lose then."""
+    """A clause on what parts lose at the moment before the last, to be appended to what they lose at the last."""
     *_, before, _ = content["rows"][0]["by_minutes_of_sync"]
     losses = [fmean(_loss(pair, before) for pair in pairs) for pairs in parts]
     return f"; at those of {before} minutes {min(losses):+.3f} to {max(losses):+.3f}"
 
 
 def as_published(content: Content) -> str:
-    """How often Combee as its paper has it is ahead of the default, and where it never has the score."""
+    """How often Combee as published is ahead of the default, and in which worlds it never reaches the score."""
     pairs = _by_kind(content)[COMBEE]
     sooner, cheaper = (sum(figure(other) < figure(default) for other, default in pairs) for figure in (_time, _tokens))
     worlds = content["settings"]["worlds"]
@@ -172,7 +172,7 @@ def _table(content: Content) -> str:
 
 
 def _by_method(content: Content) -> Mapping[str, Sequence[tuple[Content, Content]]]:
-    """For each method but the default: its row and that of the default, world by world."""
+    """For each method except the default, its row and that of the default, world by world."""
     default = {row["world"]: row for row in content["rows"] if row["method"] == content["method"]}
     found: dict[str, list[tuple[Content, Content]]] = {}
     for row in content["rows"]:
@@ -192,12 +192,12 @@ def _rate(row: Content) -> float:
 
 
 def _tokens(row: Content) -> float:
-    """About how many of lockstep's tokens it takes to its score; infinite where the median run never gets there."""
+    """Its tokens to lockstep's score, about, over lockstep's own; infinite if its median run never gets there."""
     return _time(row) * _rate(row) if _time(row) < NOT_REACHED else math.inf
 
 
 def _by_kind(content: Content) -> Mapping[str, Sequence[tuple[Content, Content]]]:
-    """The same for the methods of each kind together."""
+    """The same, with the methods of each kind together."""
     kinds: dict[str, list[tuple[Content, Content]]] = {}
     for method, pairs in _by_method(content).items():
         kind = method.split()[0].rstrip(",")
@@ -223,7 +223,7 @@ def _how_often_apart(pairs: Sequence[tuple[Content, Content]]) -> tuple[int, int
 
 
 def _where(content: Content, kind: Callable[[Content, Content], bool]) -> str:
-    """For each method, the worlds where the default's time and its own are to each other as ``kind`` says."""
+    """For each method, the worlds where ``kind`` holds for the default's time and the method's."""
     key = "time_to_sync_held_out"
     worlds = {
         method: [other["world"] for other, default in pairs if kind(default[key], other[key])]
@@ -233,8 +233,8 @@ def _where(content: Content, kind: Callable[[Content, Content], bool]) -> str:
 
 
 def _ahead_everywhere(content: Content) -> str:
-    """Which methods' held-out score is above the default's in every world, and at the tokens of which minutes, to
-    follow something else.
+    """A clause, to be appended, on the methods whose held-out score is above the default's in every world, and at the
+    tokens of which minutes it is.
     """
     ahead = {
         method: [at for at in content["rows"][0]["by_minutes_of_sync"] if all(_loss(pair, at) < 0 for pair in pairs)]
@@ -248,7 +248,7 @@ def _ahead_everywhere(content: Content) -> str:
 
 
 def _cheaper(content: Content) -> str:
-    """Which methods come to the score for fewer tokens than the default, and in how many worlds."""
+    """Which methods reach the score for fewer tokens than the default, and in how many worlds."""
     fewer = {
         method: sum(_tokens(other) < _tokens(default) for other, default in pairs)
         for method, pairs in _by_method(content).items()
@@ -271,7 +271,7 @@ def _not_sooner(content: Content) -> str:
 
 
 def _how_clearly(content: Content) -> str:
-    """What so few seeds can tell, and who takes fewer tokens."""
+    """What this number of seeds can tell, and which methods take fewer tokens."""
     sooner, later = _where(content, _apart), _where(content, lambda default, other: _apart(other, default))
     return (
         f"With {len(content['settings']['seeds'])} seeds most of these times can't be told apart. The interval of the "
@@ -299,7 +299,7 @@ def _last_moment(content: Content) -> str:
 
 
 def _loss(pair: tuple[Content, Content], moment: str) -> float:
-    """What the held-out score at equal tokens loses when a part is switched off."""
+    """How much of the held-out score at equal tokens is lost when a part is switched off."""
     other, default = (row["by_minutes_of_sync"][moment]["held_out"]["mean"] for row in pair)
     loss: float = default - other
     return loss

@@ -1,4 +1,4 @@
-"""What the pairs come to: figures with 95 % intervals, for each world and over all worlds."""
+"""Figures of the pairs with 95 % intervals, for each world and over all worlds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bench.quality.runs import SHIPPED_WORLDS
 
 Content = dict[str, object]
 LATER = 10.0
-"""Minutes of lockstep from which on it is not the first lucky step that counts."""
+"""From this minute of lockstep on, a comparison no longer depends on the first lucky step."""
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-"""Of the times of single runs."""
+"""The quantiles that are reported of the times of single runs."""
 Figure = Callable[[Pair, Streamed], float | None]
 
 
@@ -46,12 +46,12 @@ def summarise(pairs: Sequence[Pair], methods: Sequence[str]) -> Content:
 
 
 def _headline(pairs: Sequence[Pair], method: str) -> Content:
-    """What a method comes to, in a few figures.
+    """A few figures that summarise a method.
 
-    Times are to lockstep's final score on the rows held out, over lockstep's own: the median over all pairs in the
-    shipped worlds, and the highest median of one of these. Scores are those on the rows held out at equal tokens, less
-    lockstep's: the lower end of the interval over seeds, in the world where it is lowest. The harsh worlds count for
-    themselves, from the tenth minute on.
+    Times are those to lockstep's final score on held-out rows, divided by lockstep's own: the median over all pairs in
+    the shipped worlds, and the highest median of one of these worlds. Scores are those on held-out rows at equal
+    tokens, minus lockstep's: the lower end of the interval over seeds, in the world where it is lowest. The harsh
+    worlds are counted separately, from the tenth minute on.
     """
     groups = [
         [pair for pair in pairs if pair.world == world and method in pair.streams]
@@ -70,7 +70,7 @@ def _headline(pairs: Sequence[Pair], method: str) -> Content:
 
 
 def _lowest(groups: Sequence[Sequence[Pair]], method: str, moments: Sequence[float]) -> float | None:
-    """The lowest lower end of the intervals of the held-out leads at these moments, over the worlds."""
+    """The lowest of the lower ends of the intervals of held-out leads, over the worlds and these moments."""
     ends = [
         interval([[_held_out_lead(pair, pair.streams[method], moment) for pair in group]]).low
         for group in groups
@@ -131,7 +131,7 @@ def _figures(groups: Sequence[Sequence[Pair]], method: str) -> Content:
 
 
 def _quantiles(ratios: Sequence[float]) -> Content:
-    """For each share the least ratio that so many runs are not above."""
+    """For each of the `QUANTILES`, the smallest ratio that this share of the runs does not exceed."""
     found = np.quantile(ratios, QUANTILES, method="inverted_cdf")
     return {f"{share:g}": float(ratio) for share, ratio in zip(QUANTILES, found, strict=True)}
 
@@ -152,14 +152,14 @@ def _held_out_lead(pair: Pair, each: Streamed, moment: float) -> float:
 
 
 def _time_ratio(pair: Pair, each: Streamed) -> float:
-    """The stream's time to lockstep's final score over lockstep's. One never reached counts as `UNREACHED`, which may
-    be too little.
+    """The stream's time to lockstep's final score divided by lockstep's. A score that was never reached counts as
+    `UNREACHED`, which may be too little.
     """
     return UNREACHED if each.final_seconds is None else each.final_seconds / pair.sync.final_seconds
 
 
 def _held_out_ratio(pair: Pair, each: Streamed) -> float:
-    """As `_time_ratio`, by what the best candidate is worth on the rows held out."""
+    """As `_time_ratio`, but for the best candidate's score on held-out rows."""
     return UNREACHED if each.held_out_seconds is None else each.held_out_seconds / pair.sync.held_out_seconds
 
 
@@ -168,7 +168,7 @@ def _most_ratio(pair: Pair, each: Streamed) -> float:
 
 
 def _evolution_rate(pair: Pair, each: Streamed) -> float | None:
-    """The stream's gain over lockstep's at the fixed time; None where lockstep had gained nothing."""
+    """The stream's gain divided by lockstep's at the fixed time; None if lockstep had gained nothing."""
     gained = pair.sync.fixed.validation - pair.sync.seed_score
     return (each.fixed.validation - pair.sync.seed_score) / gained if gained > 0 else None
 
@@ -179,7 +179,7 @@ def _spending(pair: Pair, each: Streamed) -> float:
 
 
 def _curves(pairs: Sequence[Pair], world: str) -> Content:
-    """Median best validation scores; a stream that had stopped by then keeps its last."""
+    """Median best validation scores; a stream that had already stopped keeps its last score."""
     chosen = [pair for pair in pairs if pair.world == world]
 
     def middle(runs: Sequence[Lockstep | Streamed]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Pairs kept in a folder, so that a bench of an hour that was interrupted goes on where it was."""
+"""Pairs kept in a folder, so that a bench of an hour can go on where it was interrupted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MEASURED = (
     "bench/_lib/house_style.py",
     *(f"bench/quality/{name}.py" for name in ("methods", "pairs", "runs")),
 )
-"""What decides what a pair comes to, as git's pathspecs."""
+"""Everything that decides the result of a pair, as git's pathspecs."""
 
 
 class KeptPairs:
-    """The pairs in ``folder`` (None keeps nothing) that were made with the same code, for as many minutes, by the same
-    methods; ``code`` names the code, as the last commit does that changed it.
+    """Keeps pairs in ``folder``, or nowhere if that is None. A pair is only read again if it was made with the same
+    code, for as many minutes, and by the same methods. ``code`` names the code by the last commit that changed it.
     """
 
     def __init__(self, folder: Path | None, code: str) -> None:

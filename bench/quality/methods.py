@@ -15,7 +15,10 @@ def stream(
     algorithm: Settings | None = None,
     **sections: Settings,
 ) -> Settings:
-    """A configuration of streaming GEPA; what is not given is at its default. ``evaluating`` is a number of workers."""
+    """A configuration of streaming GEPA, as in the preset ``plain`` but for what is given.
+
+    ``evaluating`` is the number of workers of the stage ``evaluate``.
+    """
     return {
         "preset": "plain",
         "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": flows, **(algorithm or {})},
@@ -68,7 +71,7 @@ METHODS: Mapping[str, Settings] = {
 }
 """The methods that are compared; the last one is reported on top."""
 ONLY_IN: Mapping[str, Sequence[str]] = {"plain": ("normal",), "careful": ("normal", "adversarial", "harsh")}
-"""Where a method is run by whoever asks for nothing else, if not everywhere: these take most of the bench's time."""
+"""The worlds in which a method is run by default, if not in all: these methods take most of the bench's time."""
 
 
 OTHERS: Mapping[str, Settings] = {
@@ -87,9 +90,9 @@ OTHERS: Mapping[str, Settings] = {
     **{f"preset {name}": {"preset": name} for name in ("flashevolve", "plain", "careful")},
     "default": {},
 }
-"""What users could take instead: gepa's proposals side by side, which it calls PxN, in lockstep as published (4 is 2x2,
-16 is 4x4); Combee, which makes a proposal of many reflections, in lockstep as published and inside the stream; and the
-other presets.
+"""What users could take instead of the default: several proposals side by side, which gepa calls PxN (4 is 2x2, 16 is
+4x4), in lockstep as published; Combee, which makes one proposal of many reflections, in lockstep as published and
+inside the stream; and the other presets.
 """
 WITHOUT: Mapping[str, Settings] = {
     "one validation for each edit": {
@@ -105,4 +108,4 @@ WITHOUT: Mapping[str, Settings] = {
     "16 flows": {"algorithm": {"max_in_flight": 16}},
     "default": {},
 }
-"""The default, and each of its parts switched off."""
+"""The default, and the default without each of its parts."""

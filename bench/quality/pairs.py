@@ -1,4 +1,4 @@
-"""One seed in one world: what lockstep and the streams come to, measured by each other."""
+"""Lockstep and the streams with one seed in one world, compared with each other."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from bench.quality.runs import SYNC, WORLDS, Goals, Trace, evolve
 
 MOMENTS = (5.0, 10.0, 30.0, 60.0, 180.0)
-"""Minutes of lockstep at which scores are compared at equal tokens: those that lockstep had spent by then."""
+"""Minutes of lockstep at which scores are compared at equal tokens: at those that lockstep had spent by then."""
 FIXED = 30.0
 """Minutes at which scores are compared at equal time, as in FlashEvolve's table 2."""
 GRID = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0)
 """Minutes at which the best score is noted."""
 UNREACHED = 2.0
-"""A stream is given up when it has not reached lockstep's final score in so many times lockstep's time."""
+"""A stream is given up if it has not reached lockstep's final score in this many times lockstep's time."""
 MOST = 0.95
-"""A part of lockstep's gain. The time to it depends less on luck at the very end than the time to all of the gain."""
+"""A share of lockstep's gain. The time to it depends less on luck at the very end than the time to all of the gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The best candidate's validation score, by which it was chosen, and what it is worth on fresh rows."""
+    """The best candidate's validation score, by which it was chosen, and its expected score on held-out rows."""
 
     validation: float
     held_out: float
@@ -33,13 +33,13 @@ class Lockstep:
 
     seed_score: float
     final_seconds: float
-    """When its final validation score was reached first."""
+    """When its final validation score was first reached."""
     held_out_seconds: float
-    """When its best candidate was first worth as much on the rows held out as its last one, as far as can be told."""
+    """When its best candidate first scored as high on held-out rows as its last one, within `PRECISION`."""
     most_seconds: float
     fixed: Scores
     at: Mapping[float, Scores]
-    """Scores after so many minutes."""
+    """Scores after this many minutes."""
     tokens: Mapping[float, int]
     proposals_per_minute: float
     curve: tuple[float, ...]
@@ -48,28 +48,30 @@ class Lockstep:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A stream, measured by the lockstep run of the same seed."""
+    """A stream, compared with the lockstep run of the same seed."""
 
     final_seconds: float | None
     """When it reached lockstep's final score; None if it never did, or was given up."""
     held_out_seconds: float | None
-    """When its best candidate was first worth as much on the rows held out as lockstep's last one."""
+    """When its best candidate first scored as high on held-out rows as lockstep's last one; None if it never did."""
     most_seconds: float | None
     fixed: Scores
     at: Mapping[float, Scores]
-    """Scores at the tokens that lockstep had spent after so many minutes."""
+    """Scores at the tokens that lockstep had spent after this many minutes."""
     minutes: float
-    """How long it ran: until it had answered everything, or to the end."""
+    """How long it ran: until it had reached its goals, or to the end."""
     proposals_per_minute: float
     tokens_per_minute: float
     cancelled_share: float
-    """The share of its requests that were cancelled: what the server had written for them is in no count of tokens."""
+    """The share of its requests that were cancelled. They are charged as answered ones are, on average, because nobody
+    knows what the server had written for them.
+    """
     curve: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Everything with one seed in one world."""
+    """All results of one seed in one world."""
 
     world: str
     seed: int

@@ -1,4 +1,4 @@
-"""Which runs are made, and the content of the result file."""
+"""The runs that are made, and the content of the result file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bench.quality.pairs import Pair, compare
 from bench.quality.runs import PRECISION, PROFILE, ROWS, WORLDS
 
 SEEDS = range(100, 120)
-"""None of these was looked at before the default's settings were as they are."""
+"""Seeds that nobody had looked at when the default got its present settings."""
 TUNING_SEEDS = range(900, 902)
 TUNING_WORLDS = ("normal", "noisy", "adversarial", "overlapping")
-"""What the preset ``careful`` was chosen on."""
+"""The worlds that the preset ``careful`` was chosen on."""
 MINUTES, QUICK_MINUTES = 180.0, 60.0
 """Virtual minutes of lockstep; a stream stops as soon as it has reached its goals."""
 
@@ -31,7 +31,7 @@ def run_pairs(
     processes: int,
     kept: KeptPairs,
 ) -> Iterator[Pair]:
-    """Every seed in every world, seed by seed, each pair in one process; those that are kept are not run again."""
+    """Run every seed in every world, seed by seed, each pair in one process. Pairs that are kept are not run again."""
     found = {
         (world, seed): kept.read(world, seed, minutes, methods_for(world, methods))
         for seed, world in product(seeds, worlds)

@@ -27,8 +27,7 @@ from flowevolve.tasks.house_style import house_style_task
 
 PROFILE = "qwen3-8b-h100"
 PRECISION = 0.002
-"""Scores on the rows held out that are no further apart can't be told apart: they are estimated to about half of that.
-"""
+"""Held-out scores that differ by no more than this can't be told apart: they are estimated to about half of it."""
 ROWS = 300
 """Rows of the data set, drawn anew for each seed: 120 for minibatches, 90 for validation, 90 held out."""
 SYNC: Mapping[str, object] = {
@@ -45,9 +44,7 @@ class World:
     about: str
     preset: str = "normal"
     overlap: float = 0.2
-    """How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the
-    same.
-    """
+    """How concentrated the rules are that rows need. The higher, the more edits made side by side say the same."""
     concurrency: int = 256
     """The most requests in flight, in both modes; the server works on 256 at a time."""
     rules: int = 18
@@ -76,8 +73,8 @@ HARSH_WORLDS: Mapping[str, World] = {
         "merges that lose, interference, harmful noise, length that hurts, new words, noisy scores", "harsh"
     ),
 }
-"""Worlds that are hard for those who merge edits before they are validated. They were fixed before any such setting was
-tuned.
+"""Worlds that are hard for methods that merge edits before they are validated. They were fixed before any settings of
+such methods were tuned.
 """
 WORLDS: Mapping[str, World] = {**SHIPPED_WORLDS, **HARSH_WORLDS}
 
@@ -88,16 +85,16 @@ class Goals:
 
     score: float
     held_out: float
-    """The score on the rows held out that its best candidate has to have."""
+    """The score on held-out rows that its best candidate has to have."""
     tokens: int
     seconds: float
     given_up: float
-    """Seconds after which the scores are no longer waited for."""
+    """Seconds after which the run no longer waits for the scores."""
 
 
 class Gain(NamedTuple):
-    """Another best candidate, or another score of it: when that was, its validation score and id, and its worth on rows
-    that no selection has seen.
+    """A new best candidate, or a new score of it: the time, its validation score and id, and its expected score on
+    held-out rows.
     """
 
     time: float
@@ -113,8 +110,8 @@ class Trace:
     result: Result
     gains: tuple[Gain, ...]
     calls: tuple[tuple[float, int], ...]
-    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included. Those that
-    were cancelled are charged in full.
+    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included. Cancelled
+    requests are charged as if they had been answered.
     """
 
     @property
@@ -129,11 +126,11 @@ class Trace:
         return next((gain.time for gain in self.gains if gain.score >= score), None)
 
     def time_to_held_out(self, score: float) -> float | None:
-        """When the best candidate by validation was first worth so much on the rows held out, as far as can be told."""
+        """When the best candidate by validation first scored this much on held-out rows, within `PRECISION`."""
         return next((gain.time for gain in self.gains if gain.held_out >= score - PRECISION), None)
 
     def best_at(self, seconds: float) -> Gain:
-        """The best candidate; before the seed is validated, the seed."""
+        """The best candidate at this time; before the seed is validated, the seed."""
         place = bisect_right(self.gains, seconds, key=lambda gain: gain.time)
         return self.gains[max(0, place - 1)]
 
@@ -142,18 +139,18 @@ class Trace:
         return self.calls[place - 1][1] if place else 0
 
     def time_of(self, tokens: int) -> float:
-        """When so many tokens had been asked for; the end of the run if they never were."""
+        """When this many tokens had been asked for; the end of the run if they never were."""
         place = bisect_right(self.calls, tokens, key=lambda call: call[1])
         return self.calls[place][0] if place < len(self.calls) else self.result.report.wall_seconds
 
 
 @dataclass
 class _Watch:
-    """Listens to a run, and says when its goals are reached."""
+    """Listens to a run, and stops it once its goals are reached."""
 
     goals: Goals | None
     worth: Callable[[Artifact], float]
-    """What a candidate is worth on the rows held out."""
+    """The score of a candidate on held-out rows."""
     engine: Engine | None = None
     gains: list[Gain] = field(default_factory=list)
     calls: list[tuple[float, int]] = field(default_factory=list)
@@ -198,8 +195,9 @@ class _Watch:
         engine.stop("goals reached")
 
     def _cancelled(self, requests: int) -> Iterator[tuple[float, int]]:
-        """What cancelled requests are charged: as much as the answered ones took, on average. Nobody knows how much the
-        server had written of each; they belong to the evaluations that were stopped, by what each left unfinished.
+        """What cancelled requests are charged: as much as the answered ones took, on average, because nobody knows how
+        much the server had written of each. They are counted at the evaluations that were stopped, by how many rollouts
+        each left unfinished.
         """
         left = sum(rollouts for _, rollouts in self.stops)
         for time, rollouts in self.stops:
@@ -248,9 +246,10 @@ def evolve(
 
 
 def held_out(world: World, prompt: str, seed: int) -> float:
-    """The expected score of a prompt on the rows held out, which no selection has seen.
+    """The expected score of a prompt on held-out rows, which no selection has seen.
 
-    It is not the mean of some replies: near the ceiling chance would decide between prompts that say the same.
+    It is not the mean over some replies, because near the ceiling chance would decide between prompts that say the
+    same.
     """
     rows = [example.data for example in task(world.overlap, seed, world.rules).data.test]
     return expected(RulesWorld(PRESETS[world.preset]), prompt, rows)

@@ -11,12 +11,14 @@ GOAL, WORST_GOAL = 0.15, 0.5
 in each of them.
 """
 NOT_REACHED = 2.0
-"""What a seed counts that has not got lockstep's score in twice lockstep's time."""
+"""What a seed counts as if it has not reached lockstep's score in twice lockstep's time."""
 LEAST = {"5": -0.05}
 LEAST_LATER = -0.02
-"""The goals for the lower ends of the intervals at equal tokens, by the minutes of lockstep, and from then on."""
+"""The goals for the lower ends of the intervals at equal tokens: `LEAST` by minute of lockstep, and this for all
+others.
+"""
 VALIDATION = 90
-"""Of a seed's rows, how many are for validation."""
+"""How many of a seed's rows are for validation."""
 CHOSEN_IN, CHOSEN_ON = ("fickle", "harsh", "noisy", "normal"), range(900, 908)
 """The worlds and seeds on which settings of the default were compared."""
 CHANGED_AFTER = range(8)
@@ -32,7 +34,7 @@ def answer(content: Content) -> str:
 
 
 def by_world(content: Content) -> str:
-    """The range of the worlds' medians, and how many runs do not get there."""
+    """The range of the worlds' medians, and how many runs do not reach the score in twice the time."""
     return (
         f"{_worlds(content)} of its time (medians of worlds); {_within(content)}{_never(content)} runs do not in twice "
         "as long"
@@ -57,7 +59,7 @@ def _of_default(content: Content) -> list[Content]:
 
 
 def _within(content: Content) -> str:
-    """What most single runs take, in all worlds."""
+    """How much time nine in ten single runs take at most, in all worlds; empty if that is not known."""
     most = _time(content).get("quantiles", {}).get("0.9", NOT_REACHED)
     return f"nine in ten runs take at most {most:.2f}, and " if most < NOT_REACHED else ""
 
@@ -74,7 +76,7 @@ def _never(content: Content) -> str:
 
 
 def goals(content: Content) -> Verdicts:
-    """A figure that was not measured misses nothing."""
+    """Whether each goal is met. A figure that was not measured counts as met."""
     headline = content["headline"]
     shares = {"time in the median": ("time_median", GOAL), "time in the worst world": ("worst_world", WORST_GOAL)}
     leads = [(end, LEAST.get(moment, LEAST_LATER)) for moment, end in headline["equal_tokens"].items()]
@@ -87,8 +89,8 @@ def goals(content: Content) -> Verdicts:
 
 
 def section(content: Content, beside_gepa: str = "", sources: str = "") -> str:
-    """Markdown, with its heading; ``beside_gepa`` says how far our lockstep loop is from gepa itself, and ``sources``
-    what the gain comes from.
+    """Markdown, with its heading. ``beside_gepa`` says how far our lockstep loop is from gepa itself, and ``sources``
+    where the gain comes from.
     """
     settings = content["settings"]
     parts = (
@@ -121,7 +123,7 @@ def _what(settings: Content, beside_gepa: str) -> str:
 
 
 def _tuning(settings: Content) -> str:
-    """What the default was chosen on, and whether the seeds that are reported were among it."""
+    """What the default was chosen on, and whether that includes seeds that are reported."""
     again = sum(seed in (*CHOSEN_ON, *CHANGED_AFTER) for seed in settings["seeds"])
     return TUNING.format(
         worlds=", ".join(f"`{name}`" for name in CHOSEN_IN),
@@ -210,7 +212,7 @@ def _headline(content: Content) -> str:
 
 
 def _shares(content: Content) -> Sequence[tuple[str, ...]]:
-    """A row on the times of single runs, where the result has them."""
+    """A row on the times of single runs, if the result has them."""
     quantiles = _time(content).get("quantiles", {})
     said = ", ".join(f"{percent(float(share))} {share_of(ratio)}" for share, ratio in quantiles.items())
     about = "the same in single runs of all worlds, by the share of runs that take no more"
@@ -218,14 +220,14 @@ def _shares(content: Content) -> Sequence[tuple[str, ...]]:
 
 
 def _single(time: Content) -> str:
-    """Between which bounds eight in ten single runs lie, and how many never get there."""
+    """The bounds between which eight in ten single runs lie, and how many runs never get there."""
     quantiles = time["quantiles"]
     never = f", {time['not_reached']} never" if time["not_reached"] else ""
     return f"{share_of(quantiles['0.1'])}–{share_of(quantiles['0.9'])}{never}"
 
 
 def _has_quantiles(content: Content) -> bool:
-    """Whether the result has the times of single runs, as older ones have not."""
+    """Whether the result has the times of single runs; older ones do not."""
     return "quantiles" in _time(content)
 
 
@@ -307,7 +309,7 @@ def number(figure: Content, said: Callable[[float], str] = "{:.2f}".format) -> s
 
 
 def share_of(ratio: float) -> str:
-    """A time over lockstep's, as far as it was measured."""
+    """A time relative to lockstep's, as far as it was measured."""
     return f"{ratio:.2f}" if ratio < NOT_REACHED else f"{NOT_REACHED:g} or more"
 
 
