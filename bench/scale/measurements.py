@@ -30,7 +30,7 @@ from flowevolve._util import clock
 from flowevolve._util.garbage import seldom
 
 GOAL, GOAL_REPLICAS = 0.9, 8
-"""The share of so many times one replica's tokens per second that so many replicas are to write together."""
+"""The share of this many times one replica's tokens per second that this many replicas have to write together."""
 REPLICAS = (1, 2, 4, 8, 16, 32, 64)
 OPEN = (1000, 10_000, 100_000)
 CANDIDATES = (10_000, 100_000, 1_000_000)
@@ -42,7 +42,7 @@ Figures = dict[str, object]
 
 
 def measure(seeds: Sequence[int], most: int) -> Figures:
-    """Everything, with at most so many replicas, and calls and candidates in proportion to that."""
+    """Measure everything, with at most ``most`` replicas, and with calls and candidates in proportion to that."""
     share = max(REPLICAS) // most
     real = _real(share)
     rows = _replicas([count for count in REPLICAS if count <= most], seeds)
@@ -96,7 +96,7 @@ def _replicas(counts: Sequence[int], seeds: Sequence[int]) -> list[Mapping[str, 
 
 
 def _defaults(seeds: Sequence[int]) -> Figures:
-    """How many times the tokens of one replica the defaults make of more."""
+    """The tokens per second that the defaults write with one replica and with `GOAL_REPLICAS`."""
     begin, end = WARM_UP, WARM_UP + WINDOW
     found = {
         str(count): [serve(count, seed, end, preset="default").tokens_per_second(begin, end) for seed in seeds]
@@ -119,7 +119,9 @@ def _outage(seeds: Sequence[int]) -> Figures:
 
 
 def grow(size: int) -> Mapping[str, float]:
-    """Seconds of CPU time for a pool with so many candidates and a journal with so many events, and the memory."""
+    """Seconds of CPU time for a pool of this many candidates and for a journal of this many events, and the pool's
+    memory.
+    """
     before = peak_mb()
     with seldom():
         pool = PARTS[POOL][0](size)
@@ -144,12 +146,12 @@ def _real(share: int) -> list[Mapping[str, float | Spread]]:
 
 
 def _in_process(function: Callable[[int], Mapping[str, float]], size: int) -> Mapping[str, float]:
-    """What a function finds in a process of its own, because a process gives little memory back."""
+    """What a function returns in a process of its own, because a process gives little memory back."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_send, args=(theirs, function, size))
     process.start()
-    theirs.close()  # otherwise we would wait for ever on a child that died
+    theirs.close()  # otherwise recv would wait for ever if the child died
     found: Mapping[str, float] = ours.recv()
     process.join()
     print(found, flush=True)

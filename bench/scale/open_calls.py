@@ -1,4 +1,4 @@
-"""What calls cost that are open all at once: CPU time and memory of a process, without any network."""
+"""What it costs to have many calls open at once: CPU time and memory of a process, without any network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Together:
 
 
 def cost(calls: int) -> Mapping[str, float]:
-    """The validation of a seed on so many examples, all at once, through the whole engine. In a process of its own."""
+    """The cost of validating a seed on this many examples at once, through the whole engine. Needs a process of its
+    own.
+    """
     server, before = Together(), peak_mb()
     settings = {
         "preset": "plain",

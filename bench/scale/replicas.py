@@ -28,7 +28,9 @@ IN_FLIGHT = 64
 FLOWS = 32
 """Flows open for each replica: as many as the preset has for one server."""
 WARM_UP, WINDOW = 60.0, 120.0
-"""Seconds of the server's time: before the window, which begin with a validation of the seed, and the window itself."""
+"""Seconds of the server's time: those before the window, which begin with the seed's validation, and those of the
+window.
+"""
 
 
 AFTER = 30.0
@@ -78,7 +80,7 @@ class Served:
     proposals: int
 
     def tokens_per_second(self, begin: float, end: float) -> float:
-        """The tokens that all replicas wrote in a second, on average between these times."""
+        """The tokens per second that all replicas wrote, on average between these times."""
         return sum(tokens_within(span, begin, end) for spans in self.spans for span in spans) / (end - begin)
 
     def calls_per_second(self, begin: float, end: float) -> float:
@@ -86,13 +88,13 @@ class Served:
         return ended / (end - begin)
 
     def uneven(self, begin: float, end: float) -> float:
-        """The tokens of the replica with most, over the mean."""
+        """The tokens of the replica with the most, divided by the mean."""
         each = [sum(tokens_within(span, begin, end) for span in spans) for spans in self.spans]
         return max(each) * len(each) / sum(each)
 
 
 def serve(replicas: int, seed: int, seconds: float, preset: str = PRESET, outage: Outage | None = None) -> Served:
-    """Let a run work on so many replicas for so many of their seconds; the first has the outage."""
+    """Let a run work on this many replicas for this many of their seconds; the first replica has the outage."""
     servers = [Replica(outage or Outage()), *(Replica(Outage()) for _ in range(replicas - 1))]
     config = parse_config(settings(replicas, seed, seconds + AFTER, preset), "bench.scale")
     router = Router({f"http://replica{number}/v1": server for number, server in enumerate(servers)})
@@ -102,7 +104,7 @@ def serve(replicas: int, seed: int, seconds: float, preset: str = PRESET, outage
 
 
 def settings(replicas: int, seed: int, seconds: float, preset: str = PRESET) -> Mapping[str, object]:
-    """The configuration of a run that has work for so many replicas, unless its preset is another."""
+    """The configuration of a run that has work for this many replicas, unless ``preset`` is not `PRESET`."""
     wide = {
         "algorithm": {"max_in_flight": FLOWS * replicas},
         "stages": {
@@ -123,7 +125,7 @@ def settings(replicas: int, seed: int, seconds: float, preset: str = PRESET) -> 
 
 
 def dips(served: Served, outage: Outage, seconds: float) -> Mapping[str, float]:
-    """Tokens per second before, while and after a replica was away. What begins with its death is counted, too."""
+    """Tokens per second before an outage, during all of it, and after it once the replica has warmed up again."""
     return {
         "before": served.tokens_per_second(outage.begins - seconds, outage.begins),
         "away": served.tokens_per_second(outage.begins, outage.ends),

@@ -25,7 +25,7 @@ def goals(content: Content) -> Verdicts:
 
 
 def _least_left(content: Content) -> float:
-    """The part of all tokens that may be left while one replica is away: all but its own."""
+    """The share of all tokens that must be left while one replica is away: all but its own."""
     return 1 - 1 / float(content["goal"]["replicas"])
 
 
@@ -111,13 +111,13 @@ def _at_goal(content: Content) -> Content:
 
 
 def _with_defaults(content: Content) -> float:
-    """The tokens that the defaults write with the replicas of the goal, over those with one."""
+    """The tokens that the defaults write with as many replicas as the goal has, divided by those with one."""
     defaults, replicas = content["defaults"], str(content["goal"]["replicas"])
     return float(defaults[replicas]["median"] / defaults["1"]["median"])
 
 
 def _busiest(content: Content) -> Content:
-    """The row in real time by which it is said when a core is full."""
+    """The row in real time that says when a core is full."""
     return next(row for row in content["real"] if row["in_flight"] == 512)
 
 

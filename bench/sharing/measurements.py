@@ -16,7 +16,7 @@ from bench.scale.replicas import PROFILE, WORKLOAD
 from bench.sharing.runs import SLOTS, WARM_UP, WINDOW, Wanted, share_out
 
 FAIR, TOGETHER = 0.05, 0.95
-"""How far a run may be from its part, and the share of the ceiling that all runs are to write together."""
+"""How far a run may be from its part, and the share of the ceiling that all runs have to write together."""
 CASES = {
     "four equal runs": [Wanted()] * 4,
     "shares of 1, 1, 2 and 4": [Wanted(share=share) for share in (1.0, 1.0, 2.0, 4.0)],
@@ -28,7 +28,7 @@ Figures = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one seed gave."""
+    """The results of one seed."""
 
     tokens_per_second: Sequence[float]
     """Of each run."""
@@ -40,7 +40,7 @@ class Found:
 
 
 def measure(seeds: Sequence[int], cases: Sequence[str] = tuple(CASES), processes: int = 1) -> Figures:
-    """Every case behind a gateway and without one, for each seed, so many side by side."""
+    """Measure every case behind a gateway and without one, for each seed, ``processes`` of them at a time."""
     work = [(case, gateway, seed) for case in cases for gateway in (True, False) for seed in seeds]
     with ProcessPoolExecutor(processes) as pool:
         ceilings = pool.map(ceiling_tokens_per_second, seeds)
@@ -68,13 +68,13 @@ def measure(seeds: Sequence[int], cases: Sequence[str] = tuple(CASES), processes
 
 
 def ceiling_tokens_per_second(seed: int) -> float:
-    """What the server writes if every one of its slots has a request all the time."""
+    """The tokens per second that the server writes if every one of its slots always has a request."""
     run = evolve(CEILING, PROFILE, WORKLOAD, concurrency=SLOTS, seed=seed, seconds=WARM_UP + WINDOW)
     return figures(run).output_tokens_per_s
 
 
 def off(tokens: Sequence[float], runs: Sequence[Wanted]) -> list[float]:
-    """How far each run is from its part of what all runs have, as a fraction of its part."""
+    """How far each run is from its part of what all runs get, as a fraction of its part."""
     per_share = sum(tokens) / sum(run.share for run in runs)
     return [each / run.share / per_share - 1 for each, run in zip(tokens, runs, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Several runs at once at one simulated server, behind a gateway or not, on one virtual clock."""
+"""Several runs at once on one simulated server, behind a gateway or without one, on one virtual clock."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from flowevolve.runner.plan import ProvidedObjects, make_plan
 from flowevolve.runner.run import Watchers, run_plan
 
 SLOTS = 256
-"""Requests that the server gets at a time from all runs together, behind a gateway."""
+"""The most requests from all runs together that the server gets at a time behind a gateway."""
 WARM_UP, WINDOW = 120.0, 480.0
-"""Seconds of the server's time: before what is counted, and what is counted."""
+"""Seconds of the server's time: before counting begins, and while it lasts."""
 AFTER = 60.0
 """Seconds that the runs go on afterwards, so that all answers that were being written are known."""
 
@@ -41,30 +41,30 @@ class Wanted:
 
     preset: str = PRESET
     width: int = 4
-    """It has 64 requests open for each, and with the first preset flows and workers for them."""
+    """The run has 64 requests open for each unit of width, and with the first preset flows and workers for them."""
     share: float = 1.0
 
 
 @dataclass(slots=True)
 class Shared:
-    """What became of the runs."""
+    """The results of the runs."""
 
     spans: Mapping[str, Sequence[Span]]
-    """By run, the requests that the server worked on, with the times that it had them."""
+    """For each run, the requests that the server worked on, with their times."""
     waits: Sequence[float]
-    """Seconds that the requests asked within the window waited, and were worked on."""
+    """For each request sent within the window, the seconds until it ended."""
     proposals: Sequence[int]
     failures: int
     most_in_flight: int
 
     def tokens_per_second(self) -> list[float]:
-        """Of each run, in the window."""
+        """The tokens per second of each run, within the window."""
         begin, end = WARM_UP, WARM_UP + WINDOW
         return [sum(tokens_within(span, begin, end) for span in spans) / WINDOW for spans in self.spans.values()]
 
 
 class _Server(RecordingBackend):
-    """Keeps the spans of each run by themselves."""
+    """Keeps the spans of each run separately."""
 
     def __init__(self) -> None:
         super().__init__(shaped(PROFILE, WORKLOAD, 1.0))
@@ -78,7 +78,7 @@ class _Server(RecordingBackend):
             return await super().chat(request, timeout=timeout)
         finally:
             self.in_flight -= 1
-            self.by_run[_whose.get()].append(self.spans.pop())  # that of this call, which has just ended
+            self.by_run[_whose.get()].append(self.spans.pop())  # the span of this call, which has just ended
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class _Way:
         try:
             if self.gateway is None:
                 return await self.server.chat(request, timeout=timeout)
-            with anyio.fail_after(timeout):  # as a transport over HTTP has it, with what is waited in the gateway
+            with anyio.fail_after(timeout):  # includes the wait in the gateway, as over HTTP
                 return await self.gateway.chat(self.sender, request, timeout=timeout)
         except TimeoutError:
             self.failures += 1

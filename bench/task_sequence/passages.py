@@ -1,4 +1,4 @@
-"""Passages of CSE through the tasks, and what they come to."""
+"""Passages of CSE through the tasks, and their figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 TASKS: Sequence[str] = tuple(EFFICIENCY_PROBLEMS)
 """The tasks in their order: one idea helps with the first three, another with the next three, a third with the rest."""
 EVALUATIONS, QUICK_EVALUATIONS = 12, 8
-"""Evaluations of each task, the seed among them."""
+"""Evaluations of each task, including the seed's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Passage:
 
     @property
     def gains(self) -> list[float]:
-        """For each task the logarithm of the best score over the seed program's."""
+        """For each task, the logarithm of the best score divided by the seed program's."""
         return [math.log(run.best / run.seed_score) for run in self.runs if run.seed_score]
 
     def line(self) -> str:
@@ -67,8 +67,8 @@ def pass_all(seeds: int, tasks: Sequence[str], evaluations: int) -> Iterator[Pas
 def summarise(passages: Sequence[Passage]) -> Content:
     """The figures of all passages; gains are logarithms.
 
-    ``later`` is about the means over all tasks but the first. Before the first nothing is remembered, so that passages
-    differ in it by chance alone.
+    ``later`` compares the means over all tasks but the first. At the first nothing is remembered yet, so that passages
+    differ there only by chance.
     """
     without, remembering = (
         sorted((each for each in passages if each.remembers is remembers), key=lambda each: each.seed)
@@ -95,7 +95,7 @@ def _later(passage: Passage) -> float:
 
 
 def _counted(passages: Sequence[Passage], place: int) -> Mapping[str, float]:
-    """How many entries runs recalled from the memory, and how many they added to it, on the mean."""
+    """How many entries runs recalled from the memory, and how many they added to it, on average."""
     return {
         name: fmean(passage.runs[place].entries.get(kind, 0) for passage in passages)
         for name, kind in (("recalled", "memory.recalled"), ("added", "memory.distilled"))
