@@ -1,4 +1,4 @@
-"""How far predictions of the runs were off: the part of the page on this bench that is about the simulator."""
+"""How far predictions of the runs were off: the part of this bench's page that is about the simulator."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bench.gpu.rows import BASE, COLUMNS, by_workload, gpu_name, spanned
 
 PREDICTED = dict(zip(COLUMNS, ("proposals a minute", "output tokens a second", "requests in flight"), strict=True))
 SCORE = {"best_score": "best validation score"}
-"""What is compared with predictions beside `COLUMNS`, where they have it."""
+"""What is compared with predictions besides `COLUMNS`, if the predictions have it."""
 
 
 def simulator(content: Content) -> str:
-    """What was predicted of the runs; nothing where that was not done."""
+    """What was predicted of the runs; empty if nothing was."""
     if "predicted" not in content:
         return ""
     before = is_before(content)
@@ -46,7 +46,7 @@ of the runs was used."""
 
 
 def goals(content: Content) -> Verdicts:
-    """Whether each quantity was predicted as well as the goal asks; none where nothing was predicted."""
+    """Whether each quantity was predicted as well as the goal demands; empty if nothing was predicted."""
     if "predicted" not in content:
         return {}
     return {f"prediction of {PREDICTED[name]}": is_met(*off) for name, off in deviations(content, "measured").items()}
@@ -58,7 +58,7 @@ def _missed(content: Content) -> str:
 
 
 def is_before(content: Content) -> bool:
-    """Whether the predictions were made before the runs. Older results don't say, and were not."""
+    """Whether the predictions were made before the runs. Results that don't say are older; theirs were made after."""
     return bool(content["settings"].get("predicted_before", False))
 
 
@@ -78,7 +78,7 @@ def _seeds(content: Content) -> int:
 
 
 def _by_run(content: Content, profile: str) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """By workload and method, what each quantity of the seeds was."""
+    """By workload and method, the predicted values of each quantity, one for each seed."""
     return {
         (each["workload"], each["method"]): each["values"]
         for each in content["predicted"]
@@ -119,14 +119,14 @@ def _compared(content: Content) -> dict[str, str]:
 
 
 def made(content: Content) -> str:
-    """Whose the profile was, and when the predictions were made, in a few words."""
+    """Which GPU the profile was of, and when the predictions were made, in a few words."""
     if is_before(content):
         return f"of another {gpu_name(content)}, predicted before the runs"
     return f"of an {gpu_name(content)}, predicted after the runs and corrected once"
 
 
 def gains(content: Content) -> str:
-    """What predicted and measured rates say of the gain over synchronous gepa, where it is about that."""
+    """The gain over synchronous gepa by predicted and by measured rates; empty if one of the two was not run."""
     return "".join(
         f"The defaults make {predicted:.1f} times synchronous gepa's proposals as predicted, and {measured:.1f} times "
         "as measured."
@@ -135,8 +135,8 @@ def gains(content: Content) -> str:
 
 
 def gain(content: Content, profile: str) -> str:
-    """The defaults' proposals over synchronous gepa's, as predicted with that profile and as measured, and how many
-    were counted of both.
+    """The defaults' proposals divided by synchronous gepa's, as predicted with that profile and as measured, and how
+    many were counted of both.
     """
     before = run_before(content)
     again = f"; in a run before {before['stream'] / before[BASE]:.1f}" if before else ""
@@ -147,7 +147,7 @@ def gain(content: Content, profile: str) -> str:
 
 
 def run_before(content: Content) -> Mapping[str, float]:
-    """The proposals a minute of a run of the same command before, by method; empty where there was none."""
+    """The proposals a minute of an earlier run of the same command, by method; empty if there was none."""
     found: Mapping[str, float] = content.get("run_before", {})
     return found
 
@@ -163,8 +163,8 @@ def _gains(content: Content, profile: str) -> Iterator[tuple[str, float, float]]
 
 
 def leads(content: Content) -> str:
-    """By how much the defaults were to be ahead of synchronous gepa in score, and by how much they were, with what came
-    of runs before; nothing where that was not predicted.
+    """By how much the defaults were predicted to be ahead of synchronous gepa in score, and by how much they were, with
+    what the result says about earlier runs; empty if it was not predicted.
     """
     if not SCORE.keys() <= _compared(content).keys():
         return ""
@@ -187,7 +187,7 @@ def _lead(content: Content, workload: str, ours: _Figures, gepas: _Figures) -> s
 
 
 _Figures = tuple[Sequence[float], Sequence[float]]
-"""What was predicted of a method, by seed, and what it came to, by run."""
+"""The predicted figures of a method, by seed, and its measured ones, by run."""
 
 
 def _stream_and_gepa(
@@ -212,7 +212,7 @@ def off(content: Content, profile: str) -> str:
 
 
 def deviations(content: Content, profile: str) -> Mapping[str, tuple[float, float]]:
-    """By how much these predictions are off, in the median and at worst, as shares by the names of `COLUMNS`."""
+    """The relative errors of these predictions, in the median and at worst, by the names of `COLUMNS`."""
     expected = _by_run(content, profile)
     found = {}
     for column in PREDICTED:

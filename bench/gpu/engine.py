@@ -1,4 +1,4 @@
-"""Getting a model and starting a real server for it: vLLM, or transformers' continuous batching."""
+"""Provides a model and starts a real server for it: vLLM, or transformers' continuous batching."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Wanted:
     """The server that is wanted.
 
     ``model`` names trained weights as vLLM takes them (a folder, or a name). If it is None, ``shape`` is a folder with
-    a model's configuration, whose weights are made up. ``environment`` is the folder of the environment that the server
-    is installed in, or a command.
+    the configuration of a model that gets random weights. ``environment`` is the folder of the environment that the
+    server is installed in, or a command.
     """
 
     dialect: Dialect
@@ -54,7 +54,7 @@ class Wanted:
 
 
 def make_shape(wanted: Wanted) -> None:
-    """Make the folder of Qwen3-8B's shape if it is wanted and not there; transformers needs weights in it.
+    """Create the folder with Qwen3-8B's shape if it is wanted and missing. For transformers it gets weights, too.
 
     Raises:
         InputError: if the server's environment can't do it.
@@ -74,7 +74,7 @@ def make_shape(wanted: Wanted) -> None:
 
 
 def sizes(shape: Path) -> tuple[int, int]:
-    """The context and the vocabulary of a model, in tokens.
+    """The sizes of a model's context, at most `MOST_CONTEXT`, and of its vocabulary, in tokens.
 
     Raises:
         InputError: if the folder has no configuration.
@@ -89,11 +89,11 @@ def sizes(shape: Path) -> tuple[int, int]:
 
 @asynccontextmanager
 async def engine(wanted: Wanted) -> AsyncGenerator[Engine]:
-    """A server of this model, until the block ends."""
+    """Run a server of this model until the block ends."""
     context, vocabulary = sizes(wanted.shape) if wanted.model is None else (MOST_CONTEXT, 0)
     started = _vllm(wanted, context) if wanted.dialect == "vllm" else _transformers(wanted)
     async with started as url:
-        # transformers knows the model only by the name of what it loaded
+        # transformers knows the model only by the path or name it was loaded from
         model = NAME if wanted.dialect == "vllm" else wanted.loaded
         yield Engine(url, model, wanted.dialect, context, vocabulary)
 
@@ -130,7 +130,9 @@ async def _transformers(wanted: Wanted) -> AsyncGenerator[str]:
 
 
 def _command(wanted: Wanted, name: str) -> str:
-    """A command of the environment that the server is in; this one's if that is not a folder."""
+    """The path of a command of the server's environment. If that is not a folder, the command is looked for beside
+    vLLM's executable, or beside this Python for transformers.
+    """
     folder = Path(wanted.environment)
     if folder.is_dir():
         return str(folder / "bin" / name)

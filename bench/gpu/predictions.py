@@ -1,7 +1,7 @@
-"""What the simulator says that the same runs come to: with the profile that was measured on the server before them, and
-with the one that is shipped for an H100.
+"""Predicts the same runs with the simulator: with the profile that was measured on the server before them, and with the
+one that ships for an H100.
 
-The server's words were the simulated world's already, so what is compared is its speed.
+The real server's words came from the simulated world, too, so only its speed is compared.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from flowevolve.sim.profiles import BatchingProfile
 PREDICTED = (*QUANTITIES, "best_score")
 """The figures of a run that are predicted."""
 SEEDS = range(2000, 2005)
-"""Of the predicted runs: none of those that were measured."""
+"""The seeds of the predicted runs, which differ from those of the measured runs."""
 SLOWED = 1 / 4
-"""At which part of a workload's usual speed gepa's own processes are predicted, several windows in a minute."""
+"""The part of a workload's usual speed at which gepa's own processes are predicted: still several windows a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a prediction needs of a result: which runs were made, and the profile. What was measured is not read."""
+    """What a prediction needs of a result: which runs there are, and the profile. It doesn't read what was measured."""
 
     rows: Sequence[Row]
     settings: Settings
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a result takes over from predictions that were made before its runs: these, and the server's profile."""
+    """What a result takes over if predictions were made before its runs: the predictions and the server's profile."""
 
     profile: BatchingProfile
     predicted: Sequence[Prediction]
@@ -64,7 +64,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """By quantity, what the runs of each seed come to."""
+    """The predictions of one method's runs. ``values`` has one value for each seed, by quantity."""
 
     profile: str
     workload: str
@@ -116,7 +116,7 @@ def add_predictions(path: Path) -> list[Prediction]:
 
 
 def _runs(profile: str, row: Row, settings: Settings) -> Iterator[Figures]:
-    """Ours on the virtual clock, gepa's in real time on a server that is sped up."""
+    """Perform a run for each seed: our methods' on the virtual clock, gepa's in real time on a sped-up server."""
     seconds = 60 * settings.minutes
     speed = WORKLOADS[row.workload].speeds[PROFILE] * SLOWED
     for seed in SEEDS:

@@ -20,13 +20,13 @@ from flowevolve.sim.calibration.calibrate import Calibration
 from flowevolve.sim.profiles import BatchingProfile, Profile
 
 PROCESSES = 2
-"""That work out what candidates are worth."""
+"""How many processes compute what candidates are worth."""
 
 
 def content(
     found: Measurements, arguments: argparse.Namespace, wanted: Wanted, before: Before | None = None
 ) -> dict[str, object]:
-    """The content of the result file. With predictions from ``before`` the runs, it has them and their profile."""
+    """The content of the result file. If ``before`` has predictions from before the runs, it includes their profile."""
     about = environment()
     machine = about.pop("machine")
     assert isinstance(machine, dict)
@@ -64,7 +64,7 @@ def content(
 
 
 def _server(found: Calibration | None, wanted: Wanted) -> dict[str, object]:
-    """What was measured of the server alone, and how far that is off on requests that nothing was fitted to."""
+    """The profile measured on the server alone, and how far it is off on requests that it wasn't fitted to."""
     if found is None:
         return {"profile": None, "check": None}
     profile = found.profile if wanted.model is not None else in_counted_tokens(found)
@@ -72,10 +72,11 @@ def _server(found: Calibration | None, wanted: Wanted) -> dict[str, object]:
 
 
 def in_counted_tokens(found: Calibration) -> Profile:
-    """The profile with the cost of prompts for each token that the simulator counts.
+    """The profile with the cost of prompts per token as the simulator counts tokens.
 
-    The server was measured with texts, of which the tokenizer of a made-up shape makes more tokens than that. In the
-    runs it is sent as many tokens as the simulator counts (`bench.gpu.service.token_ids`).
+    The server was measured with texts, and the tokenizer of a made-up shape makes more tokens of a text than the
+    simulator counts. In the runs the server is sent as many tokens as the simulator counts
+    (`bench.gpu.service.token_ids`).
     """
     if not isinstance(found.profile, BatchingProfile):
         return found.profile
@@ -85,7 +86,7 @@ def in_counted_tokens(found: Calibration) -> Profile:
 
 
 def per_token(profile: BatchingProfile, tokens: float) -> BatchingProfile:
-    """A profile that was measured with so many tokens of a prompt for each that the simulator counts."""
+    """Correct a profile measured with ``tokens`` tokens of a prompt for each token that the simulator counts."""
     return replace(
         profile,
         prefill_seconds_per_token=profile.prefill_seconds_per_token / tokens,

@@ -1,4 +1,4 @@
-"""What the rows of a result are of, in words for its pages."""
+"""The rows of a result by workload, and words for its pages on what they measure."""
 
 from __future__ import annotations
 

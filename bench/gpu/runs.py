@@ -1,4 +1,4 @@
-"""The runs: every method on every workload, on one real server that was measured first."""
+"""Runs every method on every workload, on one real server that is measured first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_TOKENS = 8192
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one run of a method came to, and what the GPU reported meanwhile, if there is one that does."""
+    """The figures of one run of a method, and what the GPU reported meanwhile; None if there is no such GPU."""
 
     figures: Figures
     gpu: dict[str, float] | None
@@ -38,7 +38,7 @@ class Measured:
 
 @dataclass(slots=True)
 class Measurements:
-    """All that was measured so far: the server alone, and what each repeat of a method came to on each workload."""
+    """All measurements so far: of the server alone, and of each repeat of a method on each workload."""
 
     server: Calibration | None = None
     runs: dict[tuple[str, str], list[Measured]] = field(default_factory=lambda: defaultdict(list))
@@ -75,7 +75,7 @@ async def _offered(running: Engine, wanted: Wanted, workload: str) -> AsyncGener
 async def _compare(
     arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch
 ) -> AsyncIterator[tuple[str, Measured]]:
-    """Run every method so many times, in random order each time. ``place``: a server, and the model's name there."""
+    """Run every method ``repeats`` times, in random order each time. ``place`` is a server and its model's name."""
     server, model = place
     for repeat in range(arguments.repeats):
         methods = list(arguments.methods)

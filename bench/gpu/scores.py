@@ -1,4 +1,4 @@
-"""What candidates were worth over time, and how soon the defaults had what synchronous gepa had."""
+"""What candidates were worth over time, and how soon the defaults reached what synchronous gepa reached."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench._lib.time_to_score import TimeToScore, median_and_range, time_to_scor
 from bench.gpu.rows import BASE, by_workload, runs, spanned
 
 STEPS = 5
-"""Of a window, after each of which the table says what candidates are worth."""
+"""How many steps a window has; after each, the table says what candidates are worth."""
 
 
 def scores(content: Content) -> str:
-    """The table, and what its columns are; nothing of a trained model, as what its words are worth is not known."""
+    """The table and what its columns mean. Empty for a trained model, as the worth of its prompts is not known."""
     rows = [
         (f"{workload}, {method}", *_over_time(row, content), *_beside(row, of.get(BASE)))
         for workload, of in by_workload(content).items()
@@ -42,7 +42,7 @@ fewest, and in brackets is what single runs had then. {_sure(content["settings"]
 
 
 def _validated(content: Content) -> str:
-    """The best validation scores, where nothing else is known of prompts in simulated words."""
+    """The best validation scores, for results with simulated words that have no held-out scores; else empty."""
     if content["settings"]["model"] is not None:
         return ""
     told = ", ".join(
@@ -59,8 +59,8 @@ chooses, were in the mean of its runs: {told}. {_sure(content["settings"]["repea
 
 
 def ends(results: Iterable[Content]) -> str:
-    """Which held-out scores the defaults and synchronous gepa end with, and how soon the defaults have gepa's; nothing
-    of single runs, which say nothing of it.
+    """Which held-out scores the defaults and synchronous gepa end with, and how soon the defaults reach gepa's. Leaves
+    out results with single runs, which can't tell.
     """
     return " ".join(
         _ends(content, workload, of["stream"], of[BASE])
@@ -83,7 +83,7 @@ def _ends(content: Content, workload: str, stream: Content, gepa: Content) -> st
 
 
 def _taken(timed: TimeToScore) -> str:
-    """How much of gepa's time the defaults take to its last score, in a sentence; nothing where no pair tells it."""
+    """How much of gepa's time the defaults take to its last score, in a sentence; empty if no pair tells it."""
     return f"Of gepa's time to its last score they take {_told(timed)}, which may be chance." if timed.pairs else ""
 
 
@@ -97,7 +97,7 @@ def _over_time(row: Content, content: Content) -> Iterator[str]:
 
 
 def _worths(row: Content, spent: Unit, most: float) -> list[float]:
-    """What each run's best candidate was worth when so much was spent."""
+    """What each run's best candidate was worth once the run had spent ``most`` of ``spent``."""
     return [worth_at(run, spent, most) for run in row["held_out"]]
 
 
@@ -122,7 +122,7 @@ def _told(timed: TimeToScore) -> str:
 
 
 def _at_equal_calls(row: Content, gepa: Content) -> str:
-    """How much more a method's best candidates were worth than synchronous gepa's, when both had made as many calls."""
+    """How much more a method's best candidates were worth than synchronous gepa's after equally many calls."""
     calls = min(min(each["values"]["calls"]) for each in (row, gepa))
     ours, gepas = (_worths(each, "calls", calls) for each in (row, gepa))
     single = "" if len(ours) == len(gepas) == 1 else f" ({_each(ours)} less {_each(gepas)})"

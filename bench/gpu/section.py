@@ -19,7 +19,7 @@ NAMES = {
     "plain": "gepa's rules in our stream (`plain`)",
     "flashevolve": "the preset `flashevolve`",
 }
-"""The methods that `rates` and `answer` have."""
+"""The methods that `rates` and `answer` show."""
 DONE = {**COLUMNS, "validations_per_min": "whole validations/min", "accepted_per_min": "accepted/min", "calls": "calls"}
 
 
@@ -34,8 +34,8 @@ def answer(content: Content) -> str:
 
 
 def rates(results: Mapping[str, Content]) -> str:
-    """A table of the proposals a minute, with their range over runs, and of how many were counted. ``results`` are by
-    what their workloads are followed by.
+    """A table of the proposals a minute, with their range over runs and how many were counted. The keys of ``results``
+    are the words to put after the names of a result's workloads.
     """
     first = next(iter(results.values()))
     model = "" if first["settings"]["model"] is not None else " (random weights, simulated words)"
@@ -60,14 +60,14 @@ def _rates(of: Mapping[str, Content], before: Mapping[str, float]) -> Iterator[s
 
 
 def _counted(row: Content) -> str:
-    """The proposals counted in all runs, and that they are one round in each, if so."""
+    """How many proposals were counted in all runs, and whether they are only one round in each."""
     counted = row["values"]["proposals"]
     each = " each" if len(counted) > 1 else ""
     return f"{sum(counted):.0f}" + (f", one round{each}" if is_one_round(row) else "")
 
 
 def beside(results: Mapping[str, Content]) -> Iterator[str]:
-    """How many times the proposals of gepa's methods the defaults made on each workload, of results by their pages."""
+    """How many times the proposals of gepa's methods the defaults made on each workload. ``results`` are by page."""
     told = [
         f"`{workload}` {', '.join(_times(of, method) for method in GEPAS if method in of)}"
         for content in results.values()
@@ -99,7 +99,7 @@ def is_one_round(row: Content) -> bool:
 
 
 def filled(content: Content, method: str) -> Iterator[str]:
-    """How many requests a method had in flight on each workload, of how many it might have."""
+    """How many requests a method had in flight on each workload, of the most that it could have."""
     for workload, of in by_workload(content).items():
         if method in of:
             yield f"{of[method]['mean_in_flight']:.1f} of {content['settings']['concurrency']} (`{workload}`)"
@@ -143,7 +143,7 @@ used; its power does.
 
 
 def _commands(content: Content) -> str:
-    """What was called, but for what depends on the machine."""
+    """The commands that were called, without the options that depend on the machine."""
     settings = content["settings"]
     names, methods = (" ".join(dict.fromkeys(row[each] for row in content["rows"])) for each in ("workload", "method"))
     asked = (

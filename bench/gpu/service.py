@@ -1,8 +1,9 @@
 """A simulated server that takes as long for its answers as a real server.
 
 A model with random weights writes as fast as a trained one, but says nothing that could be scored or accepted. So the
-simulated world decides by the request alone what is answered and how long it is, and a real server writes as many
-tokens for as long a prompt before the answer goes out. Times are the real server's, answers the simulated world's.
+simulated world decides, from the request alone, what the answer is and how long it is, and a real server writes as many
+tokens for a prompt of the same length before the answer is sent. Times are the real server's, answers the simulated
+world's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ FIRST_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A server of completions at ``url`` (with its ``/v1``). ``context`` in tokens; ids are below ``vocabulary``."""
+    """A server of completions at ``url``, which ends in ``/v1``. ``context`` is in tokens; token ids are below
+    ``vocabulary``.
+    """
 
     url: str
     model: str
@@ -54,8 +57,7 @@ class RealService:
     async def serve(
         self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
-        """Serve a request. What does not fit the model's context is left out, of the output first and then of the
-        prompt's end.
+        """Serve a request. If it does not fit the model's context, the output is cut first, then the end of the prompt.
 
         Raises:
             OverloadedError, ServerError, UnreachableError: as the engine answers.
@@ -79,7 +81,7 @@ class RealService:
     def _body(self, prompt: str, ids: list[int], tokens: int, priority: int) -> dict[str, object]:
         body: dict[str, object] = {"model": self._engine.model, "max_tokens": tokens, "temperature": 1.0}
         if self._engine.dialect == "transformers":
-            return {**body, "prompt": prompt}  # it knows neither ids nor priorities, and random weights hardly ever end
+            return {**body, "prompt": prompt}  # it takes neither ids nor priorities, and random weights hardly ever end
         return {**body, "prompt": ids, "priority": priority, "ignore_eos": True}
 
     async def _complete(self, body: dict[str, object]) -> int:
@@ -99,7 +101,7 @@ class RealService:
 
 
 def token_ids(text: str, vocabulary: int) -> list[int]:
-    """A token for every `CHARS_PER_TOKEN` characters: equal texts, and equal beginnings, get equal ones."""
+    """One token id for every `CHARS_PER_TOKEN` characters. Equal texts, and equal beginnings, get equal ids."""
     pieces = (text[start : start + CHARS_PER_TOKEN] for start in range(0, len(text), CHARS_PER_TOKEN))
     return [FIRST_TOKEN + _number(piece) % (vocabulary - FIRST_TOKEN) for piece in pieces] or [FIRST_TOKEN]
 

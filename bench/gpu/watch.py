@@ -1,4 +1,4 @@
-"""Samples of a GPU's use while something runs, from one `nvidia-smi` process that writes a line at an interval."""
+"""Samples a GPU's use while something runs, from one `nvidia-smi` process that writes a line at regular intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS = ("utilization.gpu", "memory.used", "power.draw")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """``seconds``: monotonic. ``utilization``: percent of the time in which a kernel ran; memory in MiB."""
+    """``seconds`` is monotonic time, ``utilization`` the percentage of time in which a kernel ran; memory is in MiB."""
 
     seconds: float
     utilization: float
@@ -28,13 +28,13 @@ class Sample:
 
 
 class Watch:
-    """The samples of one GPU so far; none where there is no NVIDIA GPU."""
+    """The samples of one GPU so far; none if there is no NVIDIA GPU."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
 
     def between(self, begun: float, ended: float) -> dict[str, float] | None:
-        """Means, and the largest memory, between two times; None if there are no samples of them."""
+        """The means, and the largest memory, between two times; None if there are no samples between them."""
         taken = [sample for sample in self.samples if begun <= sample.seconds <= ended]
         if not taken:
             return None
@@ -48,7 +48,7 @@ class Watch:
 
 @asynccontextmanager
 async def watch_gpu(index: int = 0) -> AsyncGenerator[Watch]:
-    """Samples one GPU for as long as the block lasts."""
+    """Sample one GPU for as long as the block lasts."""
     watch = Watch()
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -74,7 +74,7 @@ async def _read(lines: TextReceiveStream, watch: Watch) -> None:
 
 
 def read_sample(line: str, seconds: float) -> Sample | None:
-    """A line of `nvidia-smi`, or None if it is not one of figures (some GPUs do not tell all)."""
+    """Read a line of `nvidia-smi`; None if a figure is missing in it (some GPUs don't report all)."""
     try:
         utilization, memory, watts = (float(cell) for cell in line.split(","))
     except ValueError:
@@ -83,7 +83,7 @@ def read_sample(line: str, seconds: float) -> Sample | None:
 
 
 def gpu_name(index: int = 0) -> str | None:
-    """Model and driver, or None where there is none. Blocks for as long as `nvidia-smi` takes."""
+    """The GPU's model and driver, or None if there is no GPU. Blocks for as long as `nvidia-smi` takes."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
