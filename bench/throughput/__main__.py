@@ -30,16 +30,18 @@ from flowevolve._util.errors import FlowevolveError
 
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
 QUICK_REAL = ("ifbench", "aime")
-"""The workloads of ``--quick`` on a real server: those with few calls per example, as four take longer than its
-windows.
+"""The workloads of ``--quick`` on a real server: those with few calls per example, because with four calls an example
+takes longer than a window.
 """
 CONCURRENCY = 64
 MINUTES = 60.0
-"""Of a simulated server's own time: the slowest method on the slowest workload makes some 70 proposals in it."""
+"""The length of a run in a simulated server's own time: the slowest method makes some 70 proposals in it on the slowest
+workload.
+"""
 
 
 def _command(asked: argparse.Namespace) -> str:
-    """The command that was given, without the files that figures go to."""
+    """The command that was given, without the options for output files."""
     named = {
         "server": asked.server if asked.server != "sim" else None,
         "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,

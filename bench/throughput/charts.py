@@ -20,9 +20,7 @@ COLOURS: Mapping[Role, str] = {"rollout": "#7a9cc6", "reflection": "#d1495b", "j
 
 
 def draw(folder: Path, server: str, runs: Mapping[tuple[str, str], Run]) -> None:
-    """Write an SVG for each workload. Every request is a bar in the lowest lane that is free; all show the same
-    time.
-    """
+    """Write an SVG for each workload, all of the same period. Every request is a bar in the lowest free lane."""
     for workload in dict.fromkeys(workload for workload, _ in runs):
         shown = {label: runs[workload, method] for method, label in SHOWN.items() if (workload, method) in runs}
         if shown:

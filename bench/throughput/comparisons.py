@@ -1,4 +1,4 @@
-"""What is compared with what: the ratios of the page, each the geometric mean over workloads."""
+"""The ratios of the page between methods, each a geometric mean over workloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ PROPOSALS, TOKENS = "proposals_per_min", "output_tokens_per_s"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A figure of a method over that of the method with this name, or else of the best whose names begin so."""
+    """A method's figure divided by that of the method named ``others`` or, if there is none, of the best method whose
+    name begins with ``others``.
+    """
 
     label: str
     method: str
@@ -53,7 +55,7 @@ COMPARISONS: Mapping[str, Comparison] = {
 
 
 def as_interval(found: Ratio | None, decimals: int = 2) -> str:
-    """The mean with its interval; the mean alone where there is but one workload, and where there was none of it."""
+    """The mean with its interval, or alone if there is but one workload; for a mean of 0, the workloads without any."""
     if found is None:
         return "–"
     if found.mean == 0:
@@ -64,6 +66,6 @@ def as_interval(found: Ratio | None, decimals: int = 2) -> str:
 
 
 def range_of(found: Ratio) -> str:
-    """The smallest and the largest that a workload has."""
+    """The smallest and the largest ratio of any workload."""
     each = found.by_workload.values()
     return f"{min(each):.1f} to {max(each):.1f}"

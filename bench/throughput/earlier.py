@@ -1,7 +1,7 @@
-"""An earlier result that further repeats are added to, so that many hours of runs can be made one part after another.
+"""Reads an earlier result to add further repeats to, so that many hours of runs can be split into parts.
 
-Only what is still missing of the methods and repeats that were asked for is made. The result is then that of all of
-them, as if they had been made at once.
+Only those of the requested methods and repeats that are still missing are run. The new result then covers all of them,
+as if they had been run at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from flowevolve._util.errors import InputError
 
 
 def read(file: Path, plan: Plan) -> Content:
-    """A result that was made as this plan says, but with fewer repeats or methods.
+    """Read a result that was made as this plan says, but with fewer repeats or methods.
 
     Raises:
-        InputError: if there is none in the file, or it was made otherwise.
+        InputError: if the file has no result, or one that was made otherwise.
     """
     try:
         found: Content = json.loads(file.read_text(encoding="utf-8"))
@@ -47,7 +47,7 @@ def read(file: Path, plan: Plan) -> Content:
 
 
 def _conditions(plan: Plan) -> dict[str, object]:
-    """What has to be the same for repeats to be of one result."""
+    """What must be equal for repeats to belong to one result."""
     return {
         "minutes": plan.seconds / 60,
         "concurrency": plan.concurrency,

@@ -1,4 +1,4 @@
-"""The goals, each with what was measured and a verdict."""
+"""The goals, each with its measurement and a verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.throughput.rows import BASE, by_server, methods, over_estimated_pxn
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The least that one of `COMPARISONS` should be on the server with this suffix."""
+    """The least value that one of `COMPARISONS`, ``ratio``, should have on the server with this suffix."""
 
     suffix: str
     ratio: str
@@ -37,24 +37,24 @@ GOALS = (
 )
 SIMULATED = ("vllm", "api")
 MOST_TIME = 0.3
-"""Of synchronous gepa's time to its own last score: the most that a stream should need, on simulated servers."""
+"""The largest part of synchronous gepa's time to its own last score that a stream should need on simulated servers."""
 TIMED = (*SIMULATED, "vllm_cpu")
 """The servers on which a stream should reach PxN's score sooner than PxN."""
 GAIN = 0.95
-"""The part of synchronous gepa's gain over its seed that a second time is to: the last of it is soon a matter of
-thousandths.
+"""The part of synchronous gepa's gain over its seed to which a second time is measured, because the rest of the gain is
+soon a matter of thousandths.
 """
 
 
 def places(content: Content) -> dict[str, Rows]:
-    """The rows of each server, by how the names of its ratios end."""
+    """The rows of each server, by the suffix of its ratios' names."""
     start = "stream_vs_gepa_sync_"
     known = [name.removeprefix(start) for name in content["ratios"] if name.startswith(start)]
     return dict(zip(known, by_server(content["rows"]).values(), strict=True))
 
 
 def goals(content: Content) -> str:
-    """A table; nothing on a server without goals."""
+    """A table of the goals; empty for a server without goals."""
     lines = _found(content)
     if not lines:
         return ""
@@ -64,14 +64,14 @@ def goals(content: Content) -> str:
 
 
 def met(content: Content) -> Mapping[str, bool]:
-    """The goals, each with its server where there are several, and whether they are met."""
+    """Whether each goal is met; goals name their server if there are several servers."""
     lines = _found(content)
     several = len({suffix for _, suffix, *_ in lines}) > 1
     return {f"{text} ({suffix})" if several else text: said != verdict(met=False) for text, suffix, *_, said in lines}
 
 
 def _found(content: Content) -> list[tuple[str, ...]]:
-    """Each goal, its server, what was measured and the verdict."""
+    """Each goal, its server, its measurement and the verdict."""
     found = places(content).items()
     lines = [line for suffix, rows in found for line in _time(suffix, rows)]
     return lines + [line for suffix, rows in found for line in _lines(suffix, rows)]
@@ -86,7 +86,7 @@ def _time(suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
 
 
 def score_name(rows: Rows) -> str:
-    """Which score a time is to."""
+    """Which kind of score times are measured to."""
     return (
         "held-out score"
         if all(row.get("held_out") for (_, name), row in rows.items() if name != CEILING)
@@ -131,7 +131,7 @@ def _verdict(goal: Goal, found: Ratio, estimated: Ratio | None) -> str:
 
 
 def runs(places: Iterable[Rows], *methods: str) -> str:
-    """How many runs there are of such a method on a workload; empty if none of them was run."""
+    """How many runs these methods have on a workload, as a range; empty if none of them was run."""
     counts = [len(curves(row)) for rows in places for (_, method), row in rows.items() if method in methods]
     return between(min(counts), max(counts)) if counts else ""
 
@@ -139,8 +139,8 @@ def runs(places: Iterable[Rows], *methods: str) -> str:
 def by_workload(
     rows: Rows, method: str, others: Sequence[str] = (BASE,), *, gain: float = 1.0, spent: Spent = "seconds"
 ) -> Mapping[str, TimeToScore]:
-    """A method's time to the last score of synchronous gepa or of the best of ``others``, as `time_to_score` has it, on
-    each workload by itself.
+    """A method's time to the last score of the best of ``others``, by default synchronous gepa, for each workload
+    separately. See `time_to_score`.
     """
     return {
         name: time_to_score({key: row for key, row in rows.items() if key[0] == name}, method, others, gain, spent)
@@ -149,7 +149,7 @@ def by_workload(
 
 
 def range_of_medians(timed: Iterable[TimeToScore]) -> str:
-    """From the least to the greatest of the medians that are known; empty where none is."""
+    """From the smallest to the largest of the known medians; empty if none is known."""
     medians = [each.median for each in timed if each.median is not None]
     return between(quotient(min(medians)), quotient(max(medians))) if medians else ""
 

@@ -1,4 +1,4 @@
-"""Runs kept in a folder, so that a bench of an hour that was interrupted goes on where it was."""
+"""Keeps runs in a folder, so that an interrupted bench can continue where it was."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bench._lib.methods.figures import Figures
 from bench._lib.methods.runs import Run
 
 DECISIVE = (*METHODS, "bench/throughput/measurements.py", "bench/throughput/kept.py")
-"""What decides a run and what is kept of it, as git's pathspecs."""
+"""The paths, as git pathspecs, of the code that decides a run and what is kept of it."""
 DRAWN_SECONDS = 60.0
-"""Of how many seconds of a run, from where rates are taken, requests are kept. They are for drawing only."""
+"""Requests of this many seconds of a run are kept, from where rates begin to be taken. They are for drawing only."""
 _MEASURED = TypeAdapter(tuple[Run, Figures])
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of one method. ``seconds`` are the server's own; ``url`` is None where it is simulated."""
+    """One run of one method. ``seconds`` are the server's own; ``url`` is None if the server is simulated."""
 
     server: str
     workload: str
@@ -36,7 +36,7 @@ class Trial:
 
 
 def drawn(run: Run) -> Run:
-    """The run with no more of its requests than can be drawn."""
+    """The run with only those of its requests that charts show."""
     until = run.start + DRAWN_SECONDS
     return replace(run, spans=tuple(span for span in run.spans if span.ended > run.start and span.begun < until))
 
@@ -57,7 +57,7 @@ class KeptRuns:
         return file is not None and file.exists()
 
     def read(self, trial: Trial) -> tuple[Run, Figures]:
-        """A run that `has` says is there."""
+        """A run for which `has` is true."""
         file = self._file(trial)
         assert file is not None
         return _MEASURED.validate_json(file.read_bytes())
@@ -65,13 +65,13 @@ class KeptRuns:
     def write(self, trial: Trial, measured: tuple[Run, Figures]) -> tuple[Run, Figures]:
         """Keep a run, and return it."""
         if (file := self._file(trial)) is not None:
-            part = file.with_suffix(".part")  # so that a run whose writing was interrupted is not taken for one
+            part = file.with_suffix(".part")  # so that a half-written file doesn't count as a run
             part.write_bytes(_MEASURED.dump_json(measured))
             part.rename(file)
         return measured
 
     def _file(self, trial: Trial) -> Path | None:
-        """By what the run depends on."""
+        """The file of a run, whose name has a hash of all that the run depends on; None if nothing is kept."""
         if self._folder is None:
             return None
         made = f"{self._code} {json.dumps(asdict(trial))}"

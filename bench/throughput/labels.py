@@ -1,4 +1,4 @@
-"""What the methods are called on the page, in its order, and how other projects' methods were run."""
+"""The names of the methods on the page, in its order, and how other projects' methods were run."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ examples. What it leaves on the way to all examples, or validates without the sl
 Its client takes so much CPU time that the server runs at a third of the speed that it has for others""",
     ),
 }
-"""By how the names of the methods begin: the label, and what differs from the method's defaults."""
+"""By the prefix of the methods' names: the label, and what differs from the method's defaults."""

@@ -1,4 +1,4 @@
-"""All methods on all workloads, on the servers that were asked for."""
+"""Runs all methods on all workloads, on the servers that were asked for."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from bench.throughput.rows import BASE
 CPU_TOKENS = 48
 """The most tokens that a real model on a CPU may answer with."""
 ASKED_AGAIN = "stream"
-"""The method whose requests load without end asks again on a real server, so that both have the same prompts."""
+"""The method whose requests the endless load sends again on a real server, so that both have the same prompts."""
 CEILING_SECONDS = 300.0
-"""For how long load without end is measured at most; it is the same all the time."""
+"""How long the endless load is measured at most; it doesn't change over time."""
 BUSY = 0.8
-"""The share of a core above which a process holds up what is measured."""
+"""The share of a core above which a process slows down what is measured."""
 HELD_UP = 0.2
-"""The share of the time that a server may have to wait for a core, before its figures are not to be believed: at a few
-hundred calls a second this adds less than a millisecond to each.
+"""The largest share of the time that a server may wait for a core if its figures are to be believed. At a few hundred
+calls a second this adds less than a millisecond to each.
 """
 SLOWER: Mapping[str, float] = {"turbogepa": 1 / 3}
-"""Methods whose own process takes so much CPU time that the simulated server has to run at this part of its speed."""
+"""Methods whose own process takes so much CPU time that the simulated server must run at this part of its speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server to measure on. ``suffix`` ends the names of its ratios; ``url`` is None where it is simulated."""
+    """A server to measure on. ``suffix`` ends the names of its ratios; ``url`` is None if it is simulated."""
 
     name: str
     suffix: str
@@ -63,20 +63,20 @@ SIMULATED = (Place("qwen3-8b-h100", "vllm"), Place("gpt-4o-mini-api", "api"))
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run. ``seconds`` are the server's own, of each run, from the end of the seed's validation on."""
+    """What is run. ``seconds`` is how long each run takes in the server's own time after its seed is validated."""
 
     methods: Sequence[str]
     workloads: Sequence[str]
     repeats: int
-    """Of what runs in real time; ``virtual_repeats`` are of what runs on the virtual clock, and ``base_repeats``, where
-    they are more, of `BASE`, beside which everything is.
+    """How often methods in real time are run. ``virtual_repeats`` is the same for methods on the virtual clock, and
+    ``base_repeats``, if larger, for `BASE`, with which everything is compared.
     """
     virtual_repeats: int
     seconds: float
     concurrency: int
     seed: int
     processes: int
-    """How many runs on the virtual clock go on side by side; ``real_processes`` are those in real time."""
+    """How many runs on the virtual clock go on side by side; ``real_processes`` is the same for real time."""
     real_processes: int = 1
     base_repeats: int = 0
     made: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Plan:
         }
 
     def real(self, place: Place) -> list[str]:
-        """The methods that take real time."""
+        """The methods that run in real time."""
         if place.url is not None:
             return [*(each for each in self.methods if each not in ON_REAL_TIME), CEILING]
         return [each for each in self.methods if each not in PRESETS]
@@ -103,13 +103,13 @@ class Plan:
 
 
 Measured = tuple[Run, Figures]
-"""A run, with no more of its requests than can be drawn, and what it came to."""
+"""A run, with only those of its requests that charts show, and its figures."""
 Measurements = dict[tuple[str, str], list[Measured]]
-"""For each workload and method, the run of each repeat and what it came to."""
+"""For each workload and method, the run of each repeat and its figures."""
 
 
 def measure(place: Place, plan: Plan, kept: KeptRuns) -> Measurements:
-    """All methods on all workloads, as often as planned. What takes real time comes last, in random order."""
+    """Run all methods on all workloads, as often as planned. Runs in real time come last, in random order."""
     found: Measurements = defaultdict(list)
     for measured in chain(_on_virtual_time(place, plan, kept), _on_real_time(place, plan, kept)):
         run, came_to = measured
@@ -136,7 +136,7 @@ def _seconds(method: str, plan: Plan) -> float:
 
 
 def run_virtually(trial: Trial) -> Measured:
-    """Run one of our methods, or load without end, on the virtual clock."""
+    """Run one of our methods, or the endless load, on the virtual clock."""
     return _measured(
         evolve(
             trial.method,
@@ -154,7 +154,9 @@ def _measured(run: Run) -> Measured:
 
 
 def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured]:
-    """On a simulated server several runs may go on side by side. Those that were held up are made again alone."""
+    """Perform the runs in real time. On a simulated server several may go on side by side; those that were held up by
+    others are then run again alone.
+    """
     rounds = list(_rounds(place, plan))
     left = [trial for trials in rounds for trial in _left(place, trials, kept)]
     yield from (kept.read(trial) for trials in rounds for trial in trials if trial not in left)
@@ -172,7 +174,7 @@ def _on_real_time(place: Place, plan: Plan, kept: KeptRuns) -> Iterator[Measured
 
 
 def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
-    """Each method once on a workload, in random order."""
+    """Yield lists of trials: each method once on one workload, in random order."""
     order = random.Random(f"{plan.seed}/{place.name}")
     for repeat in range(plan.counts["base_repeats"]):
         for workload in order.sample(list(plan.workloads), len(plan.workloads)):
@@ -187,12 +189,12 @@ def _rounds(place: Place, plan: Plan) -> Iterator[list[Trial]]:
 
 
 def speed_of(place: Place, workload: str, method: str) -> float:
-    """At how many times its speed a server runs for a method."""
+    """The factor by which a server is sped up for a method."""
     return WORKLOADS[workload].speeds[place.name] * SLOWER.get(method, 1.0) if place.url is None else 1.0
 
 
 def _perform(place: Place, trial: Trial, asked: Path) -> Measured:
-    """Run a method on a server of its own. What `ASKED_AGAIN` asks of a real one is written to ``asked``."""
+    """Run a method on a server of its own. The requests of `ASKED_AGAIN` to a real one are written to ``asked``."""
     speed = speed_of(place, trial.workload, trial.method)
     arguments = ("sim", place.name, trial.workload, f"{speed}") if place.url is None else (place.url,)
     with serving(*arguments) as server:
@@ -214,8 +216,8 @@ def _perform(place: Place, trial: Trial, asked: Path) -> Measured:
 
 
 def _left(place: Place, trials: Sequence[Trial], kept: KeptRuns) -> list[Trial]:
-    """What is to be run. On a real server load without end comes last, and asks again what `ASKED_AGAIN` has asked just
-    before.
+    """The trials still to be run. On a real server the endless load comes last, and sends the requests again that
+    `ASKED_AGAIN` has sent just before.
     """
     left = [trial for trial in trials if not kept.has(trial)]
     if place.url is not None and any(trial.method == CEILING for trial in left):
@@ -237,12 +239,12 @@ def _line(place: Place, run: Run, found: Figures) -> str:
 
 
 def is_busy(found: Figures) -> bool:
-    """Whether the processes of a run had so much to do, or so few cores, that its figures are too low."""
+    """Whether the processes of a run were so busy, or waited so long for cores, that its figures are too low."""
     return max(found.client_cpu_share, found.server_cpu_share) > BUSY or found.held_up_share > HELD_UP
 
 
 def on_places(server: str, plan: Plan, kept: KeptRuns) -> dict[Place, Measurements]:
-    """Measure on what ``--server`` names."""
+    """Measure on the servers that ``--server`` names."""
     if server == "sim":
         return {place: measure(place, plan, kept) for place in SIMULATED}
     if server == "vllm-cpu":

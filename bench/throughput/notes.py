@@ -1,4 +1,4 @@
-"""Notes to read the figures by: rules that differ, windows, and what limits a server."""
+"""Notes that help to read the figures: rules that differ, windows, and what limits a server."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ above on merges that lose nothing is true of it, too."""
 
 
 def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
-    """What its one set of examples may have to do with its scores."""
+    """How TurboGEPA's use of a single set of examples may affect its scores."""
     rows = [rows[name, "turbogepa"] for rows in found.values() for name in workloads(rows, "turbogepa")]
     sizes = [each["validation"] for each in content["workloads"].values()]
     scores = {"on these": [row["best_score"] for row in rows]}
@@ -96,7 +96,7 @@ times to a score may be due to this setup.{_busy_clients(rows)}"""
 
 
 def _busy_clients(rows: Sequence[Content]) -> str:
-    """In how many runs the client took more of a core than figures are to be believed with."""
+    """In how many runs the client used so much of a core that figures count as too low."""
     shares = [share for row in rows for share in row.get("values", {}).get("client_cpu_share", ())]
     busy = sum(share > BUSY for share in shares)
     if not busy:
@@ -106,7 +106,7 @@ def _busy_clients(rows: Sequence[Content]) -> str:
 
 
 def _lockstep(found: Mapping[str, Rows]) -> str:
-    """In what our own lockstep differs from synchronous gepa."""
+    """How our own lockstep differs from synchronous gepa."""
     ours, theirs = (_validated(found, method) for method in ("lockstep", BASE))
     return f"""\
 Our lockstep differs from gepa's loop in one thing. A prompt that a reflection gave back unchanged ends there; gepa runs
@@ -117,7 +117,7 @@ it.{same_way(found)}"""
 
 
 def same_way(found: Mapping[str, Rows]) -> str:
-    """How many of synchronous gepa's runs have the same scores one after another on all servers, as far as they get."""
+    """How many of synchronous gepa's runs have the same sequence of scores on all servers, as far as they get."""
     if len(found) < 2:
         return ""
     told = []
@@ -132,7 +132,7 @@ def same_way(found: Mapping[str, Rows]) -> str:
 
 
 def _validated(found: Mapping[str, Rows], method: str) -> str:
-    """Which part of its proposals a method validated as a whole, by workload and server."""
+    """The share of its proposals that a method validated on all examples, by workload and server."""
     parts = [
         rows[name, method]["validations_per_min"] / rows[name, method]["proposals_per_min"]
         for rows in found.values()
@@ -181,7 +181,7 @@ replaces the count of 8x8, and the best width is chosen again. It is an estimate
 
 
 def _room(content: Content, found: Mapping[str, Rows]) -> str:
-    """What limits all methods on a server that has less room than clients."""
+    """Whether the server's capacity limits the methods on a real server."""
     (rows,) = found.values()
     names = [
         name
@@ -205,11 +205,11 @@ Longer runs were not tried. The best scores say little, because the model is sma
 
 
 FULL = 0.8
-"""Of the requests that may be in flight: the share from which on a server counts as full."""
+"""A server counts as full if at least this share of the requests that may be in flight are."""
 
 
 def _tokens(rows: Rows, name: str, method: str) -> float:
-    """Output tokens, those in flight too, for each proposal."""
+    """Output tokens per proposal, including those of requests in flight."""
     row = rows[name, method]
     return float(60 * row["output_tokens_per_s"] / row["proposals_per_min"])
 
@@ -226,14 +226,14 @@ How far a real model can do that is not measured here. [Combee](../algorithms/co
 
 
 def more_of_base(settings: Content) -> str:
-    """How many repeats there are of synchronous gepa, after those of the others; empty if as many."""
+    """How many repeats synchronous gepa has, to follow the number of the others; empty if it has as many."""
     repeats = settings["repeats"]
     base = settings.get("base_repeats", repeats)
     return "" if base == repeats else f", and {base} of synchronous gepa"
 
 
 def _interval(content: Content, present: set[str]) -> str:
-    """What intervals take account of, and which methods were not run."""
+    """What intervals account for, and which methods were not run."""
     missing = [LABELS[method] for method in METHODS if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])

@@ -23,7 +23,7 @@ from bench.throughput.rows import by_server
 def content(
     places: Mapping[Place, Measurements], plan: Plan, command: str, before: Content | None = None
 ) -> dict[str, object]:
-    """The content of the result file. Repeats of an earlier one, ``before``, are part of it."""
+    """The content of the result file. It includes the repeats of an earlier result, ``before``."""
     rows: list[Row] = []
     compared: dict[str, Ratio | None] = {}
     for place, on_place in _rows(places, plan, before).items():
@@ -61,11 +61,11 @@ def content(
 
 
 _ABOUT = ("commit", "date", "machine")
-"""What is kept of an earlier result beside its repeats."""
+"""What is kept of an earlier result besides its repeats."""
 
 
 def _rows(places: Mapping[Place, Measurements], plan: Plan, before: Content | None) -> Mapping[Place, Rows]:
-    """The rows of each server, by workload and method: what was measured, after the repeats of an earlier result."""
+    """The rows of each server, by workload and method. The repeats of an earlier result come before the new ones."""
     known = worths(_texts(places), plan.processes)
     earlier = {} if before is None else by_server(before["rows"])
     found: dict[Place, Rows] = {}
@@ -91,7 +91,7 @@ def _row(
 
 
 def _texts(places: Mapping[Place, Measurements]) -> Iterator[str]:
-    """The candidates that are worth something known: those of simulated servers."""
+    """The candidates whose worth can be computed: those of simulated servers."""
     for place, found in places.items():
         if place.url is None:
             for _, came_to in chain.from_iterable(found.values()):
@@ -101,7 +101,7 @@ def _texts(places: Mapping[Place, Measurements]) -> Iterator[str]:
 def served(places: Iterable[Place], plan: Plan) -> dict[str, object]:
     """The settings of the servers: how fast simulated ones run, or what a real one is asked for.
 
-    What a real server answers to a reflection is put into the expected form by `bench._lib.methods.recording_server`.
+    `bench._lib.methods.recording_server` puts a real server's answer to a reflection into the expected form.
     """
     real = _real(places)
     if real is None:
@@ -116,7 +116,7 @@ def served(places: Iterable[Place], plan: Plan) -> dict[str, object]:
 
 
 def described(name: str, places: Iterable[Place]) -> dict[str, object]:
-    """A workload as it was run. The lengths of answers are known of simulated servers only."""
+    """A workload as it was run. The lengths of answers are known for simulated servers only."""
     given, real = WORKLOADS[name], _real(places)
     workload = small(given) if real is not None and real.small else given
     outputs = {profile: lengths.median for profile, lengths in workload.outputs.items()}
@@ -134,7 +134,7 @@ def _real(places: Iterable[Place]) -> Place | None:
 
 
 def real_seconds(plan: Plan, place: Place, found: Measurements) -> float:
-    """How long the runs in real time took, without what came before their seeds were validated."""
+    """How long the runs in real time took, in seconds from the end of their seeds' validations."""
     return sum(
         run.end / run.speed for (_, method), pairs in found.items() if method in plan.real(place) for run, _ in pairs
     )

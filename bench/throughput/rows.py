@@ -1,4 +1,4 @@
-"""What the rows of a result file come to: a figure beside another method's, and times to a score."""
+"""Compares the rows of a result file: figures of one method with another's, and scores at equal cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench._lib.time_to_score import Row, Rows, workloads
 
 BASE = "gepa_sync"
 ESTIMATED, KNOWN = "gepa_pxn_8x8", "gepa_pxn_4x4"
-"""The PxN width whose rounds outlast the windows, and the width that its rate is estimated by."""
+"""The PxN width whose rounds outlast the windows, and the width from which its rate is estimated."""
 
 
 def by_server(rows: Sequence[Row]) -> dict[str, Rows]:
@@ -25,20 +25,18 @@ def by_server(rows: Sequence[Row]) -> dict[str, Rows]:
 
 
 def methods(rows: Rows, start: str = "") -> list[str]:
-    """The methods whose names begin so."""
+    """The methods whose names begin with ``start``."""
     return list(dict.fromkeys(method for _, method in rows if method.startswith(start)))
 
 
 def values(row: Row, figure: str) -> list[float]:
-    """A figure of each repeat. Older files have no ``values`` but two repeats at most, so that their range is the
-    values.
-    """
+    """A figure of each repeat. Older files have no ``values`` and at most two repeats: the ends of their range."""
     return list((row["values"] if "values" in row else row["range"])[figure])
 
 
 def beside(rows: Rows, method: str, others: Sequence[str], figure: str) -> Ratio | None:
-    """A figure of a method over that of the best of others; None where they had none of it on some workload, or one of
-    the methods was not run.
+    """A method's figure divided by that of the best of ``others``. None if all of these have 0 on some workload, or if
+    one of the methods was not run.
     """
     if not others:
         return None
@@ -54,15 +52,17 @@ Unit = Literal["calls", "tokens"]
 
 
 def score_at_equal(rows: Rows, method: str, spent: Unit, part: float = 1.0) -> Ratio | None:
-    """A method's held-out score less synchronous gepa's, when all runs of both have spent as much as the one of them
-    that spent least, or that ``part`` of it. None where held-out scores are not known.
+    """A method's held-out score minus synchronous gepa's, after all runs of both have spent as much as the one that
+    spent least in total, or ``part`` of that. None if held-out scores are not known.
     """
     scores = scores_at_equal(rows, method, spent, part)
     return difference(scores) if scores else None
 
 
 def scores_at_equal(rows: Rows, method: str, spent: Unit, part: float = 1.0) -> Mapping[str, Sequence[Sequence[float]]]:
-    """By workload the scores of the method's runs, and of synchronous gepa's, then; empty where they are not known."""
+    """The scores of `score_at_equal` by workload: those of the method's runs, and of synchronous gepa's. Empty if they
+    are not known.
+    """
     names = workloads(rows, method, BASE)
     if not all(rows[name, each].get("held_out") for name in names for each in (method, BASE)):
         return {}
@@ -80,11 +80,10 @@ def _ratio(rates: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]) -> Rati
 
 
 def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
-    """Proposals/min over those of gepa's best PxN width, with an estimated rate in place of that of `ESTIMATED`.
+    """Proposals/min divided by those of gepa's best PxN width, with an estimated rate for `ESTIMATED`.
 
-    The estimate is that `ESTIMATED` makes as many proposals of its output tokens as `KNOWN` does of as many tokens,
-    which is what it would come to in windows that last for many of its rounds. None where one of the two widths was
-    not run.
+    The estimate assumes that a proposal of `ESTIMATED` costs as many output tokens as one of `KNOWN`. It stands for
+    what windows that last for many of its rounds would show. None if one of the two widths was not run.
     """
     widths = methods(rows, "gepa_pxn")
     if not {ESTIMATED, KNOWN} <= set(widths):
@@ -101,7 +100,7 @@ def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
 
 
 def requests_beside(rows: Rows, method: str) -> float | None:
-    """Requests per proposal over synchronous gepa's, the mean over workloads; None where one of the two made none."""
+    """Requests per proposal divided by synchronous gepa's, as the mean over workloads; None if either has none."""
     pairs = [
         (rows[name, method]["requests_per_proposal"], rows[name, BASE]["requests_per_proposal"])
         for name in workloads(rows, method, BASE)

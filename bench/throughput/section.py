@@ -35,7 +35,7 @@ Row = Content
 
 
 def answer(content: Content) -> str:
-    """How soon the stream has synchronous gepa's last score, and its proposals over gepa's."""
+    """How soon the stream reaches synchronous gepa's last score, and its proposals divided by gepa's."""
     beside = _gains(content, "stream_vs_gepa_pxn", "of its best width's")
     if content["simulated"]:
         more = _gains(content, f"stream_vs_{BASE}", "times its proposals")
@@ -48,7 +48,7 @@ def answer(content: Content) -> str:
 
 
 LEAST_TIMED = 5
-"""Pairs of runs on a real server that tell how soon a score is reached; fewer don't."""
+"""The fewest pairs of runs on a real server that can tell how soon a score is reached."""
 
 
 def _goals_missed(content: Content) -> Sequence[str]:
@@ -58,14 +58,14 @@ def _goals_missed(content: Content) -> Sequence[str]:
 
 
 def _gains(content: Content, name: str, said: str) -> Sequence[str]:
-    """A comparison's means on the servers that have it, followed by what they are."""
+    """A comparison's means on the servers that have it, followed by what they are of, ``said``."""
     found = [each for rows in places(content).values() if (each := COMPARISONS[name].found(rows)) is not None]
     return [f"{' and '.join(f'{each.mean:.1f}' for each in found)} {said}"] if found else []
 
 
 def on_other_clocks(content: Content) -> str:
-    """What the clocks of ours and of gepa have to do with their quotients, after these: those in real time, as gepa
-    ran, and those beside our own lockstep, each where it was run on all workloads; nothing where neither was.
+    """How the different clocks of ours and gepa affect their quotients: the quotients of ours in real time, as gepa
+    ran, and beside our own lockstep, each if it was run on all workloads. Empty if neither was.
     """
     if not content["simulated"]:
         return ""
@@ -74,7 +74,7 @@ def on_other_clocks(content: Content) -> str:
 
 
 def means(content: Content, name: str) -> str:
-    """A comparison's means on all servers; empty if it lacks a workload on which the defaults are beside gepa."""
+    """A comparison's means on all servers; empty if it lacks a workload on which defaults and gepa were compared."""
     found = [
         (COMPARISONS[name].found(rows), COMPARISONS[f"stream_vs_{BASE}"].found(rows))
         for rows in places(content).values()
@@ -95,7 +95,7 @@ SAID = {
 
 
 def _soon(content: Content) -> str:
-    """The range of the workloads' medians, and how many runs don't have every score."""
+    """The range of the workloads' medians, and how many runs don't reach every score."""
     medians, missing, of = [], [], []
     for server, rows in places(content).items():
         if found := range_of_medians(by_workload(rows, "stream").values()):
@@ -113,7 +113,7 @@ MISS = "miss a score"
 
 
 def on_each(content: Content) -> str:
-    """The proposals over synchronous gepa's on each workload of a real server, and what they are worth."""
+    """The proposals divided by synchronous gepa's on each workload of a real server, and how reliable that is."""
     (rows,) = places(content).values()
     proposals = COMPARISONS[f"stream_vs_{BASE}"].found(rows)
     if proposals is None:
@@ -130,7 +130,7 @@ def on_each(content: Content) -> str:
 
 
 def _in_vain(rows: Rows, workload: str) -> str:
-    """That nothing came of a workload's proposals in the time that was counted, if so."""
+    """Says so if none of a workload's proposals was validated, even in part, in the time that was counted."""
     row = rows[workload, "stream"]
     return ", none of them validated" if row["validations_per_min"] + row["stopped_per_min"] == 0 else ""
 
@@ -181,7 +181,7 @@ counted where it is made. Other projects' methods get a client that costs less C
 
 
 def _code(content: Content) -> str:
-    """Whose code the runs are, where commits have come since that changed nothing of it."""
+    """Which commit's code the runs have, if later commits have not changed it, and where earlier repeats were made."""
     code = content.get("code", content["commit"])
     same = "" if code == content["commit"] else f" What decides the runs has not changed since commit {code}."
     if not (earlier := content.get("earlier")):
@@ -311,7 +311,7 @@ def _cell(value: float | None, form: str) -> str:
 
 
 def _settings(content: Content) -> Sequence[str]:
-    """The settings that were measured, which are shown in the section on the simulated servers only."""
+    """The settings that were measured; shown only in the section on the simulated servers."""
     if not content["simulated"]:
         return ()
     run = {row["method"] for row in content["rows"]}

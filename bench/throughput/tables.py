@@ -1,4 +1,4 @@
-"""Tables over all workloads: methods beside synchronous gepa, times to a score, and best scores."""
+"""Tables over all workloads: methods compared with synchronous gepa, times to a score, and best scores."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def single_workloads(content: Content) -> str:
 
 
 def _on_workloads(rows: Rows) -> Mapping[str, Sequence[TimeToScore]]:
-    """The times on each workload, those beside parallel widths where these were run."""
+    """The times on each workload, with those to the score of parallel widths if these were run."""
     widths = methods(rows, "gepa_pxn")
     found = [by_workload(rows, "stream"), by_workload(rows, "stream", gain=GAIN)]
     found += [by_workload(rows, each, widths) for each in ("stream", "stream_real") if widths]
@@ -72,7 +72,7 @@ the score with its seed already. {runs}"""
 
 
 def _runs(content: Content) -> str:
-    """How many runs there are on a workload of each kind of method."""
+    """How many runs each kind of method has on a workload."""
     kinds = {
         "of synchronous gepa": [BASE],
         "of each method of ours": [each for each in OURS if each not in ON_REAL_TIME],
@@ -83,7 +83,7 @@ def _runs(content: Content) -> str:
 
 
 def on_the_way(content: Content) -> str:
-    """Scores of the defaults beside gepa's at equal tokens, before all are spent; nothing where they are not known."""
+    """Scores of the defaults minus gepa's at equal tokens, before all are spent; empty if they are not known."""
     lines = [
         (suffix, *(signed(score_at_equal(rows, "stream", "tokens", part)) for part in PARTS))
         for suffix, rows in places(content).items()
@@ -94,14 +94,14 @@ def on_the_way(content: Content) -> str:
 
 
 PARTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Of the tokens at which scores are equal in cost."""
+"""The parts of the tokens, of the run that spent least, after which scores are compared."""
 ON_THE_WAY = """\
 The columns are parts of the tokens that the run spent which spent least. At the end most runs are near the highest
 score, so that there is little left to differ by."""
 
 
 def beside_gepa(content: Content) -> str:
-    """All methods beside synchronous gepa: first what a user gains, then what it comes from."""
+    """All methods compared with synchronous gepa: first what a user gains, then where it comes from."""
     lines = [
         (suffix, label, *_beside(rows, method))
         for suffix, rows in places(content).items()
@@ -117,7 +117,7 @@ def beside_gepa(content: Content) -> str:
 
 
 def _afterwards(content: Content) -> str:
-    """What became of synchronous gepa's scores once the defaults had them."""
+    """How often the defaults lost synchronous gepa's scores again after they had reached them."""
     found = {
         suffix: afterwards(rows, "stream", BASE)
         for suffix, rows in places(content).items()
@@ -179,7 +179,7 @@ def signed(found: Ratio | None) -> str:
 
 
 def times_to_scores(content: Content) -> str:
-    """Times of all methods but gepa's to the score of gepa's best PxN width; nothing where no width was run."""
+    """Times of all methods but gepa's to the score of gepa's best PxN width; empty if no width was run."""
     found = {suffix: rows for suffix, rows in places(content).items() if methods(rows, "gepa_pxn")}
     if not found:
         return ""
@@ -206,7 +206,7 @@ seed's validation."""
 
 
 def clocks(content: Content) -> str:
-    """Methods of ours that ran both on the virtual clock and in real time; nothing where none did."""
+    """Our methods that ran both on the virtual clock and in real time, on both clocks; empty if none did."""
     lines = [
         (suffix, name, LABELS[each], *(_spread(rows[name, each], figure) for figure in CLOCK_FIGURES))
         for suffix, rows in places(content).items()
@@ -238,7 +238,7 @@ def _spread(row: Row, figure: str) -> str:
 
 
 def best_scores(content: Content) -> str:
-    """The best scores at the windows' end, as means over repeats: what methods report, and what that is worth."""
+    """The best scores at the windows' end, as means over repeats: those that methods report, and held-out ones."""
     found = by_server(content["rows"])
     tables = [_scores(found, "best validation score at the windows' end", lambda row: float(row["best_score"]))]
     if all(row.get("held_out") for row in content["rows"] if row["method"] != CEILING):

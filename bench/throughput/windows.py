@@ -1,4 +1,4 @@
-"""How many proposals the time that is counted has of each method, and whether that is enough."""
+"""How many proposals each method made in the measured window, and whether these are enough."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def counted(row: Row, content: Content) -> list[float]:
 
 
 def short(content: Content, rows: Rows) -> Iterator[tuple[str, str, float, float]]:
-    """The workloads and methods with a window that is too short, what it has and what it should have."""
+    """The workloads and methods with too short a window, how many proposals it has and how many it should have."""
     for (name, method), row in rows.items():
         if method != CEILING and min(counted(row, content)) < needed(row):
             yield name, method, min(counted(row, content)), needed(row)
 
 
 def windows(content: Content) -> str:
-    """A table of the counts, and which are too few."""
+    """A table of the counts, which shows those that are too few."""
     found = places(content)
     columns = [(suffix, name, rows) for suffix, rows in found.items() for name in workloads(rows)]
     lines = [
@@ -56,7 +56,7 @@ rates of that cell are not to be relied on."""
 
 
 def report(content: Content) -> str:
-    """The windows that are too short, for whoever measures."""
+    """The windows that are too short, as a message to whoever runs the bench."""
     told = [
         f"{suffix}, {name}, {method}: {has:.0f} proposals in the shortest window, not {should:.0f}"
         for suffix, rows in places(content).items()
