@@ -97,7 +97,7 @@ def price_of(arguments: argparse.Namespace) -> Price:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Raises: InputError if a number can't be one."""
+    """Raises: InputError if a number is too small."""
     for name in ("repeats", "calls", "train", "validation", "held_out", "concurrency", "max_tokens"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name.replace('_', '-')}: is {getattr(arguments, name)}; at least 1 is needed")
@@ -112,7 +112,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def model_of(arguments: argparse.Namespace) -> str:
-    """Raises: InputError if it is not named, or the endpoint can't be one or lacks its key."""
+    """Raises: InputError if the model is not named, or the endpoint's address can't be one, or its key is missing."""
     url, model, variable = arguments.base_url, arguments.model, arguments.api_key_env
     if arguments.rehearse_on is not None:
         if model is not None or variable is not None:
@@ -125,7 +125,7 @@ def model_of(arguments: argparse.Namespace) -> str:
     llm = {"backend": "openai", "base_url": url, "model": model, "api_key_env": variable}
     parse_config(
         {"llm": llm, "budget": {"rollouts": arguments.calls}}, "bench.confirm"
-    )  # which says what is wrong with them
+    )  # raises if something is wrong with them
     if missing := missing_key(url, variable, None):
         raise InputError(f"--api-key-env: the environment variable {missing} is not set")
     return str(model)
@@ -133,7 +133,7 @@ def model_of(arguments: argparse.Namespace) -> str:
 
 @asynccontextmanager
 async def endpoint(arguments: argparse.Namespace) -> AsyncGenerator[Transport]:
-    """The endpoint that is named or, in a rehearsal, of a server that is up until the block ends."""
+    """Open the endpoint that was named or, in a rehearsal, that of a server that runs until the block ends."""
     async with AsyncExitStack() as opened:
         url, key = arguments.base_url, None
         if arguments.rehearse_on is None:

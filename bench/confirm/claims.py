@@ -1,9 +1,10 @@
-"""What is claimed, and when a claim counts as confirmed or refuted. It was written before any model was asked.
+"""The claims, and when a claim counts as confirmed or refuted. This was written before any model was asked.
 
 A figure is a mean difference of held-out scores between two candidates of the same repeat, over all rows and repeats.
-Its 95 % interval comes from drawing rows and repeats anew, each by itself (the bootstrap of two crossed factors), so it
-holds for other rows and for other runs. In simulations with 20 and 100 rows and 3 and 5 repeats, which differed more
-than rows do or less, it held the true mean in 92 to 99 % of cases. No verdict is read from fewer than `LEAST_REPEATS`.
+Its 95 % interval comes from resampling rows and repeats independently (the bootstrap of two crossed factors), so it
+holds for other rows and for other runs. In simulations with 20 and 100 rows and 3 and 5 repeats, in which repeats
+differed more than rows or less, it contained the true mean in 92 to 99 % of cases. There is no verdict from fewer than
+`LEAST_REPEATS`.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ LEAST_REPEATS = 3
 RESAMPLES = 10_000
 
 Of = Literal["seed", "gepa", "defaults", "half"]
-"""The seed prompt, what gepa and the defaults ended with, what the defaults had in half gepa's time."""
+"""The candidates: the seed prompt, those that gepa and the defaults ended with, and the defaults' after half of gepa's
+time.
+"""
 Verdict = Literal["confirmed", "refuted", "can't tell"]
 Scores = Mapping[Of, Sequence[float]]
-"""Of one repeat: for each candidate that was scored, its score on each row held out, in the order of the rows."""
+"""For one repeat: the scores of each candidate that was scored, one for each held-out row, in the order of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That the score of ``one`` less that of ``other`` is at least ``least`` (with 0: above)."""
+    """The claim that the score of ``one`` minus that of ``other`` is at least ``least`` or, if that is 0, above it."""
 
     text: str
     one: Of
@@ -55,14 +58,14 @@ CLAIMS: Sequence[Claim] = (
         "half", "gepa", -MARGIN,
     ),
 )  # fmt: skip
-"""The first is no claim of ours. It says whether the comparison can show anything: where gepa finds nothing, whoever
-finds nothing is not worse. So the last two can't be confirmed unless it is.
+"""The first is not a claim of ours. It tells whether the comparison can show anything: if gepa finds nothing, another
+method that finds nothing is not worse. So the last two can't be confirmed unless the first is.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a claim; without a figure where no repeat has both scores."""
+    """The verdict on a claim; ``figure`` is None if no repeat has both scores."""
 
     claim: Claim
     verdict: Verdict
@@ -71,7 +74,7 @@ class Answer:
 
 
 def answers(repeats: Sequence[Scores]) -> list[Answer]:
-    """The answers to all claims from what is there of these repeats."""
+    """The answers to all claims from the scores that these repeats have."""
     first = _answer(GEPA_IMPROVES, repeats)
     others = [_answer(claim, repeats) for claim in CLAIMS[1:]]
     return [first, *(_as_far_as_it_shows(each, first) for each in others)]
@@ -99,9 +102,10 @@ def _answer(claim: Claim, repeats: Sequence[Scores]) -> Answer:
 
 
 def crossed_interval(differences: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Interval:
-    """The mean of differences (repeats by rows) with its interval: repeats and rows are drawn anew, independently.
+    """The mean of differences (repeats by rows) with its interval, from resampling repeats and rows independently.
 
-    The bounds are as much further from the mean as few repeats ask for (`widening`). One repeat leaves it open.
+    As repeats are few, the bounds are moved further from the mean by the factor `widening`. With only one repeat or one
+    row they are infinite.
     """
     generator = np.random.default_rng(0)
     repeats, rows = differences.shape

@@ -1,4 +1,4 @@
-"""Repeats of both methods, one after the other, as many as the cap allows."""
+"""Performs repeats of both methods, one after the other, as many as the cap allows."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from flowevolve.core.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What may be spent: of money and tokens over all starts of the command, of time in this one."""
+    """What may be spent: money and tokens over all starts of the command, and time in this one."""
 
     amounts: Mapping[Unit, float]
     minutes: float | None
 
 
 class Comparison:
-    """The repeats in a folder. ``tasks`` have their rows held out; the methods' processes load them without."""
+    """The repeats in a folder. ``tasks`` include the held-out rows; the methods' processes load them without these."""
 
     def __init__(
         self, settings: Settings, caps: Caps, tasks: Mapping[str, Task], out: Path, say: Callable[[str], None]
@@ -46,14 +46,14 @@ class Comparison:
         self._out = out
         self._say = say
         self._minutes: list[float] = []
-        """What each repeat that was made in this start took."""
+        """How long each repeat of this start took."""
 
     async def run(self, gate: Gate, address: str, most: int) -> None:
-        """Make repeats until there are so many, or the cap has no room for another.
+        """Perform repeats until there are ``most`` of them, or the caps have no room for another.
 
         Raises:
-            InputError: if it has no room for a single one.
-            FlowevolveError: if a method failed, which says why.
+            InputError: if the caps have no room for a single one.
+            FlowevolveError: if a method failed; it says where to find out why.
         """
         with anyio.move_on_after(None if self._caps.minutes is None else 60 * self._caps.minutes) as time:
             await self._repeats(gate, address, most, time)
@@ -85,7 +85,7 @@ class Comparison:
         return sum(needs, Need(Usage(), 0.0))
 
     def _need(self, gate: Gate, planned: Need, number: int) -> Need:
-        """What a repeat takes: as planned or, once there are some, as the dearest of these and a tenth more."""
+        """What a repeat takes: as planned or, once there are complete ones, a tenth more than the largest of these."""
         made = []
         for earlier in range(number):
             repeats = [Repeat(self._out, name, earlier) for name in self._tasks]
@@ -108,7 +108,7 @@ class Comparison:
         return ""
 
     def _announce(self, gate: Gate, planned: Need, most: int, time: anyio.CancelScope) -> None:
-        """Say what is to be made. Raises: InputError if the caps have no room for one repeat, and none is made."""
+        """Say what is planned. Raises: InputError if no repeat is complete and the caps have no room for one."""
         first = [Repeat(self._out, name, 0) for name in self._tasks]
         begun = all(self._complete(each) for each in first)
         lacking = "" if begun else self._lacking(gate, planned, first, time)
@@ -127,7 +127,7 @@ class Comparison:
             self._say(f"Planned: {repeats}. Verdicts need {LEAST_REPEATS} repeats, so they will be “can't tell”.")
 
     async def _make(self, gate: Gate, address: str, name: str, repeat: Repeat) -> None:
-        """What is missing of a repeat: the methods in random order, then the scores."""
+        """Do what is missing of a repeat: run the methods, in random order, then score their candidates."""
         order = list(METHODS)
         random.Random(repeat.work).shuffle(order)
         for method in order:

@@ -43,7 +43,7 @@ class Sampling:
 
 
 class MeteredTransport:
-    """A transport whose attempts are each reserved and settled, for one work."""
+    """A transport that has the meter reserve and settle each attempt, for one work."""
 
     def __init__(self, transport: Transport, meter: Meter, work: str) -> None:
         self.base_url = transport.base_url if isinstance(transport, HasBaseURL) else "the endpoint"
@@ -52,8 +52,8 @@ class MeteredTransport:
         self._work = work
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
-        """Make one call, as `flowevolve.core.model.Transport.chat` says. One that got no answer, or whose answer does
-        not say what it cost, is charged in full.
+        """Make one call, as `flowevolve.core.model.Transport.chat` says. A call that got no answer, or whose answer
+        does not say what it cost, is charged in full.
 
         Raises:
             CapReachedError: if the cap has no room for it.
@@ -77,11 +77,11 @@ class MeteredTransport:
         return await self._transport.models()
 
     async def aclose(self) -> None:
-        """Nothing: the endpoint's own transport is closed by whoever made it."""
+        """Do nothing: whoever opened the endpoint's own transport closes it."""
 
 
 class Gate:
-    """Calls the endpoint for works by their names; failed attempts are made again, for all works alike."""
+    """Calls the endpoint for works, which are known by name. It retries failed attempts, for all works alike."""
 
     def __init__(self, endpoint: Transport, meter: Meter, sampling: Sampling) -> None:
         self.meter = meter
@@ -145,7 +145,7 @@ async def serving(gate: Gate) -> AsyncGenerator[str]:
     app = web.Application(client_max_size=64 * 2**20)
     app.router.add_post("/{work:.+}/v1/chat/completions", handlers.chat)
     app.router.add_get("/{work:.+}/v1/models", handlers.models)
-    # A call whose client has gone is finished all the same: it is paid for, and what it cost is then known.
+    # A call whose client has gone away still runs to its end: it is paid for, and only then is its cost known.
     runner = web.AppRunner(app, handler_cancellation=False, access_log=None, shutdown_timeout=5.0)
     await runner.setup()
     try:

@@ -1,4 +1,4 @@
-"""What all calls together may cost, and what they have cost: a book that outlasts the process."""
+"""Keeps account of what all calls together may cost and have cost, in a file that outlasts the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowevolve.llm.client.accounting import Price
 
 Unit = Literal["dollars", "tokens"]
 TOKENS_A_MESSAGE = 64
-"""The most that the form of a chat adds to a message's own text."""
+"""The most tokens that the format of a chat adds to a message's own text."""
 DIGITS: Mapping[Unit, str] = {"dollars": ".4f", "tokens": ",.0f"}
 
 
@@ -26,7 +26,7 @@ class CapReachedError(FlowevolveError):
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What calls have cost; a call whose end is not known counts as its longest."""
+    """What calls have cost. A call whose end is not known counts with the most that it can cost."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -44,11 +44,11 @@ def longest(messages: tuple[Message, ...], max_tokens: int) -> Usage:
 class Meter:
     """Reserves the most that a call can cost before it is sent, and settles it when it has ended.
 
-    Both are written to a file as they happen. A call that was reserved and never settled, as the process was killed,
-    stays charged in full. Until it is closed, no other process may write in the folder of the file.
+    Both are written to a file as they happen. A call that was reserved but never settled, because the process was
+    killed, stays charged in full. Until the meter is closed, no other process may write in the folder of the file.
 
     Raises:
-        InputError: if another process is at work in that folder, or the file is none of a meter's.
+        InputError: if another process is at work in that folder, or the file was not written by a meter.
     """
 
     def __init__(self, file: Path, caps: Mapping[Unit, float], price: Price) -> None:
@@ -73,10 +73,11 @@ class Meter:
         self._lock.release()
 
     async def room(self, work: str, most: Usage) -> int:
-        """As `reserve`, but wait for calls in progress if it is they that leave no room: most cost less than set aside.
+        """Do the same as `reserve`, but if calls in progress leave no room, wait for them: most cost less than was set
+        aside for them.
 
         Raises:
-            CapReachedError: if the cap has no room for it, whatever they cost.
+            CapReachedError: if the cap has no room for the call even when no other is in progress.
         """
         while True:
             try:
@@ -107,14 +108,16 @@ class Meter:
         self._write({"call": call, "paid": [usage.prompt_tokens, usage.completion_tokens]})
 
     def paid(self, work: str = "") -> Paid:
-        """What calls for this work have cost, and for all works below it; by default all that there were."""
+        """What calls for this work, and for all works below it, have cost, with what is set aside for open ones; by
+        default of all works.
+        """
         below = f"{work}/" if work else ""
         known = [paid for name, paid in self._paid.items() if f"{name}/".startswith(below)]
         unsettled = [Paid(1, most) for name, most in self._open.values() if f"{name}/".startswith(below)]
         return sum([*known, *unsettled], Paid())
 
     def spent(self, unit: Unit) -> float:
-        """What is spent and set aside."""
+        """What has been spent, together with what is set aside."""
         return self.amount(unit, self.paid().usage)
 
     def left(self, unit: Unit) -> float:

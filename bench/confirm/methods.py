@@ -1,9 +1,9 @@
-"""The process of one method at work on one set of rows.
+"""The process that runs one method on one set of rows.
 
     python -m bench.confirm.methods METHOD JOB
 
-``JOB`` is a `Job` as JSON. Each line that is printed is a `Step`. What a method needs to go on after an interruption is
-in the job's folder.
+``JOB`` is a `Job` as JSON. Each printed line is a `Step` as JSON. The job's folder has what a method needs to go on
+after an interruption.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The best candidate so far by validation, ``seconds`` after the method began; ``calls`` once it has ended."""
+    """The best candidate so far by validation, ``seconds`` after the method began. Only the last step has ``calls``."""
 
     seconds: float
     score: float
@@ -80,7 +80,7 @@ class _Teller:
 
 
 class _Lenient(Chats):
-    """Gives an empty reply where the endpoint refuses one request, such as one too long: ours goes on then, too."""
+    """Gives an empty reply if the endpoint refuses a request, such as one too long; gepa then goes on, as ours does."""
 
     def __call__(self, messages: Sequence[Message], max_tokens: int | None = None) -> str:
         try:
@@ -92,7 +92,7 @@ class _Lenient(Chats):
 
 
 class _Watch:
-    """A callback of gepa's that is told of every validation."""
+    """A callback of gepa's for every validation, which reports each new best candidate."""
 
     def __init__(self, teller: _Teller) -> None:
         self._teller = teller
@@ -108,7 +108,7 @@ class _Silent:
 
 
 def run_gepa(job: Job) -> None:
-    """gepa's own loop, with all rollouts of a stage side by side."""
+    """Run gepa's own loop, with all rollouts of a stage side by side."""
     task, teller = job.task(), _Teller()
     with (
         _Lenient(job.url, job.model, concurrency=job.concurrency, seed=job.seed) as chats,
@@ -133,7 +133,7 @@ def run_gepa(job: Job) -> None:
 
 
 async def run_defaults(job: Job) -> None:
-    """Ours, with nothing set but what both are given."""
+    """Run our engine with its defaults, apart from the settings that both methods are given."""
     llm = {"backend": "openai", "transport": "aiohttp", "base_url": job.url, "model": job.model}
     config = parse_config(
         {

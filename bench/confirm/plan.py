@@ -1,4 +1,4 @@
-"""What a repeat will take, from lengths that are measured before anything else is asked."""
+"""Estimates what a repeat takes from lengths that are measured before anything else is asked."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from flowevolve.prompts.reflection import reflection_examples, reflection_prompt
 from flowevolve.prompts.shipped import SHIPPED
 
 PILOT_ROWS = 12
-"""Training rows that are run with the seed prompt, before the rest is planned."""
+"""How many training rows are run with the seed prompt before the rest is planned."""
 SLACK = 1.25
-"""A plan may err by this factor."""
+"""Plans are multiplied by this factor, because they may err."""
 PAIRS_SCORED = 4
-"""Candidates that are scored on the rows held out in a repeat, at most."""
+"""The most candidates that are scored on the held-out rows in a repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Lengths:
     seconds: float
     calls: float
     instruction: float
-    """What the reflection wrote, without what was thought before."""
+    """The tokens of the text that the reflection wrote, without the thinking before it."""
     reflection_prompt: float
     reflection_completion: float
     reflection_seconds: float
@@ -47,7 +47,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one repeat takes: both methods and the scoring of rows held out."""
+    """What one repeat takes: both methods and the scoring on held-out rows."""
 
     usage: Usage
     minutes: float
@@ -98,8 +98,8 @@ async def measure(gate: Gate, name: str, task: Task) -> Lengths:
 def need(lengths: Lengths, sizes: Sizes, calls: int, concurrency: int) -> Need:
     """What a repeat takes with rows of these lengths, if all metric calls go into proposals.
 
-    An evolved prompt is taken to be as long as what the reflection wrote, and stands in every call of an example. gepa
-    may run over its metric calls to finish an iteration.
+    An evolved prompt is assumed to be as long as what the reflection wrote, and to be in every call of an example. gepa
+    may exceed its metric calls to finish an iteration.
     """
     examples = 2 * calls + sizes.validation + 2 * MINIBATCH + PAIRS_SCORED * sizes.held_out
     reflections = 2 * calls / (2 * MINIBATCH)
@@ -129,7 +129,7 @@ async def lengths_of(gate: Gate, tasks: Mapping[str, Task], file: Path) -> Mappi
 
 
 def largest(needs: Sequence[Need]) -> Need:
-    """As much as the largest of these in each respect."""
+    """The largest of each amount in these needs."""
     return Need(
         Usage(
             max(each.usage.prompt_tokens for each in needs),

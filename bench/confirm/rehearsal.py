@@ -1,4 +1,4 @@
-"""Servers on this machine on which the command is rehearsed. What they answer shows that it works, and no more."""
+"""Servers on this machine on which the command is rehearsed. Their answers show that it works, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from flowevolve.sim.worlds.rules.world import RulesWorld
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """``about`` says where it is, after "a rehearsal". ``serve`` yields the base URL until the block ends."""
+    """``about`` follows the words "a rehearsal" and says where it is. ``serve`` runs the server until the block ends,
+    and yields its base URL.
+    """
 
     about: str
     model: str

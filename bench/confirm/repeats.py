@@ -1,4 +1,4 @@
-"""What is kept of a repeat: the steps of both methods, and the scores of their candidates on the rows held out."""
+"""What is kept of a repeat: the steps of both methods, and the scores of their candidates on the held-out rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SITTING = "sitting"
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a method has told so far, in how many sittings."""
+    """The steps that a method has reported so far, and in how many sittings: a new one after each interruption."""
 
     steps: Sequence[Step]
     sittings: int
@@ -57,9 +57,9 @@ class Repeat:
         return Course([Step(**each) for each in told if SITTING not in each], sum(SITTING in each for each in told))
 
     def candidates(self, task: Task) -> Mapping[Of, Texts]:
-        """Those to be scored on the rows held out; none until both methods have ended.
+        """The candidates to score on the held-out rows; none until both methods have ended.
 
-        What the defaults had after a share of gepa's time can be told only if neither was interrupted.
+        The defaults' candidate after a share of gepa's time is known only if neither method was interrupted.
         """
         gepa, defaults = (self.course(method) for method in METHODS)
         if not (gepa.ended and defaults.ended):
@@ -71,7 +71,7 @@ class Repeat:
         return found
 
     def scores(self, task: Task) -> Mapping[Of, Sequence[float]]:
-        """The scores of those candidates that have one on each row held out."""
+        """The scores of those candidates that have one on each held-out row."""
         known = HeldOutScores(self.scores_file)
         found = {of: known.of(texts, task.data.test) for of, texts in self.candidates(task).items()}
         return {of: scores for of, scores in found.items() if scores is not None}

@@ -1,4 +1,4 @@
-"""The content of the result file, from what a folder has."""
+"""The content of the result file, from what a folder of repeats has."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def content(
     caps: Mapping[Unit, float],
     rehearsed_on: str | None,
 ) -> dict[str, object]:
-    """What there is so far. ``rehearsed_on`` names the `Rehearsal` that it is, if it is one."""
+    """The results so far. ``rehearsed_on`` names the `Rehearsal`, if it is one."""
     shown = settings.to_json()
-    shown.pop("data")  # where somebody's files are
+    shown.pop("data")  # a path on somebody's machine
     return {
         "settings": {**shown, "base_url": None, "caps": dict(caps)},
         "rehearsed_on": rehearsed_on,

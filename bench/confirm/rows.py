@@ -1,7 +1,7 @@
 """The rows that both methods are given, and those that are held out from them.
 
-They are shuffled with one seed and cut into train, validation and held-out rows, the same for all repeats. A file has
-one object a line (or is a JSON list of them), gzipped or not:
+They are shuffled with one seed and split into train, validation and held-out rows, the same for all repeats. A file has
+one JSON object per line, or is a JSON list of them; it may be gzipped:
 
 - ``ifbench``: ``prompt``, ``instruction_id_list`` and ``kwargs``, as in IFBench's own file;
 - ``hotpotqa``: ``question``, ``answer`` (or a list ``answers``), ``context`` as [title, sentences] pairs, and
@@ -65,7 +65,7 @@ ROW_SETS: Mapping[str, RowSet] = {
 
 
 def whole_task(name: str, folder: Path | None, sizes: Sizes) -> Task:
-    """The task with its rows held out, which only the scoring after the runs is given.
+    """The task including its held-out rows, which only the scoring after the runs uses.
 
     Raises:
         InputError: if the file is missing or can't be used, or has too few rows.
@@ -80,7 +80,7 @@ def whole_task(name: str, folder: Path | None, sizes: Sizes) -> Task:
 
 
 def task_to_evolve(name: str, folder: Path | None, sizes: Sizes) -> Task:
-    """The task as a method is given it: without the rows held out."""
+    """The task as a method is given it: without the held-out rows."""
     rows = whole_task(name, folder, sizes).data
     return ROW_SETS[name].make(replace(rows, test=()))
 
@@ -97,5 +97,5 @@ def _file(name: str, folder: Path | None) -> Path:
 
 
 def default_rows(folder: Path | None) -> Sequence[str]:
-    """The sets that are used where none are named."""
+    """The sets that are used if none are named."""
     return [SHIPPED] if folder is None else [name for name in ROW_SETS if name != SHIPPED]

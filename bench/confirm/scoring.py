@@ -1,4 +1,4 @@
-"""Scoring candidates on the rows held out, in the same way whoever made them."""
+"""Scores candidates on the held-out rows, in the same way for both methods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def digest(texts: Mapping[str, str]) -> str:
 
 
 class HeldOutScores:
-    """The scores of candidates on the rows held out, kept in a file row by row."""
+    """The scores of candidates on the held-out rows, kept in a file row by row."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class HeldOutScores:
         return known if len(known) == len(found) else None
 
     async def score(self, gate: Gate, work: str, task: Task, candidates: Sequence[Mapping[str, str]]) -> None:
-        """Score these candidates on the rows that they have no score on. A row that gets no answer scores 0."""
+        """Score these candidates on the rows on which they have no score yet. A row that gets no answer scores 0."""
         wanted = {(digest(texts), row.id): (texts, row) for texts in candidates for row in task.data.test}
         model = asking(gate, work)
         with self._file.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What is compared on what: the same when the command goes on with what an earlier start has begun."""
+"""The settings of a comparison, which stay the same if the command goes on with what an earlier start has begun."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Settings:
         return {**asdict(self), "rows": list(self.rows), "data": None if self.data is None else str(self.data)}
 
     def keep(self, out: Path) -> None:
-        """Write these settings into the folder of the results; if it has some, they have to be the same. The address
-        may be another, as a model can be served elsewhere.
+        """Write these settings into the folder of the results. If it already has some, they must be equal, except for
+        the address, because a model can be served elsewhere.
 
         Raises:
-            InputError: naming what is another.
+            InputError: if they differ; it says where.
         """
         out.mkdir(parents=True, exist_ok=True)
         file, now = out / FILE, self.to_json()
