@@ -21,7 +21,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
 
 def absolute(readme: str, url: str, version: str) -> str:
-    """The text with every relative link and picture as one into the repository at the tag of this version."""
+    """The text with every relative link and picture turned into an absolute one, at the tag of this version."""
 
     def link(match: re.Match[str]) -> str:
         picture, text, path = match.groups()

@@ -1,7 +1,7 @@
-"""A hook of mkdocs: what pages link to outside of docs/ comes with the site, as plain text.
+"""A hook for mkdocs: adds to the site, as plain text, whatever its pages link to outside of docs/.
 
 Pages link to examples, results and sources by their paths in the repository. Each such file is copied to
-``repository/`` in the site and the link is turned there; for a folder its files are listed.
+``repository/`` in the site, and the link is changed to lead there; a folder becomes a list of its files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn the links."""
+    """Make the links lead to the copies."""
 
     def turned(match: re.Match[str]) -> str:
         target = _outside(page.file.src_uri, match[2])
@@ -48,13 +48,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _outside(page: str, link: str) -> str | None:
-    """The path in the repository that a link leads to, where this is outside of docs/ and there."""
+    """The path in the repository that a link leads to, if it is outside of docs/ and exists."""
     target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link))
     return target if not target.startswith("docs/") and (ROOT / target).exists() else None
 
 
 def _place(target: str) -> str:
-    """Where it stands in the site: text that a browser shows, not a page of the site."""
+    """Where a copy is in the site. It is text that a browser shows, not a page of the site."""
     return f"repository/{target}" + ("" if Path(target).suffix in SHOWN_AS_THEY_ARE else ".txt")
 
 

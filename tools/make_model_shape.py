@@ -18,11 +18,11 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 VOCABULARY, CONTEXT = 151_936, 40_960
-"""As Qwen3-8B has them: https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json, like all sizes below."""
+"""The sizes of Qwen3-8B, as all sizes below: https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json."""
 
 
 def filled_up(small: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The same with as many tokens as the model."""
+    """The same tokenizer, with as many tokens as the model has."""
     content = json.loads(small.backend_tokenizer.to_str())
     vocabulary: dict[str, int] = content["model"]["vocab"]
     vocabulary |= {f"Ġunused{number}": number for number in range(len(small), VOCABULARY)}

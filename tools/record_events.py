@@ -47,19 +47,19 @@ import tomli_w
 Table = dict[str, object]
 
 MODES = {"stream": "stream", "lockstep": "sync"}
-"""By their names in a recording: what a configuration calls them."""
+"""The names of the modes in a recording, with those in a configuration."""
 SEEDS = (0, 1, 2)
 PARTS = ("events.jsonl", "result.json", "calls.sha256")
 MEASURED = re.compile(r'("metrics": ?\{[^{}]*?"seconds": ?)[0-9.e-]+')
-"""The running time of a program among the figures that its problem gives."""
+"""The running time of a program among the figures of its problem."""
 NEWER = re.compile(r'\n *"cut_while_thinking": 0,|"thinking": null, ')
-"""What recordings did not have once, where there is nothing to say: it is left out, so that these still compare."""
+"""Entries that older recordings lack. If they say nothing they are left out, so that those still compare."""
 ROOT = Path(__file__).resolve().parents[1]
-"""The checkout, whose package is recorded, whatever else is installed."""
+"""The checkout whose package is recorded, whatever else is installed."""
 SETTINGS: Table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-"""What is run, and what is to occur in it."""
+"""What is run, and what has to occur in it."""
 SHOWN = 150
-"""Characters of a differing line that are printed on either side of the first that differs."""
+"""How many characters of a differing line are printed on either side of the first difference."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Run:
 
 
 def main() -> int:
-    """Record, and compare if asked to; the exit code."""
+    """Record, and compare if asked to. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--only", default="", metavar="NAME", help="the runs whose names begin with this")
@@ -110,7 +110,7 @@ def all_runs() -> list[Run]:
 
 
 def flowevolve(*arguments: str) -> str:
-    """What a command prints. It runs in this process, as starting one for each would take most of the time.
+    """What a command prints. It runs in this process, because starting one for each would take most of the time.
 
     Raises:
         RuntimeError: if it fails.
@@ -133,7 +133,7 @@ def flowevolve(*arguments: str) -> str:
 
 
 def attempt(run: Run, out: Path) -> str | None:
-    """Carry out a run; what went wrong, if anything did."""
+    """Carry out a run. Returns what went wrong, if anything did."""
     try:
         record(run, out)
     except RuntimeError as error:
@@ -161,7 +161,7 @@ def record(run: Run, out: Path) -> None:
 
 
 def write_labelled_texts() -> None:
-    """What Meta-Harness's harnesses classify, in the current folder."""
+    """Write the texts that Meta-Harness's harnesses classify into the current folder."""
     words = {"fruit": "apple pear plum fig", "tool": "saw file drill clamp", "metal": "iron tin zinc lead"}
     for place, name in enumerate(("short", "long")):
         rng = random.Random(place)
@@ -172,7 +172,9 @@ def write_labelled_texts() -> None:
 
 
 def configurations(run: Run) -> dict[str, Table]:
-    """The configuration of a run as ``recorded``, after that of the run whose experience it finds, if there is one."""
+    """The configuration of a run as ``recorded``, preceded by that of the run whose experience it finds, if there is
+    one.
+    """
     own = table(SETTINGS, run.algorithm)
     chosen: Table = {"seed": run.seed, "algorithm": {"name": run.algorithm, "mode": MODES[run.mode]}}
     settings: Table = {}
@@ -183,7 +185,7 @@ def configurations(run: Run) -> dict[str, Table]:
 
 
 def is_resumed(run: Run) -> bool:
-    """Whether a run is stopped on the way, and gone on with."""
+    """Whether a run is stopped midway and resumed."""
     own = table(table(SETTINGS, run.algorithm), f"seed_{run.seed}")
     return any("resumed" in table(SETTINGS, name) for name in names(own, "also"))
 
@@ -196,14 +198,14 @@ def table(tables: Table, name: str) -> Table:
 
 
 def names(settings: Table, key: str) -> list[str]:
-    """The names that stand at a key; none if it is not there."""
+    """The names that a key lists; none if there is no such key."""
     found = settings.get(key, [])
     assert isinstance(found, list)
     return found
 
 
 def merged(settings: Table, more: Table) -> Table:
-    """Settings with more of them, which come first, after those that they name in ``also``."""
+    """The settings, overridden by the tables that ``more`` names in ``also``, and then by ``more`` itself."""
     for name in names(more, "also"):
         settings = merged(settings, table(SETTINGS, name))
     new = {key: value for key, value in more.items() if key not in ("also", "resumed")}
@@ -224,7 +226,9 @@ def occurrences(out: Path, run: Run) -> Counter[str]:
 
 
 def absent(counts: Mapping[Run, Counter[str]]) -> list[str]:
-    """What is expected of an algorithm and occurs in none of its runs, if all of them are there."""
+    """What is expected of an algorithm and occurs in none of its runs. Algorithms whose runs are not all there are
+    skipped.
+    """
     lines = []
     for algorithm in dict.fromkeys(run.algorithm for run in counts):
         of_it = [count for run, count in counts.items() if run.algorithm == algorithm]
@@ -236,7 +240,7 @@ def absent(counts: Mapping[Run, Counter[str]]) -> list[str]:
 
 
 def differences(before: Path, after: Path, run: Run) -> list[str]:
-    """For each file of a run that differs its first line that does, as it was and as it is."""
+    """For each file of a run that differs, the first line that does, before and after."""
     lines = []
     for part in PARTS:
         old, new = (read_lines(folder / f"{run.name}.{part}") for folder in (before, after))

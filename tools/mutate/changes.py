@@ -1,6 +1,7 @@
 """Small changes of meaning in the functions of a module, each a replacement of one node of its syntax tree.
 
-Nothing is changed that no test should notice: texts, assertions, what an exception says, `__repr__`, annotations.
+Texts, assertions, messages of exceptions, `__repr__` and annotations stay as they are, because no test should notice a
+change of them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """A node of a statement that begins in ``line``, and what takes its place."""
+    """A node of a statement that begins in ``line``, and what replaces it."""
 
     source: Source
     function: str
@@ -91,7 +92,7 @@ def changes_in(source: Source) -> Iterator[Change]:
 
 
 def functions(tree: ast.Module | ast.ClassDef, within: str = "") -> Iterator[tuple[str, Function]]:
-    """The functions and methods of a module by their qualified names, without those inside of others."""
+    """The functions and methods of a module by their qualified names, without nested ones."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield from functions(node, f"{within}{node.name}.")
@@ -109,7 +110,7 @@ def _nodes(function: Function) -> Iterator[tuple[ast.stmt, ast.AST]]:
             return
         yield statement, node
         if isinstance(node, ast.Raise):
-            return  # what it says is for reading; that it is raised is not
+            return  # only people read its message, but tests should notice that it is raised
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
                 continue
@@ -166,7 +167,7 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_plain(test: ast.expr) -> bool:
-    """Whether negating it is no change that is made inside of it already."""
+    """Whether a condition has to be negated as a whole, because no change inside of it does the same."""
     return not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp)
 
 
@@ -175,6 +176,6 @@ def _negated(test: ast.expr) -> ast.expr:
 
 
 def _shown(node: ast.AST) -> str:
-    """The first line of a node's code, cut to a length that can be read."""
+    """The first line of a node's code, shortened if it is long."""
     line = ast.unparse(node).strip().partition("\n")[0]
     return line if len(line) <= 100 else line[:99] + "…"

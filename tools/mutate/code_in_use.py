@@ -1,4 +1,4 @@
-"""Puts other code into the functions of modules that are imported already."""
+"""Replaces the code of functions in modules that are already imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CodeType, FunctionType, ModuleType
 from tools.mutate.changes import Function, Source
 
 Name = tuple[str, int]
-"""The qualified name of a function, and its first line, as a property and its setter have the same name."""
+"""The qualified name of a function, and its first line, because a property and its setter have the same name."""
 MARK = "__reached__"
 
 
@@ -34,7 +34,7 @@ class CodeInUse:
 
 
 def _functions_of(code: CodeType) -> Iterator[tuple[Name, CodeType]]:
-    """The functions of a module and of its classes, without those inside of others."""
+    """The functions of a module and of its classes, without nested ones."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_flags & inspect.CO_OPTIMIZED:
@@ -44,7 +44,7 @@ def _functions_of(code: CodeType) -> Iterator[tuple[Name, CodeType]]:
 
 
 def marked(source: Source) -> CodeType:
-    """The module's code, in which every statement of a function first says that it is reached."""
+    """The module's code, in which every statement of a function first reports that it is reached."""
     _Marks(source.module).visit(source.tree)
     return compile(ast.fix_missing_locations(source.tree), source.path, "exec")
 

@@ -14,13 +14,13 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MOST_BYTES = 6 * 2**30
-"""Of memory, as a change may make a loop endless."""
+"""The limit on memory, because a change may make a loop endless."""
 MOST_SECONDS = 300.0
-"""For one test, by the clock on the wall: much, as the machine may be busy."""
+"""The limit on wall-clock time for one test. It is high, because the machine may be busy."""
 
 
 class Forked(Generic[T]):
-    """A process at work, which started others perhaps."""
+    """A process at work, together with those that it may have started."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         processes = multiprocessing.get_context("fork")
@@ -30,7 +30,9 @@ class Forked(Generic[T]):
         answering.close()
 
     def answer(self) -> T | None:
-        """What the work returned; None if the process ended without that. Waits for it, and ends what it has left."""
+        """Wait for the result of the work, and end whatever is left running. Returns None if the process ended without
+        a result.
+        """
         answer: T | None = None
         with suppress(EOFError), self._answer:
             answer = self._answer.recv()
@@ -42,15 +44,15 @@ class Forked(Generic[T]):
 
     @staticmethod
     def first_ended(running: Sequence[Forked[T]]) -> Forked[T]:
-        """The first of some that ends."""
+        """Wait until one of these ends, and return it."""
         ended = wait([each._answer for each in running])
         return next(each for each in running if each._answer in ended)
 
 
 def limit_seconds(seconds: float) -> None:
-    """End this process, unless it ends or calls this again before it has computed for so long.
+    """End this process, unless it ends or calls this again before it has computed for this many seconds.
 
-    One that only waits, as nothing wakes it, is ended after `MOST_SECONDS`.
+    A process that only waits, because nothing wakes it, is ended after `MOST_SECONDS`.
     """
     for number, timer, limit in (
         (signal.SIGPROF, signal.ITIMER_PROF, seconds),

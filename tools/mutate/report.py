@@ -1,4 +1,4 @@
-"""What a run of mutation tests says, as text and as JSON."""
+"""The report on a run of mutation tests, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Report:
 
 
 def _order(verdict: Verdict) -> tuple[str, int, str, str]:
-    """Where a change is and what it is: verdicts come in the order in which processes end."""
+    """The sort key of a verdict: where the change is and what it is. Verdicts arrive in the order in which processes
+    end.
+    """
     change = verdict.change
     return (*change.place, change.old_text, change.new_text)
 

@@ -22,7 +22,7 @@ from tools.mutate.forked import Forked, limit_seconds
 from tools.mutate.modules import distance, room
 
 LEAST_SECONDS = 20.0
-"""For how long a test may compute at least; else ten times as long as it did unchanged."""
+"""A test may compute for this long, or for ten times as long as it did unchanged if that is longer."""
 
 Outcome = Literal["killed", "timed out", "survived", "not reached"]
 Place = tuple[str, int]
@@ -30,12 +30,12 @@ Place = tuple[str, int]
 
 
 class NearestTestsError(Exception):
-    """There are none, or they fail without any change."""
+    """There are no nearest tests, or they fail without any change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a change: how many tests reach it, and which noticed it."""
+    """The outcome of a change: how many tests reach it, and which one noticed it."""
 
     change: Change
     outcome: Outcome
@@ -45,7 +45,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test as it is without any change: what came of it, how long it computed, and which statements it reached."""
+    """A test without any change: its outcome, how long it computed, and which statements it reached."""
 
     name: str
     outcome: Literal["passed", "failed", "skipped"]
@@ -53,7 +53,7 @@ class Test:
     reached: frozenset[Place]
 
     def nearness(self, module: str) -> tuple[int, float]:
-        """What is nearest comes first; of those as near, the fastest."""
+        """A sort key: the nearest tests come first, and of those as near, the fastest."""
         return distance(module, Path(self.name.partition("::")[0])), self.seconds
 
 
@@ -71,7 +71,7 @@ def try_changes(sources: Sequence[Source], sample: int | None, seed: int, proces
         changes = random.Random(seed).sample(changes, sample)
     session = _Session(sources, changes, processes)
     without = [f"-pno:{plugin}" for plugin in ("cacheprovider", "xdist", "faulthandler")]
-    known = ["-W", "ignore:Module already imported"]  # the product, as its modules were looked for
+    known = ["-W", "ignore:Module already imported"]  # the product is imported, because its modules were looked for
     with redirect_stdout(StringIO()) as said:
         code = pytest.main([*without, *known, "-s", *folders], plugins=[session])
     if code != pytest.ExitCode.OK:
@@ -93,7 +93,9 @@ class _Session:
         self._reports: list[pytest.TestReport] = []
 
     def pytest_collection(self) -> None:
-        """An example of a property that fails for one change is not made small, nor kept and tried with the next."""
+        """Keep hypothesis from shrinking an example that fails for one change, and from keeping it and trying it with
+        the next.
+        """
         if "hypothesis" in sys.modules:
             from hypothesis import Phase, settings  # noqa: PLC0415 - only where the tests have it
 
@@ -108,7 +110,7 @@ class _Session:
         if session.testsfailed:
             return False
         self._items = {item.nodeid: item for item in session.items}
-        gc.unfreeze()  # else what was there when a conftest froze it is not found
+        gc.unfreeze()  # otherwise objects that a conftest has frozen are not found
         self._in_use = {source.module: CodeInUse(sys.modules[source.module]) for source in self._sources}
         gc.freeze()
         tests = Forked(self._run_unchanged).answer()
