@@ -1,6 +1,8 @@
-"""A DSPy program of two predictors in the stream: `python examples/dspy_program.py`. No server, no key; takes seconds.
+"""Evolve a DSPy program of two predictors in the stream: `python examples/dspy_program.py`. It needs no server and no
+key, and takes seconds.
 
-The "model" works in the manners that its instructions ask for, and the metric wants a certain one of each predictor.
+The "model" works in the manners that its instructions ask for, and the metric wants a certain manner from each
+predictor.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ MANNERS = {"outline": ["short", "ordered", "complete"], "write": ["friendly", "p
 
 
 class StandIn:
-    """An engine in place of a model. As a program's it copies its instruction's manners; reflecting, it adds one."""
+    """An engine in place of a model. It answers with the manners in its instruction; when it reflects, it adds one."""
 
     def complete(self, request: Request) -> Response:
         system = request.system if isinstance(request.system, str) else "".join(part.text for part in request.system)

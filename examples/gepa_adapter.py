@@ -1,6 +1,7 @@
-"""A gepa adapter in the stream: `python examples/gepa_adapter.py`. No server, no key; takes a second.
+"""Evolve with a gepa adapter in the stream: `python examples/gepa_adapter.py`. It needs no server and no key, and takes
+a second.
 
-The "model" answers in the tone its instruction asks for, and the metric wants every tone that is on its list.
+The "model" answers in the tone that its instruction asks for, and the metric wants every tone on its list.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TONES = ["brief", "friendly", "formal", "playful", "precise", "warm"]
 
 
 class ToneAdapter:
-    """Scores an instruction by the tones it asks for. Keeps nothing between calls, so threads may share it."""
+    """Scores an instruction by the tones it asks for. It keeps nothing between calls, so threads may share it."""
 
     def evaluate(
         self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False
@@ -35,7 +36,7 @@ class ToneAdapter:
 
 
 def reflect(prompt: str | list[dict[str, Any]]) -> str:
-    """Stands in for a model: adds one of the tones that were missed to the instruction it is shown."""
+    """Stands in for a model: adds one of the missed tones to the instruction in its prompt."""
     instruction = re.findall(r"Answer[^\n`]*", str(prompt))[0]
     missed = re.findall(r"not <(\w+)>", str(prompt))
     return f"```\n{instruction} {missed[0]}\n```"

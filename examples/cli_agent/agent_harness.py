@@ -1,4 +1,4 @@
-"""Meta-Harness with an agent on the command line as its proposer: any program that reads files and writes some."""
+"""Meta-Harness with a command-line agent as its proposer: any program that reads files and writes some."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Settings(MetaHarnessConfig):
 
 
 class Agent:
-    """One run of a command in a folder of its own. It blocks: for a thread. `kill` may be called from any other."""
+    """One run of a command in a folder of its own. `ask` blocks, so it needs a thread; `kill` works from any other
+    thread.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.command, self.seconds = settings.command, settings.agent_seconds
@@ -43,13 +45,15 @@ class Agent:
         self.unwanted = False
 
     def ask(self, texts: Mapping[str, str]) -> dict[str, JSON]:
-        """What it wrote, its exit status (-9: it took too long), and its last words."""
+        """Run the command. Returns the sources that it wrote, its exit status (-9 if it took too long), and the end of
+        its output.
+        """
         with tempfile.TemporaryDirectory(prefix="agent-") as name:
             folder, said = Path(name), Path(name, "said.txt")
             for path, text in texts.items():
                 (folder / path).parent.mkdir(exist_ok=True)
                 (folder / path).write_text(text, encoding="utf-8")
-                (folder / path).chmod(0o444)  # and a copy: what becomes of it changes nothing
+                (folder / path).chmod(0o444)  # it is only a copy, so a change to it has no effect
             (folder / "new").mkdir()
             with said.open("wb") as out, suppress(subprocess.TimeoutExpired):
                 self.process = process = subprocess.Popen(
@@ -62,7 +66,7 @@ class Agent:
             return {"sources": sources, "status": status, "said": said.read_text("utf-8", "replace")[-1000:]}
 
     def kill(self) -> None:
-        """End it with all that it started."""
+        """End the command and everything that it started."""
         self.unwanted = True
         if self.process is not None:
             with suppress(ProcessLookupError):
@@ -86,7 +90,7 @@ class AgentHarness(MetaHarness):
             async with beside() as tasks:
                 tasks.start_soon(kill_in_the_end, agent)
                 wrote = await in_thread(agent.ask, {**view.texts, "task.txt": TASK})
-            await checkpoint_if_cancelled()  # what an agent left that was killed with its run is no result
+            await checkpoint_if_cancelled()  # if the run was cancelled, the killed agent has no result
             return wrote
 
         return cast("list[str]", (await context.once("agent.wrote", make))["sources"])

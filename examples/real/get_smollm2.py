@@ -61,7 +61,7 @@ def renamed(name: str) -> str:
 
 
 def unrotated(weights: np.ndarray, heads: int) -> np.ndarray:
-    """llama.cpp stores the two halves of each rotary head interleaved; Hugging Face one after the other."""
+    """Undo llama.cpp's interleaving of the two halves of each rotary head; Hugging Face stores one after the other."""
     rows, columns = weights.shape
     return weights.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
 

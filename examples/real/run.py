@@ -27,7 +27,7 @@ ROWS = {
     "ifeval": {"path": "ifeval/ifeval_541.jsonl"},
     "formula": {"path": "xbrl_formula/xbrl_formula_ace_train.jsonl.gz"},
 }
-"""By example, the file it reads, below the folder of data."""
+"""The file that each example reads, below the data folder."""
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ async def serve_and_evolve(arguments: argparse.Namespace) -> int:
         port=arguments.port,
         # Compiling takes longer than a short run gains by it, and past 32 requests two cores gain nothing.
         flags=("--dtype=bfloat16", "--max-model-len=4096", "--max-num-seqs=32", "--enforce-eager"),
-        # One process: two cores have nothing to share out.
+        # One process, because two cores leave nothing for a second one.
         environment={"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
     )
     log = arguments.out / "vllm.log"
