@@ -1,7 +1,7 @@
-"""What must be true at every event of a run, by an account of its own that shares no code with the engine's.
+"""What must be true at every event of a run, checked by accounting that shares no code with the engine's.
 
-The books of a run are kept from its events and calls alone, so that they can be opened again after a kill, from what
-was kept. What is wrong is added to ``faults``: the name of the rule that was broken, and what broke it.
+The books of a run are kept from its events and calls alone, so that after a kill they can be opened again from what was
+kept. Whatever is wrong is added to ``faults``: the name of the rule that was broken, and what broke it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class StageBooks:
 
 @dataclass
 class Books:
-    """What the first facts of a run add up to. ``bounds`` is None as long as it is only read."""
+    """The totals over the first facts of a run. ``bounds`` is None while the facts are only read."""
 
     faults: list[Fault] = field(default_factory=list)
     bounds: Bounds | None = None
@@ -86,7 +86,7 @@ class Books:
     pool: PoolBooks = field(init=False)
     live: dict[ItemId, Live] = field(default_factory=dict)
     flows: dict[int, str] = field(default_factory=dict)
-    """The open ones, each with what it is: ``phase``, ``inject``, ``trigger`` or ``ordinary``."""
+    """The open flows, each with its kind: ``phase``, ``inject``, ``trigger`` or ``ordinary``."""
     opened: int = 0
     ordinals: Counter[str | None] = field(default_factory=Counter)
     closing: int | None = None
@@ -97,11 +97,11 @@ class Books:
     held: int = 0
     stopping: str | None = None
     said: list[str] = field(default_factory=list)
-    """The reasons why the run is to stop, as they were told."""
+    """The reasons to stop that the run has reported."""
     raised: dict[str, float] = field(default_factory=dict)
     """Limits of the budget that somebody has raised, those in time in seconds."""
     vetoes: dict[str, bool] = field(default_factory=dict)
-    """By candidate: whether it is to be vetoed."""
+    """For each candidate, whether it is to be vetoed."""
     comments: int = 0
     paused: bool = False
     paused_items: bool = False
@@ -110,12 +110,12 @@ class Books:
     workers: WorkerBooks = field(init=False)
     call_limit: int | None = None
     surplus_calls: int = 0
-    """How many calls go on that were begun, or were given their place, before the limit was lowered."""
+    """How many of the calls under way were begun, or were given their place, before the limit was lowered."""
     ended: bool = False
     resuming: bool = False
-    """Whether what a kill has left is being put in order."""
+    """Whether the run is putting in order what a kill has left."""
     judged: dict[ItemId, tuple[int, str]] = field(default_factory=dict)
-    """What the staleness policy was last told and said of an item: its gap, and the decision."""
+    """For each item, the gap that the staleness policy was last told, and its decision."""
 
     def __post_init__(self) -> None:
         self.pool = PoolBooks(self.fault)
@@ -131,7 +131,7 @@ class Books:
         self.call_limit, self.surplus_calls = None, 0
         self.stopping, self.said, self.held, self.ended = None, [], 0, False
         self.closed = False
-        """Whether the process was killed: what it still does before it is gone is not told any more."""
+        """Whether the process was killed. What it still does before it is gone is no longer checked."""
         self.paused = self.paused_items = False
         for item in self.live.values():
             item.again = item.state == "taken"
@@ -201,10 +201,10 @@ class Books:
             case ItemHeld():
                 self._hold(body)
             case _:
-                """The others change nothing here."""
+                """Other events change nothing here."""
 
     def used(self) -> tuple[float, ...]:
-        """How much was used of each limit; of one in time, in tenths."""
+        """How much of each limit was used; of a limit in time, how many tenths."""
         limits = {} if self.bounds is None else self.bounds.limits
         return tuple(
             10 * self.time // limit if name == "seconds" else self.spending.amount(name)
@@ -226,7 +226,7 @@ class Books:
                 if self.bounds is not None:
                     self.bounds = replace(self.bounds, limits=self._raised(self.bounds.limits))
                     self.spending.limits = self.bounds.limits
-                if self.stopping in limits:  # it goes on
+                if self.stopping in limits:  # the run goes on
                     self.stopping = None
             case Veto(candidate=name):
                 self.vetoes[name] = True
@@ -235,7 +235,7 @@ class Books:
             case Comment():
                 self.comments += 1
             case _:
-                """The others hold for nothing after a resume."""
+                """Other acts have no effect after a resume."""
 
     def _resumed(self, body: RunResumed) -> None:
         self.resuming = True
@@ -349,7 +349,7 @@ class Books:
         self._check_workers(body.stage)
 
     def _check_judgement(self, item: Live, body: ItemTaken) -> None:
-        """That what the staleness policy said is what was written, and that it was asked where it had to be."""
+        """Check that the event agrees with what the staleness policy decided, and that it was asked where necessary."""
         decided = self.judged.pop(body.item, None)
         if self.bounds is None or self.bounds.lockstep:
             return
@@ -364,7 +364,7 @@ class Books:
             self.fault("gaps", f"nobody was asked of item {body.item} at {body.stage}, with a gap of {body.gap}")
 
     def _must_be_judged(self, item: Live) -> bool:
-        """Whether an item that has missed something is one that can be stale."""
+        """Whether an item that has missed something can be stale."""
         at_repair = self.bounds is not None and item.stage == self.bounds.graph.repair
         return not item.ticket and not at_repair and self.flows[item.flow] in ("ordinary", "trigger")
 

@@ -15,9 +15,9 @@ class Bounds:
     graph: Graph
     lockstep: bool
     width: int
-    """In lockstep."""
+    """The most flows at a time in lockstep."""
     workers: Mapping[str, int]
     limits: Mapping[str, float]
-    """Of the budget, that in seconds among them."""
+    """The limits of the budget, including that in seconds."""
     allocates: bool
     """Whether workers are moved between stages."""

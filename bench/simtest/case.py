@@ -27,9 +27,9 @@ Deed = Literal[
     "raise",
     "edit",
 ]
-"""What is done to a run. ``kill``: the process is gone, and with it what it had not written. ``abandon``: the task that
-awaits the run is cancelled. ``disk full``: nothing more can be written from here on. The last five are acts of somebody
-who watches the run, such as ``raise`` a limit of the budget, or ``edit`` a candidate.
+"""What is done to a run. ``kill``: the process dies, and what it had not written is lost. ``abandon``: the task that
+awaits the run is cancelled. ``disk full``: nothing more can be written from then on. The last five are acts of somebody
+who watches the run: ``raise``, for example, raises a limit of the budget, and ``edit`` edits a candidate.
 """
 DEEDS: tuple[Deed, ...] = get_args(Deed)
 FaultKind = Literal[
@@ -54,13 +54,13 @@ FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
 @dataclass(frozen=True)
 class Act:
-    """Something that is done to a run after so many of its events and calls, in the process that it goes on in."""
+    """Something that is done to a run after this many events and calls of its present process."""
 
     at: int
     deed: Deed
     size: float = 0.5
-    """Of a pause: seconds / 100. Of a kill: which part of what was not yet on disk is lost. Of an act of somebody who
-    watches: which candidate, example or limit, as a part of all there are.
+    """For a pause, its seconds / 100. For a kill, the share of what was not yet on disk that is lost. For an act of
+    somebody who watches, which candidate, example or limit it is about, as a share of all there are.
     """
 
 
@@ -68,7 +68,7 @@ class Act:
 class Life:
     """One process of a run: what is done to it, and which settings have changed since the process before.
 
-    ``faults`` takes the place of the case's for this process alone; None leaves it at those.
+    ``faults`` replaces the case's faults for this process alone; None keeps them.
     """
 
     acts: tuple[Act, ...] = ()
@@ -78,7 +78,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Case:
-    """A run with all that happens to it. ``settings`` are those of its configuration by their dotted names."""
+    """A run with all that happens to it. ``settings`` are those of its configuration, by their dotted names."""
 
     seed: int
     settings: Mapping[str, JSON]
@@ -88,10 +88,10 @@ class Case:
     profile: str = "even"
     """How fast the server is (`bench.simtest.server.PROFILES`)."""
     disk_seconds: float = 0.0
-    """How long the disk takes for what is to be settled."""
+    """Seconds until the disk has what is to be settled."""
 
     def config(self, life: int) -> Config:
-        """The configuration that a life goes on with.
+        """The configuration of a life.
 
         Raises:
             InputError: if there can be no such run.
@@ -117,7 +117,7 @@ class Case:
         """The case that `to_json` wrote.
 
         Raises:
-            pydantic.ValidationError: if this is none.
+            pydantic.ValidationError: if the text is none.
         """
         return _CASE.validate_json(text)
 

@@ -1,4 +1,4 @@
-"""Whether a case keeps all rules, and what is said of one that does not."""
+"""Checks whether a case keeps all rules, and shrinks one that does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.simtest.trial import Trial, run_case
 
 
 def check(case: Case, *, twice: bool = True) -> list[Fault]:
-    """The rules that a case breaks; with ``twice`` it is run again, and has to go the same way."""
+    """The rules that a case breaks. With ``twice`` it is run again, and has to go the same way."""
     first = run_case(case)
     if first.faults or not twice:
         return first.faults

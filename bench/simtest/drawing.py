@@ -36,7 +36,7 @@ def draw(seed: int) -> Case:
 
 
 def _steered(rng: random.Random, case: Case) -> Case:
-    """The case or, half of the time, one in which somebody who watches the run steers it."""
+    """The case itself or, half of the time, one in which somebody who watches the run steers it."""
     if rng.random() < 0.5:
         return case
     lives = [
@@ -49,8 +49,8 @@ def _steered(rng: random.Random, case: Case) -> Case:
 
 
 def _with_outages(rng: random.Random, case: Case) -> Case:
-    """The case or, now and then, one in which a process finds that all calls or evaluations fail, and the one after it
-    that nothing fails any more: as when a key was revoked, and renewed.
+    """The case itself or, now and then, one in which all calls or evaluations fail in one process and none in the next,
+    as when a key was revoked and renewed.
     """
     if len(case.lives) == 1 or rng.random() < 0.7:
         return case
@@ -62,12 +62,12 @@ def _with_outages(rng: random.Random, case: Case) -> Case:
 
 
 def _later(act: Act) -> Act:
-    """When there is something that could be acted on."""
+    """The act at a later time, when there is something that it could be about."""
     return replace(act, at=3 * act.at)
 
 
 def may_be_run(case: Case) -> bool:
-    """Whether its settings go together."""
+    """Whether the settings of a case go together."""
     try:
         for life in range(len(case.lives)):
             plan = plan_of(case, life)
@@ -87,7 +87,7 @@ def _draw(seed: int, rng: random.Random) -> Case:
     lives = [_life(rng, {})]
     while rng.random() < 0.65 and len(lives) < 7:
         lives.append(_life(rng, _changes(rng, settings)))
-    if rng.random() < 0.9:  # it may come to its end
+    if rng.random() < 0.9:  # the last process may end by itself
         acts = tuple(act for act in lives[-1].acts if act.deed not in _KILLS)
         lives[-1] = replace(lives[-1], acts=acts)
     return Case(
@@ -101,7 +101,7 @@ def _draw(seed: int, rng: random.Random) -> Case:
 
 
 def _some(rng: random.Random, share: float, **options: Sequence[JSON]) -> Settings:
-    """One of the values of each option, for this share of the options; ``__`` in a name stands for a dot."""
+    """Settings for this share of the options, each with one of its values; ``__`` in a name stands for a dot."""
     return {name.replace("__", "."): rng.choice(values) for name, values in options.items() if rng.random() < share}
 
 
@@ -261,7 +261,7 @@ _ALGORITHMS: dict[str, Callable[[random.Random], Settings]] = {
 
 
 def _budget(rng: random.Random) -> Settings:
-    """One limit or several. A target alone might never be reached."""
+    """One limit or several, and sometimes a target, which alone might never be reached."""
     limits: dict[str, Sequence[JSON]] = {
         "proposals": [4, 12, 30],
         "rollouts": [40, 120, 250],
@@ -276,7 +276,7 @@ def _budget(rng: random.Random) -> Settings:
 
 
 def _driving(rng: random.Random, algorithm: str) -> Settings:
-    """How the graph is run: stream or lockstep, widths, workers, and the policies that decide of them."""
+    """How the graph is run: stream or lockstep, widths, workers, and the policies that decide on them."""
     mode: Settings = {"algorithm.mode": "sync", "algorithm.width": rng.choice([1, 2, 5])}
     if rng.random() < 0.7:
         mode = {"algorithm.mode": "stream", "algorithm.max_in_flight": rng.choice(["auto", 2, 5, 12, 24])}
@@ -312,7 +312,7 @@ def _staleness(rng: random.Random) -> Settings:
 
 
 def _stages(rng: random.Random, case: Case) -> Settings:
-    """Workers of some stages: so few that items wait for them, and bounds that allocation may use."""
+    """Workers of some stages, so few that items wait for them, and bounds that allocation may use."""
     settings: Settings = {}
     for stage in plan_of(case, 0).algorithm.graph().stages:
         if not stage.commits and not stage.exclusive and rng.random() < 0.3:
@@ -343,7 +343,7 @@ def _llm(rng: random.Random, algorithm: str) -> Settings:
 
 
 def _ensemble(rng: random.Random, algorithm: str) -> Settings:
-    """Several models for one of the roles, now and then, and a bound of the role's own."""
+    """Now and then, several models for one of the roles, and a limit for that role alone."""
     role = {"meta_harness": "proposer", "levi": "small", "gepa": "reflection", "combee": "reflection"}.get(
         algorithm, "code"
     )
@@ -359,7 +359,7 @@ def _ensemble(rng: random.Random, algorithm: str) -> Settings:
 
 
 def _faults(rng: random.Random) -> dict[FaultKind, float]:
-    """None at all, or some kinds. A refusal ends the run, so there are few of them."""
+    """No faults, or some kinds. A refusal ends the run, so refusals are rare."""
     if rng.random() < 0.25:
         return {}
     kinds = rng.sample(FAULT_KINDS, rng.randrange(1, 8))
@@ -367,7 +367,7 @@ def _faults(rng: random.Random) -> dict[FaultKind, float]:
 
 
 def _life(rng: random.Random, changes: Settings) -> Life:
-    """A process: what is done to it, and most often its violent end."""
+    """A process: what is done to it, most often including its violent end."""
     acts = [_act(rng, rng.choice(_GENTLE)) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
     if rng.random() < 0.9:
         acts.append(_act(rng, rng.choice(_KILLS)))
@@ -379,7 +379,7 @@ def _act(rng: random.Random, deed: str) -> Act:
 
 
 def _changes(rng: random.Random, settings: Settings) -> Settings:
-    """What is different when a run goes on, most often nothing."""
+    """The settings that change when a run goes on, most often none."""
     changes = _some(
         rng,
         0.08,

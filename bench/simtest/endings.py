@@ -1,4 +1,6 @@
-"""What must be true when a run has ended: sums, pool and stop reason, by its report and by its events replayed."""
+"""What must be true when a run has ended: its sums, pool and stop reason agree with its report and with its events
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ COUNTED: Sequence[Dimension] = ("rollouts", "proposals", "evaluations")
 
 @dataclass
 class Ending:
-    """A run that has come to an end by itself, or because it was asked to."""
+    """A run that has ended by itself, or because it was asked to."""
 
     case: Case
     life: int
@@ -37,7 +39,7 @@ class Ending:
 
     @property
     def held_out_failed(self) -> bool:
-        """Whether the run came to its end, and the held-out test after it failed. The run can be gone on with."""
+        """Whether the run itself ended well, and the held-out test after it failed. Such a run can be resumed."""
         return self.error is not None and self.report.error is None
 
     def told(self) -> str:
@@ -46,7 +48,7 @@ class Ending:
 
 
 def check_ending(ending: Ending) -> None:
-    """Note in the books what is wrong."""
+    """Add whatever is wrong to the books."""
     _check_budget(ending)
     _check_sums(ending)
     _check_pool(ending)
@@ -86,8 +88,8 @@ def _check_sums(ending: Ending) -> None:
 
 
 def _sums_of_calls(ending: Ending) -> dict[str, tuple[object, object]]:
-    """Requests and tokens, without the held-out test: by the calls that were kept, and by the result. Where that test
-    failed there is none.
+    """Requests and tokens, without those of the held-out test: by the calls that were kept, and by the result. If that
+    test failed, there is no result.
     """
     if ending.held_out_failed:
         return {"result": ({}, ending.result)}
@@ -135,7 +137,9 @@ def _check_pool(ending: Ending) -> None:
 
 
 def _check_reason(ending: Ending) -> None:
-    """That the reason why the run stopped is one that was told, when it was judged; and what is only known now."""
+    """Check that the reason why the run stopped is one that it had reported, which was judged then; and check what is
+    only known now.
+    """
     reason = ending.report.stop_reason
     least = least_proposals(reason, ending.plan.config.stopping) or 0
     too_few = ending.report.spent.proposals < least
@@ -145,9 +149,9 @@ def _check_reason(ending: Ending) -> None:
 
 
 def _may_fail(ending: Ending) -> bool:
-    """Whether a run may fail with this: where something went wrong on purpose, or its budget is too small to begin.
+    """Whether a run may fail with this error: something went wrong on purpose, or its budget is too small to begin.
 
-    What went wrong in an earlier process may have left a seed that was found to fail, and that stays so.
+    The faults of an earlier process may have made the seed fail, and a seed that was found to fail stays so.
     """
     error = ending.error
     of_the_beginning = isinstance(error, InputError)
@@ -157,7 +161,7 @@ def _may_fail(ending: Ending) -> bool:
 
 
 def _describe(pool: Pool) -> object:
-    """All that a pool holds, in a form that can be compared. Times are rounded as in the log."""
+    """All contents of a pool in a form that can be compared. Times are rounded as in the log."""
     return (
         [(each.version, each.changes, each.cause, round(each.time, 6)) for each in pool.updates_between(0)],
         [(name, candidate, pool.status(candidate.id)) for name, candidate in pool.candidates()],

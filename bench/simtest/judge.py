@@ -1,4 +1,4 @@
-"""A staleness policy with somebody who looks over its shoulder."""
+"""A staleness policy whose decisions are checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective
 
 
 class Judge:
-    """Passes on what a policy decides, and checks what it was told and what it said."""
+    """Passes on the decisions of a policy, and checks what it was told and what it decided."""
 
     def __init__(self, policy: StalenessPolicy, books: Books) -> None:
         self._policy = policy

@@ -1,4 +1,4 @@
-"""What a run's events say of its candidates and its pool."""
+"""What a run's events say about its candidates and its pool."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from flowevolve.core.item_ids import flow_of
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove, LoggedVeto
 
 _MOVES = {"proposed": {"speculative", "confirmed", "rejected"}, "speculative": {"confirmed", "revoked"}}
-"""What a candidate of each status may become."""
+"""The statuses that a candidate may change to from each status."""
 
 
 class PoolBooks:
-    """The pool as the events tell of it. ``fault`` is told of each rule that was broken, and what broke it."""
+    """The pool according to the events. ``fault`` is called with each rule that was broken, and what broke it."""
 
     def __init__(self, fault: Callable[[Rule, str], None]) -> None:
         self.version = 0
         self.statuses: dict[str, str] = {}
         self.scores: dict[str, Mapping[str, float]] = {}
-        """Of the candidates that were added to a pool."""
+        """The scores of the candidates that were added to a pool."""
         self.pools: dict[str, str] = {}
         self.accepted = 0
         self.best_score = -inf
-        """The highest that the best candidate ever had."""
+        """The highest score that the best candidate ever had."""
         self.vetoed: dict[str, int] = {}
         """The vetoed candidates, and how many flows had been opened when each was vetoed."""
         self.flows = 0
@@ -43,7 +43,7 @@ class PoolBooks:
                 self._committed(body)
 
     def descends_from_revoked(self, names: Sequence[str]) -> bool:
-        """Whether one of these was revoked, or comes from one that was, with none between that was confirmed."""
+        """Whether one of these was revoked, or descends from a revoked one with no confirmed candidate in between."""
         return any(
             self.statuses[name] == "revoked"
             or (self.statuses[name] != "confirmed" and self.descends_from_revoked(self._parents.get(name, ())))
@@ -51,7 +51,7 @@ class PoolBooks:
         )
 
     def keeps(self, name: str) -> bool:
-        """Whether a candidate is not one that a gate has rejected."""
+        """Whether a candidate was not rejected by a gate."""
         return self.statuses[name] != "rejected" or name in self.pools
 
     def _proposed(self, body: CandidateProposed) -> None:

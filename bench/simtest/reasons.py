@@ -1,4 +1,6 @@
-"""Whether a reason to stop holds. It is judged as it is told, as what it goes by may change until the end."""
+"""Whether a reason to stop holds. It is judged when it is reported, because what it depends on may change until the
+end.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from flowevolve.core.stop_reasons import CANCELLED, EXHAUSTED, FAILED, STALLED, 
 from flowevolve.runner.plan import Plan
 
 _ROUNDING = 1e-6
-"""Seconds to which the times of events are rounded."""
+"""The precision of event times, in seconds."""
 
 
 def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> bool:
-    """Whether a reason is true by the books as they are now. ``deeds`` are those that are done to this process."""
+    """Whether a reason holds by the books as they are now. ``deeds`` are those that are done to this process."""
     budget, stopping = plan.config.budget, plan.config.stopping
     match reason:
         case _ if reason in DIMENSIONS:
@@ -35,7 +37,7 @@ def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> boo
         case _ if reason == STALLED:
             return False
         case _ if reason == EXHAUSTED:
-            return plan.algorithm.name == "ace"  # it reads its examples so and so often
+            return plan.algorithm.name == "ace"  # it reads its examples a set number of times
         case "unproductive":
             return True
         case _:
@@ -43,12 +45,14 @@ def holds(reason: str, plan: Plan, books: Books, deeds: Collection[Deed]) -> boo
 
 
 def least_proposals(reason: str, stopping: StoppingSettings) -> int | None:
-    """How many proposals there are before a run stops for this reason. How many there were is known at its end."""
+    """How many proposals a run must have made to stop for this reason; None if that is no condition. The caller
+    compares at the end, when the number of proposals is known.
+    """
     return {"no_improvement": stopping.no_improvement, "unevaluated": stopping.unevaluated}.get(reason)
 
 
 def _is_spent(plan: Plan, books: Books, dimension: Dimension) -> bool:
-    """Whether there is no room for one more flow, and the end of the run, in what is left of a limit."""
+    """Whether what is left of a limit has no room for one more flow and for the end of the run."""
     limit = None if books.bounds is None else books.bounds.limits.get(dimension)
     if limit is None:
         return False

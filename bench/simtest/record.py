@@ -1,4 +1,4 @@
-"""The journal of a run in memory, written and lost as one on disk is: whole steps at a time, some of them too late."""
+"""The journal of a run in memory, written and lost like one on disk: in whole steps, some of which come too late."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Fact = Event | CallRecord
 class Record:
     """What a process of a run writes: a `flowevolve.runner.run.RunRecord` that keeps facts in memory.
 
-    ``watch`` is told of every fact. After `kill` nothing is kept any more.
+    ``watch`` is called with every fact. After `kill` nothing more is kept.
     """
 
     path = Path("in memory")
@@ -39,16 +39,16 @@ class Record:
         self.facts: list[Fact] = list(before)
         self.dead = False
         self.full = False
-        """Whether the disk is: nothing is kept after the step in which it fills up."""
+        """Whether the disk is full. Nothing is kept after the step in which it fills up."""
         self._takes_no_more = False
         self.result: Mapping[str, object] = {}
-        """As it was written at the end."""
+        """The result that was written at the end."""
         self._watch = watch
         self._disk_seconds = disk_seconds
         self._steps = [len(self.facts)]
-        """After how many facts a step ended: those of a step are written together."""
+        """The number of facts at the end of each step. The facts of a step are written together."""
         self._settled = len(self.facts)
-        """How many facts are on disk for sure."""
+        """How many facts are certainly on disk."""
         self._step_is_open = False
 
     def event(self, event: Event) -> None:
@@ -58,7 +58,7 @@ class Record:
         self._put(record)
 
     def begin(self, origin: float) -> None:
-        """Nothing depends on it."""
+        """Nothing depends on the origin."""
 
     async def settled(self) -> None:
         self._end_step()
@@ -79,8 +79,8 @@ class Record:
             raise StorageError("the disk is full")
 
     def kill(self, lost: float) -> None:
-        """End as a process that is killed: the present step is lost, and this part of those that were not settled, the
-        last ones.
+        """End like a process that is killed. The present step is lost, and of the steps that were not settled this
+        share, the last ones.
         """
         self.dead = True
         left = [end for end in self._steps if end >= self._settled]
@@ -106,7 +106,7 @@ class Record:
 
 @dataclass
 class Memory:
-    """A `flowevolve.engine.recovery.recovery.History` of facts in memory, the events of which are `as_kept`."""
+    """A `flowevolve.engine.recovery.recovery.History` of facts in memory, whose events are `as_kept`."""
 
     told: Sequence[Fact]
     _payloads: dict[str, bytes] = field(init=False)
@@ -154,7 +154,7 @@ class Memory:
 
 
 def as_kept(event: Event) -> Event:
-    """An event with its attachment as the journal has it; without, where that can't be kept."""
+    """An event with its attachment in the journal's form; without it if it can't be kept."""
     if event.attachment is None:
         return event
     try:
@@ -164,14 +164,14 @@ def as_kept(event: Event) -> Event:
 
 
 def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
-    """What a call brought for good; None if it is to be made again."""
+    """The lasting outcome of a call; None if the call is to be made again."""
     if call.reply is not None:
         return replace(call.reply, model=call.request.model)
     return lasting_error(call.error or "", call.failed_usage, call.request.model)
 
 
 def _totals(call: CallRecord) -> Totals:
-    """What a journal tells of the price of a call."""
+    """What a journal says about the cost of a call."""
     if call.cached and call.reply is not None:
         return Totals(cached_calls=1, cached_calls_tokens=call.reply.usage.total_tokens)
     usage = call.failed_usage if call.reply is None else call.reply.usage

@@ -38,6 +38,6 @@ class Fault:
     what: str
 
     def like(self, other: Fault) -> bool:
-        """Whether both are of one kind: crashes are told apart by their exceptions."""
+        """Whether both are of one kind. Crashes are told apart by their exceptions."""
         same = self.what.partition(":")[0] == other.what.partition(":")[0]
         return self.rule == other.rule and (same or self.rule != "crash")

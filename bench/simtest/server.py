@@ -1,4 +1,4 @@
-"""The simulated server of a case: it fails in every way there is, and notes what it was asked."""
+"""The simulated server of a case: it fails in every way there is, and counts how often each request is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROFILES: Mapping[str, Profile] = {
     "limited": APIProfile(_SOME, 0.5, 0.4, 0.01, requests_per_minute=240.0, tokens_per_minute=400_000.0),
     "batching": BatchingProfile(_SOME, 0.01, 0.002, 0.0001, max_num_seqs=8, cache_blocks=400),
 }
-"""How fast the server is."""
+"""How fast the server is, by the name of the profile."""
 SLOW_SECONDS = 45.0
 _UNREADABLE = ("", "no", "<think>it is", "```\n```", "{", "## \ud800", "[[ ## x ## ]]", "I can't help with that.")
 _ODD_USAGE: tuple[JSON, ...] = (
@@ -51,10 +51,10 @@ _ODD_USAGE: tuple[JSON, ...] = (
 
 
 class Server(SimBackend):
-    """A `SimBackend` of which a share of the attempts go wrong, as the case says.
+    """A `SimBackend` at which a share of the attempts goes wrong, as the case says.
 
-    ``on_call`` is told of each attempt as it begins and as it ends, with how many are then under way and with whether
-    it begins.
+    ``on_call`` is called when an attempt begins and when it ends, with the number of attempts then under way, and with
+    whether this one begins.
     """
 
     def __init__(
@@ -110,7 +110,9 @@ class Server(SimBackend):
             self._on_call(self.under_way, False)
 
     def _draw(self, asked: str) -> tuple[FaultKind | None, random.Random]:
-        """The fault of this attempt, and what else is to be drawn for it: by what is asked, and how often it was."""
+        """The fault of this attempt, and a generator for what else is drawn for it. Both depend on what is asked, and
+        on how often it was asked.
+        """
         count = self._attempts[asked] = self._attempts.get(asked, 0) + 1
         key = blake2b(f"{self._case}\x1f{count}\x1f{asked}".encode("utf-8", "surrogatepass"), digest_size=8)
         rng = random.Random(int.from_bytes(key.digest(), "big"))
@@ -146,4 +148,4 @@ _OF_ATTEMPTS = frozenset[FaultKind](
     {"overloaded", "error", "unreachable", "rejected", "refused", "hang", "slow", "unreadable", "cut", "odd usage"}
 )
 MODELS = ("large-coder", "small-coder")
-"""Models beside the one that is served where no model is named."""
+"""Models that are served besides the one for requests that name none."""

@@ -1,4 +1,4 @@
-"""Making a case that fails smaller, as long as it breaks the same rule."""
+"""Makes a case that fails smaller, as long as it breaks the same rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIMPLER: Mapping[str, JSON] = {
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], tries: int = 300) -> Case:
-    """The smallest case found that still fails, in so many tries at most; ``case`` itself is known to fail."""
+    """The smallest case found that still fails, in at most ``tries`` tries. ``case`` itself is known to fail."""
     left = tries
     smaller = True
     while smaller:

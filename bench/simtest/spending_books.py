@@ -1,4 +1,4 @@
-"""What a run's events and calls say of its budget."""
+"""What a run's events and calls say about its budget."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from flowevolve.core.model import EmbedRequest
 
 
 class SpendingBooks:
-    """What was spent. ``fault`` is told of each rule that was broken, and what broke it."""
+    """What was spent. ``fault`` is called with each rule that was broken, and what broke it."""
 
     def __init__(self, fault: Callable[[Rule, str], None]) -> None:
         self.limits: Mapping[str, float] = {}
         self.spent = Cost()
-        """By work that has ended."""
+        """What the work that has ended has spent."""
         self.tokens = 0
-        """Of all calls that the budget pays for."""
+        """The tokens of all calls that the budget pays for."""
         self.refused: list[BudgetRefused] = []
         self._paid: Counter[tuple[object, ...]] = Counter()
         self._fault = fault
 
     def amount(self, dimension: str) -> float:
-        """What was spent of this, as far as it is known: dollars by work that has ended."""
+        """How much of a dimension was spent: tokens by all calls so far, everything else by work that has ended."""
         amount: float = self.tokens if dimension == "tokens" else getattr(self.spent, dimension)
         return amount
 

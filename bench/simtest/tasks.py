@@ -33,7 +33,7 @@ from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.labelling import HarnessTask, labelled_set
 
 SECONDS = 1.0
-"""How long the evaluation of a program on one case takes."""
+"""Seconds that the evaluation of a program on one case takes."""
 SLOW_SECONDS = 90.0
 SOURCE = """\
 import math
@@ -60,7 +60,7 @@ _ROWS = [("itchy red skin", "rash"), ("skin rash spreads", "rash"), ("cough and 
 
 
 class Mishaps:
-    """Draws what goes wrong in the evaluation of an artifact on an example: by both, and how often it was tried."""
+    """Draws what goes wrong in the evaluation of an artifact on an example, by both and by how often it was tried."""
 
     def __init__(self, faults: Mapping[FaultKind, float], seed: int) -> None:
         self._faults = faults
@@ -68,7 +68,7 @@ class Mishaps:
         self._tries: dict[str, int] = {}
 
     async def fails(self, what: str) -> bool:
-        """Whether it comes to nothing. Some take long.
+        """Whether the evaluation fails. Some evaluations take long.
 
         Raises:
             ValueError: if it breaks.
@@ -101,7 +101,7 @@ class Prompts:
 
 
 class _Guess:
-    """A problem whose scores are drawn by the program's text. Programs are never run."""
+    """A problem whose scores are drawn from the program's text. Programs are never run."""
 
     name = "guess"
     statement = "Write guess(shift), which returns a list of four numbers. The score grows as they get near."
@@ -138,7 +138,7 @@ class Programs(ProgramTask):
 
 
 class Harnesses:
-    """Runs the harnesses that the simulated coder writes in this process, as it is ours."""
+    """Runs the harnesses of the simulated coder in this process, because that coder is ours."""
 
     def __init__(self, mishaps: Mishaps) -> None:
         self._mishaps = mishaps
@@ -154,7 +154,7 @@ class Harnesses:
             return Outcome("timeout", seconds, seconds, 1.0, "", "")
         try:
             failed = await self._mishaps.fails(f"{call} {harness} {len(str(arguments))}")
-        except ValueError:  # a sandbox tells of it
+        except ValueError:  # a sandbox would report it like this
             return Outcome("killed", 0.0, 0.0, 1.0, "", "")
         await anyio.sleep(SECONDS)
         if failed:
@@ -168,14 +168,14 @@ class Harnesses:
 
 
 def make_case_task(algorithm: str, mishaps: Mishaps, *, prompts: bool) -> Task:
-    """What an algorithm works on; ``prompts``, where it may be either prompts or programs."""
+    """What an algorithm works on. If it can be either prompts or programs, ``prompts`` says which."""
     if algorithm == "meta_harness":
         return _harness_task()
     return Prompts(mishaps) if algorithm in ("gepa", "combee", "ace") or prompts else Programs(mishaps)
 
 
 def make_case_algorithm(config: Config, task: Task, mishaps: Mishaps) -> Algorithm:
-    """The algorithm of a configuration; Meta-Harness with harnesses that run without a sandbox."""
+    """The algorithm of a configuration. Meta-Harness gets harnesses that run without a sandbox."""
     if config.algorithm.name != "meta_harness":
         return make_algorithm(config, task)
     settings = validated(MetaHarnessConfig, config.algorithm.settings, "algorithm")
@@ -183,13 +183,13 @@ def make_case_algorithm(config: Config, task: Task, mishaps: Mishaps) -> Algorit
 
 
 def changed(seed: Artifact, number: int) -> Artifact:
-    """An artifact from outside, another for each number."""
+    """An artifact from outside, a different one for each number."""
     mark = f"\n# {number}\n" if seed.kind == "program" else f" Mind point {number}."
     return Artifact({name: text + mark for name, text in seed.items()}, seed.kind)
 
 
 def fraction(text: str) -> float:
-    """A number in [0, 1) that is drawn by a text."""
+    """A number in [0, 1) that is drawn from a text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest(), "big") / 2**48
 
 

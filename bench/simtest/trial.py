@@ -1,4 +1,4 @@
-"""Running a case: one process of the run after another, each with what is done to it."""
+"""Runs a case: one process of the run after another, each with what is done to it."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ from flowevolve.runner.run import Watchers, run_plan
 
 HOUR = 3600.0
 MOST_FACTS = 10_000
-"""Events and calls in which nothing is used of any limit of the budget, so that the run might go on for ever."""
+"""A run is at fault if it makes this many events and calls and uses nothing of any limit of its budget, because it
+might go on for ever.
+"""
 
 
 @dataclass
 class Trial:
-    """What came of a case: the facts that were kept, and the rules that were broken."""
+    """The outcome of a case: the facts that were kept, and the rules that were broken."""
 
     facts: list[Fact] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -53,7 +55,7 @@ class Trial:
     """How each process ended."""
 
     def log(self) -> str:
-        """All facts, and how the processes ended, as text: the same for the same case."""
+        """All facts, and how the processes ended, as text, which is always the same for the same case."""
         return "\n".join([*map(_line, self.facts), *self.endings])
 
 
@@ -67,7 +69,7 @@ def run_case(case: Case) -> Trial:
 
 
 def plan_of(case: Case, life: int, server: Server | None = None) -> Plan:
-    """What a process of a case runs.
+    """The plan of one process of a case.
 
     Raises:
         InputError: if there can be no such run.
@@ -100,11 +102,11 @@ class _Process:
         self._record = Record(self._before, self._watch, case.disk_seconds)
         self._seen = 0
         self._used: tuple[float, ...] = ()
-        """How much was used of each limit, last."""
+        """How much was used of each limit when that last changed."""
         self._used_at = 0
-        """How many facts had been seen when that changed."""
+        """How many facts had been seen at that time."""
         self._cut_off = False
-        """Whether the process was killed, or whoever awaited the run went away."""
+        """Whether the process was killed, or the task that awaited the run was cancelled."""
         self._due: list[Act] = []
         self._woken = Pulse()
         self._plan: Plan | None = None
@@ -114,7 +116,7 @@ class _Process:
         self._scope: anyio.CancelScope | None = None
 
     def run(self) -> bool:
-        """Returns whether the run is gone on with after this."""
+        """Run the process. Returns whether the run goes on after it."""
         goes_on = False
         try:
             goes_on = clock.run(self._go, clock="virtual")
@@ -157,7 +159,7 @@ class _Process:
         return bool(following) and any(name.startswith("budget.") for name in following[0].changes)
 
     async def _run(self, plan: Plan) -> FlowevolveError | None:
-        """Run it; returns the error with which it failed."""
+        """Run the plan. Returns the error with which it failed, if any."""
         history = Memory(self._before) if any(isinstance(fact, Event) for fact in self._before) else None
         failure: FlowevolveError | None = None
         with anyio.CancelScope() as self._scope:
@@ -235,11 +237,11 @@ class _Process:
                     if steered is not None:
                         await engine.act(steered, "simtest")
             case "inject":
-                with suppress(InputError):  # it has ended, has no budget left, or takes none
+                with suppress(InputError):  # the run has ended, has no budget left, or takes no candidates
                     await engine.inject(changed(self._seed, act.at), attributes={"given": act.at})
 
     def _steering(self, act: Act) -> SteeringAct | None:
-        """The act of steering that a deed stands for now; None where there is nothing that it could be about."""
+        """The act of steering that a deed stands for now; None if there is nothing that it could be about."""
         books = self._books
         limits = {} if books.bounds is None else books.bounds.limits
         alive = [name for name, status in books.pool.statuses.items() if status in ("proposed", "confirmed")]
@@ -261,7 +263,7 @@ class _Process:
                 return None
 
     async def _watch_progress(self) -> None:
-        """See that something happens in every hour."""
+        """Add a fault if nothing happens for an hour."""
         while True:
             before = self._seen
             await anyio.sleep(HOUR)

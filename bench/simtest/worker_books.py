@@ -1,4 +1,4 @@
-"""What a run's events say of the workers of its stages."""
+"""What a run's events say about the workers of its stages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowevolve.core.event_kinds import AllocationChanged
 
 
 class WorkerBooks:
-    """How many workers each stage has. ``fault`` is told of each rule that was broken, and what broke it."""
+    """How many workers each stage has. ``fault`` is called with each rule that was broken, and what broke it."""
 
     def __init__(self, fault: Callable[[Rule, str], None]) -> None:
         self._bounds: Bounds | None = None
@@ -23,7 +23,7 @@ class WorkerBooks:
         self._counts = {**bounds.workers, **(self._restored(bounds) if bounds.allocates else {})}
 
     def _restored(self, bounds: Bounds) -> dict[str, int]:
-        """What allocation had given, where the new bounds allow it. They are clamped one worker at a time."""
+        """The workers that allocation had given, within the new bounds. They are clamped one worker at a time."""
         kept: dict[str, int] = {}
         for name, count in self._counts.items():
             least, most = _least_and_most(bounds, name)
@@ -38,7 +38,7 @@ class WorkerBooks:
         self._counts[body.stage] = body.workers
 
     def check(self, stage: str, busy: int) -> None:
-        """Check those who work alone: at stages that gather, several items are one piece of work."""
+        """Check a stage whose workers take single items; at stages that gather, several items are one piece of work."""
         if self._bounds is None or self._bounds.lockstep or self._bounds.graph.stage(stage).gathers:
             return
         if busy > self._counts[stage]:
