@@ -35,9 +35,7 @@ class Settings(MetaHarnessConfig):
 
 
 class Agent:
-    """One run of a command in a folder of its own. `ask` blocks, so it needs a thread; `kill` works from any other
-    thread.
-    """
+    """One run of a command in a folder of its own. `ask` blocks its thread; `kill` may be called from any other."""
 
     def __init__(self, settings: Settings) -> None:
         self.command, self.seconds = settings.command, settings.agent_seconds
@@ -45,9 +43,7 @@ class Agent:
         self.unwanted = False
 
     def ask(self, texts: Mapping[str, str]) -> dict[str, JSON]:
-        """Run the command. Returns the sources that it wrote, its exit status (-9 if it took too long), and the end of
-        its output.
-        """
+        """The sources that the command wrote, its exit status (-9: it took too long), and the end of its output."""
         with tempfile.TemporaryDirectory(prefix="agent-") as name:
             folder, said = Path(name), Path(name, "said.txt")
             for path, text in texts.items():
