@@ -12,8 +12,6 @@ WORLD = PROBLEM = "families"
 EVALUATIONS = 100
 """Evaluations of a run, including the seed's."""
 SEEDS, FIRST_SEED = 12, 1000
-_ONE_AT_A_TIME: Mapping[bool, Settings] = {False: {"mode": "sync", "width": 1}, True: {"mode": "sync"}}
-"""Lockstep, and (True) lockstep with islands, whose steps are as wide as there are islands."""
 _NO_SHIFTS: Settings = {"shift_every": 0, "shift_stagnation": 0}
 _NO_EXPLORATION: Settings = {"exploration": {"initial": 0.0, "least": 0.0, "most": 0.0}}
 

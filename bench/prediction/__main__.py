@@ -48,7 +48,7 @@ def compare(url: str, model: str, plan: Plan) -> dict[str, object]:
     """Measure, predict and compare. The real runs come last, so that their predictions are made before them."""
     code = environment()
     calibration, known = learn(url, model, plan)
-    predicted = predict(known, cells(known, plan, model), plan, model)
+    predicted = predict(known, cells(known, plan), plan)
     compared = list(make(url, model, plan, predicted))
     return {
         "model": model,

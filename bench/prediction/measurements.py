@@ -89,10 +89,10 @@ def learn(url: str, model: str, plan: Plan) -> tuple[Calibration, Known]:
     return found, Known(found.profile, exchanges)
 
 
-def cells(known: Known, plan: Plan, model: str) -> list[Cell]:
+def cells(known: Known, plan: Plan) -> list[Cell]:
     """The runs to compare. How long each must be is estimated from one short run on the simulated server."""
     short = [Cell(method, most, plan.seconds) for method in plan.methods for most in plan.concurrencies]
-    tried = _simulated(known, [(cell, TRIAL_SEED) for cell in short], plan, model)
+    tried = _simulated(known, [(cell, TRIAL_SEED) for cell in short], plan)
     return [
         replace(cell, seconds=seconds_for(proposals_of(cell.method, plan), trial.proposals_per_min, plan.seconds))
         for cell, trial in zip(short, tried, strict=True)
@@ -112,13 +112,13 @@ def seconds_for(proposals: int, per_minute: float, least: float) -> float:
     return max(least, ceil(60 * proposals / per_minute / (1 - WARM_UP))) if per_minute else least
 
 
-def predict(known: Known, compared: Sequence[Cell], plan: Plan, model: str) -> dict[Cell, Figures]:
+def predict(known: Known, compared: Sequence[Cell], plan: Plan) -> dict[Cell, Figures]:
     """Run each cell on the simulated server, with the seed of the real run."""
-    found = _simulated(known, [(cell, SEED) for cell in compared], plan, model)
+    found = _simulated(known, [(cell, SEED) for cell in compared], plan)
     return dict(zip(compared, found, strict=True))
 
 
-def _simulated(known: Known, wanted: Sequence[tuple[Cell, int]], plan: Plan, model: str) -> list[Figures]:
+def _simulated(known: Known, wanted: Sequence[tuple[Cell, int]], plan: Plan) -> list[Figures]:
     """One run on the simulated server for each cell and seed.
 
     Our methods run on the virtual clock. gepa's run in real time and side by side, because they spend nearly all of the

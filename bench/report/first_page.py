@@ -61,7 +61,10 @@ ON_SIMULATED = (
     "([throughput](benchmarks/throughput.md))."
 )
 ON_CPU = "On [a real vLLM](benchmarks/throughput_vllm_cpu.md) on two CPU cores, the defaults made {real}."
-SINGLE = "In [other runs](benchmarks/prediction.md) there it was {gains} requests in flight at most."
+SINGLE = (
+    "In [other runs on two CPU cores](benchmarks/prediction.md) they made, of synchronous gepa's proposals, "
+    "{gains} requests in flight at most."
+)
 
 
 def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
@@ -120,10 +123,13 @@ def _beside(contents: Mapping[str, Content]) -> str:
                 clocks=clocks,
             )
         )
+    on_cpu = []
     if "throughput_vllm_cpu" in contents:
-        told.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
+        on_cpu.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
     if "prediction" in contents:
-        told[-1:] = [" ".join([*told[-1:], SINGLE.format(gains=prediction.gains(contents["prediction"]))])]
+        on_cpu.append(SINGLE.format(gains=prediction.gains(contents["prediction"])))
+    if on_cpu:
+        told.append(" ".join(on_cpu))
     on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
     told += gpu.beside(on_gpus)
     return BESIDE + "\n".join(f"- {each}" for each in told) if told else ""

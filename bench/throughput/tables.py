@@ -143,9 +143,9 @@ BESIDE = """\
 Everything is beside synchronous gepa. *Its score* is what the prompt that it would return at the end of its windows is
 worth"""
 HELD_OUT = """\
- on rows that no method has seen. Held-out scores are the exact expectation in the simulated world, less that of
-synchronous gepa, when both have spent as many calls, or tokens (those of prompts, too), as the one of them that spent
-least."""
+ on rows that no method has seen. Held-out scores are expectations in the simulated world, estimated from 600 random
+answers to each prompt, less those of synchronous gepa, when both have spent as many calls, or tokens (those of prompts,
+too), as the one of them that spent least."""
 VALIDATED = """\
  on the validation examples. This result has no scores on rows held out, so all times are to validation scores,
 by which the best prompt was chosen, too."""

@@ -115,9 +115,9 @@ def test_a_run_is_predicted_from_what_is_known(tmp_path: Path) -> None:
 def test_a_run_is_as_long_as_its_proposals_need() -> None:
     known = Known(PROFILE, EXCHANGES)
     plan = Plan("aime", (4, 32), 20.0, proposals=60, methods=("plain",))
-    few, many = cells(known, plan, "simulated")
+    few, many = cells(known, plan)
     assert few.seconds > many.seconds > 20
-    runs = predict(known, [few, many], plan, "simulated")
+    runs = predict(known, [few, many], plan)
     assert all(50 < runs[cell].proposals < 75 for cell in (few, many))
 
 
