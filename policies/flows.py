@@ -39,9 +39,9 @@ class AutoFlows:
     If edits are validated together, there is use for about as many flows as one validation costs edits: with more,
     edits wait for each other and are made from outdated parents; with fewer, the server waits. ``scale`` multiplies
     that number, and in the opening of a run it is halved. Besides, what is left of the budget has to pay for ``rounds``
-    flows one after the other in place of each, because no chain of improvements is longer than that; and there are at
-    most two flows for each call that the server takes at a time. In the opening there is one flow per four of these
-    calls, and one per two once the first group is validated.
+    times as many flows, because a chain of improvements is no longer than the number of flows that can follow one
+    another; and there are at most two flows for each call that the server takes at a time. In the opening there is at
+    most one flow per four of these calls, and one per two once the first group is validated.
 
     With ``narrows``, there are fewer flows the more of the recent edits were overtaken by another edit.
 

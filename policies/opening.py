@@ -10,7 +10,7 @@ from __future__ import annotations
 VALIDATIONS = 3
 """The opening is over when this many validations have ended: that of the start, and those of two groups."""
 SHARE = 0.5
-"""In the opening, the number of open flows and the spending at which edits leave are this share of the later."""
+"""In the opening, open flows and the spending at which edits leave are this share of what they are later."""
 
 CALLS = 4
 """In the opening, each validation that has ended allows one flow per this many calls that the server takes."""

@@ -30,7 +30,7 @@ class Answered(Record, kind="agent.answered"):
 
 
 Whole = Callable[[str], bool]
-"""Tells whether a reply that the limit of tokens cut off still contains everything that is read from it."""
+"""Tells whether a reply that the token limit cut off still contains everything that is read from it."""
 Send = Callable[[Sequence[Message]], Awaitable[ChatReply]]
 """Sends a chat and returns the reply."""
 
@@ -56,7 +56,7 @@ async def read_reply(
 ) -> T:
     """Send a prompt, and return what ``read`` makes of the reply. If a reply can't be read, another is requested and
     the model is told the error, as often as the role's ``retries`` allow; an event ``reply.unparsable`` records each
-    such error. What was read from a reply that the limit of tokens cut off counts only if ``whole`` says so or is None.
+    such error. What was read from a reply that the token limit cut off counts only if ``whole`` says so or is None.
 
     Raises:
         UnparsableReplyError: if the last reply can't be read either.

@@ -28,13 +28,13 @@ FIX: Change = "fix"
 REWRITES: tuple[Kind, ...] = ("edits", "whole")
 """The kinds that neither cross programs nor mend one."""
 RECENT_COMMITS = 64
-"""Programs to mend, and programs to cross with, are taken from this many of the newest commits."""
+"""Programs to mend, and programs to cross with, are taken from the newest commits, this many of them."""
 _CROSSED = 8
 """A program is crossed with one of this many of the best of these."""
 
 
 class FormWeights(Settings):
-    """How often each form is asked for, with ``form = "mixed"``. A form that is not possible then counts as 0."""
+    """How often each form is asked for, with ``form = "mixed"``. A form that is impossible at the time counts as 0."""
 
     edits: float = Field(default=0.5, ge=0)
     whole: float = Field(default=0.2, ge=0)

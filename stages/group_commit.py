@@ -62,7 +62,7 @@ class Head:
         least: float = 0.0,
     ) -> None:
         """``ways`` maps each permitted way to its initial success rate. A way to merge edits with a success rate below
-        ``least`` loses to single edits, however well these do.
+        ``least`` loses to single edits, however badly these do.
         """
         self._best = best
         self._optimistic = optimistic

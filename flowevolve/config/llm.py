@@ -210,11 +210,11 @@ class LLMSettings(EndpointsSettings):
     """The most requests in flight at once, over all stages; ``scheduler.admission`` may allow fewer."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
-    """This and ``requests_per_minute`` limit each model, in addition to the limits that are learned from the server."""
+    """This and ``requests_per_minute`` limit each model, in addition to the limits that are learnt from the server."""
     retries: int = Field(default=1, ge=0)
     """How often the model is asked again after a reply that can't be read, with the error explained to it."""
     hedge: float = Field(default=0.0, ge=0, le=0.5)
-    """For up to this share of calls, a second request is sent if one is overdue and its item waits for it; 0: none."""
+    """For up to this share of calls, a second request is sent if the first is overdue while its item waits; 0: none."""
     unlisted_models: bool = False
     """The endpoints also serve models that their lists leave out, so an unlisted model is no error before a run."""
     send_seed: bool = True

@@ -43,8 +43,8 @@ class AlgorithmSettings(OpenSettings):
     mode: Literal["stream", "sync"] = "stream"
     """``sync`` is the lockstep loop as published; ``stream`` the pipeline."""
     max_in_flight: PositiveInt | Literal["auto"] = "auto"
-    """How many flows may be open at once in ``stream`` mode. ``auto``: as many as are useful, given what an edit, a
-    validation and the server cost, and as the budget pays for (`flowevolve.policies.flows`).
+    """How many flows may be open at once in ``stream`` mode. ``auto``: as many as are useful, given what an edit and a
+    validation cost, and as the server and the budget allow (`flowevolve.policies.flows`).
     """
     aim: Aim = "balanced"
     """What ``auto`` aims for: ``score``, the best score at equal cost, with fewer flows, or ``time``, the least time to

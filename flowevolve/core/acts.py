@@ -77,7 +77,7 @@ class RaiseBudget(_Act):
         """The limits in the form of `Budget.by_name`.
 
         Raises:
-            InputError: if there is no limit of a name, or a limit can't have the value.
+            InputError: if a name is not that of a limit, or a value is not one that its limit can have.
         """
         try:
             return Budget.model_validate(dict(self.limits)).by_name()

@@ -294,7 +294,7 @@ class Algorithm(Generic[ConfigT_co]):
             yield emission
 
     def apply_event(self, event: Event) -> None:
-        """Change what stages remember beside the archives.
+        """Change what stages remember besides the archives.
 
         This is called for every event of the run in order, with the archives as they were then: when the event is
         written, and again when an interrupted run is rebuilt.

@@ -1,4 +1,4 @@
-"""What the winner scored on fresh examples, by which it was not selected before the end of the run."""
+"""What the winner scored on fresh examples at the end of the run. No earlier choice used these scores."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Stage(_StageSettings[StageContext]):
 class CommittingStage(_StageSettings[UpdateContext]):
     """The one stage of a graph that changes the pool: its function gets a context that can commit.
 
-    `committing` makes one from a function that passes nothing on.
+    `committing` makes one from a function that hands nothing on.
     """
 
     commits: ClassVar[bool] = True
@@ -140,7 +140,7 @@ AnyStage = Stage | CommittingStage
 
 
 def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> CommittingStage:
-    """Make the committing stage of a graph from an async function that passes nothing on."""
+    """Make the committing stage of a graph from an async function that hands nothing on."""
 
     async def run(item: Item[object], context: UpdateContext, /) -> AsyncGenerator[Emit]:
         await work(item, context)

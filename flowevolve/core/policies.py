@@ -235,7 +235,7 @@ class StageLoad:
     waiting: float
     """Items in its queue, on average."""
     produced: int
-    """Items it passed on."""
+    """Items it handed on."""
     gap: float
     """Mean version gap of the items it took; 0 if it took none."""
 

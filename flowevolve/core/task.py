@@ -164,7 +164,7 @@ class TellsTrust(Protocol):
     """A task that reports whether the programs that it scores could forge their own scores."""
 
     async def find_trust(self, before: ScoreTrust | None = None) -> ScoreTrust:
-        """The trust in scores: that found ``before`` in the same run or, if None, found out now.
+        """Whether scores can be trusted: as found ``before`` in the same run or, if that is None, as found out now.
 
         Called once, after the task was entered as a context manager, if it is one.
         """

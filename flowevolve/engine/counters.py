@@ -52,7 +52,7 @@ MOST_REASONS = 100
 MEMORY = 0.9
 """The factor by which the weight of earlier edits shrinks with each group that leaves."""
 ALONE = 0.25
-"""The weight of an edit that was made while no other flow was open, so that nothing could have overtaken it."""
+"""The weight of an edit that was made while only one flow could be open, so that nothing could have overtaken it."""
 
 
 class Gauge:
@@ -297,7 +297,7 @@ class RunCounters:
 
     @property
     def perfect(self) -> int:
-        """How many minibatches left nothing to improve, because every score was perfect."""
+        """How many minibatches left nothing to improve."""
         return sum(counts.reasons[PERFECT] for counts in self.stages.values())
 
     @property

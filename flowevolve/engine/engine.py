@@ -226,7 +226,7 @@ class Engine:
 
     @property
     def frontier(self) -> Sequence[Candidate]:
-        """The candidates to which, in the algorithm's view, no other is better in every respect."""
+        """The candidates that no other one beats in every respect, as the algorithm sees it."""
         return self._algorithm.frontier()
 
     async def run(self) -> RunReport:

@@ -253,7 +253,7 @@ class EngineServices:
         return dollars
 
     def _price(self, model: str, paid: Usage) -> tuple[float | None, Cost]:
-        """What a call cost: its price in dollars, if the model's is known, and the cost as a budget counts it."""
+        """What a call cost: its price in dollars, if the model's price is known, and the cost as a budget counts it."""
         dollars = self._llm.account.cost(model, paid)
         return dollars, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0)
 

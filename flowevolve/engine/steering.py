@@ -95,7 +95,7 @@ class Steering:
                 self._set_veto(name, stands=stands)
 
     async def send_again(self, steered: RunSteered, submission: Submission) -> None:
-        """Send a candidate into the run again whose submission was cut off. If it is refused now, that is journaled."""
+        """Send in again a candidate whose submission was cut off. If it is refused now, that is journaled."""
         try:
             await self._send(steered, submission, journal=False)
         except InputError as error:

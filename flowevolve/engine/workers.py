@@ -58,8 +58,10 @@ class WorkerPool:
         self._leaving.clear()
 
     def make_room(self, workers: int, least: int, *, hire: bool) -> int:
-        """Set the upper bound to ``workers``, or to the stage's own bound if that is higher. With ``hire``, the stage
-        wants that many workers from now on, and at least ``least``; returns by how many that is more than before.
+        """Set the upper bound to ``workers``, or to the stage's own bound if that is higher.
+
+        With ``hire``, the stage wants ``workers`` workers from now on, and at least ``least``, within the bound.
+        Otherwise it wants fewer if the bound requires that, and never more. Returns by how much the number changes.
         """
         self._most = max(self._stage_most, workers)
         by = min(max(least, workers), self._most) - self.wanted if hire else min(0, self._most - self.wanted)

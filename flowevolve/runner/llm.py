@@ -58,7 +58,7 @@ def make_roles(config: Config) -> dict[str, ResolvedRole]:
 def check_roles(config: Config) -> None:
     """Check that every role that the config adds could be called.
 
-    A shipped algorithm calls only the roles that it names, so a role that no shipped algorithm has is misspelled. A
+    A shipped algorithm calls only the roles that it names, so a role that no shipped algorithm has is misspelt. A
     role of another shipped algorithm is accepted, as a config may serve several. A user's own algorithm need not name
     all roles that it calls, so nothing is checked then.
 

@@ -140,7 +140,7 @@ def optimize(
     - ``train``: Rows that edits are made from: mappings, a data frame, or the path of a file.
     - ``val``: Rows that candidates are scored on; by default half of ``train`` is split off.
     - ``test``: Rows that seed and best are scored on at the end, for the result's ``held_out``.
-    - ``metric``: A function that scores the output for a row from 0 to 1, if you like with feedback; may be async.
+    - ``metric``: Scores the output for a row from 0 to 1, optionally with feedback in words; may be async.
     - ``input``: What the model is shown of a row, such as ``"{question}"``; by default the one column that is not an
       answer.
     - ``program``: An async function of a row and of ``ask(component, text)``, which makes several calls for the row.

@@ -96,7 +96,7 @@ class Result:
     """Requests cancelled on the wire."""
     held_out: HeldOut | None = None
     frontier: Sequence[Best] = ()
-    """The candidates than which no other is better in every respect, as the algorithm keeps them."""
+    """The candidates that no other one beats in every respect, as the algorithm sees it."""
     server: LoadSummary | None = None
     """The load that the server reported, if the admission policy looked at it."""
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)

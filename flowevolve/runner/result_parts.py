@@ -42,7 +42,7 @@ class Best:
     little too high on average; `fresh` and `HeldOut` say what the candidate is worth.
     """
     fresh: FreshScore | None = None
-    """What it scored on fresh examples, if such were run at the end to choose it. They did not select it earlier."""
+    """What it scored on fresh examples, if some were run at the end to choose it. No earlier choice used it."""
 
     as_seed: bool = False
     """Whether its texts are the seed's, so that a difference between their scores is no gain."""

@@ -252,7 +252,7 @@ class _Opened:
 
 
 def _best_and_frontier(algorithm: Algorithm, report: RunReport) -> tuple[Candidate | None, Sequence[Candidate]]:
-    """The best candidate and the frontier; none if the algorithm gives no candidates, or raises once the run failed."""
+    """The best candidate and the frontier; none if they are of the wrong type, or the algorithm, at fault, raises."""
     try:
         best, frontier = algorithm.best(), algorithm.frontier()
         known = all(isinstance(each, Candidate) for each in (*frontier, *([] if best is None else [best])))

@@ -58,7 +58,7 @@ class RecordedReplies:
             self._by_work.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
-        """Drop the replies for which work that has now ended did not ask again.
+        """Drop the replies of work that has ended without asking for them again.
 
         Returns the model and the tokens of each.
         """

@@ -270,8 +270,8 @@ class LLMClient:
     def _raise_if_all_fail(self, call: PendingCall[R], error: LLMError) -> None:
         """Raises: BackendRefusedError if no chat of this role was ever answered, and this is one failure too many.
 
-        Failed embeddings don't count, as the run can do without them. Nor does it end if all failures belong to one
-        candidate, in a resumed run in which the role had answers before.
+        Failed embeddings don't count, as the run can do without them. Nor does a resumed run end, if the role had
+        answers before and all failures belong to one candidate.
         """
         if call.role in self._answered or not isinstance(call, PendingChat):
             return

@@ -37,7 +37,7 @@ class Role:
     idle_seconds: float | None = None
     """As in `flowevolve.core.model.ChatRequest`."""
     retries: int = 0
-    """How often the model is asked again if a reply can't be read. Failed calls are retried apart from this."""
+    """How often the model is asked again if a reply can't be read. Failed calls are retried independently."""
     scheduler: Scheduler | None = None
     """Bounds this role's own requests in flight, within the bound of the whole run."""
     keep_thinking: bool = False

@@ -25,8 +25,8 @@ CACHE_CONFIG = "vllm:cache_config_info"
 PROBE_SECONDS = 5.0
 """The time limit of one answer."""
 _MOST_BYTES, _MOST_LINES = 2**22, 10_000
-"""The most bytes of an answer that are read, and the most relevant lines of it that are parsed. Some 30 models with all
-their engines need a tenth of that.
+"""How many bytes of an answer are read at most, and how many of its lines with one of these metrics are parsed at most.
+Some 30 models with all their engines need a tenth of that.
 """
 FRUITLESS = 5
 """A server is not asked again if this many answers, from the first one on, contain none of these metrics."""

@@ -55,7 +55,7 @@ class Order(Protocol):
 
     @property
     def fair_every(self) -> int:
-        """One slot in this many goes to the request that has waited longest, so that none starves; 0: none does."""
+        """One slot in this many goes to the request that has waited longest, so that none starves; 0: never."""
         ...
 
     def group_key(self, facts: GroupFacts) -> Key:

@@ -10,7 +10,7 @@ from flowevolve._util.secrets import hide
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy for a URL; None if there is none, or the URL is on this machine. Has `redacted` hide its password."""
+    """The proxy for a URL; None if there is none, or the URL is on this machine. `redacted` will hide its password."""
     address, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all")
     if proxy is None or is_loopback(address.hostname or "") or proxy_bypass(address.netloc.rpartition("@")[2]):

@@ -112,9 +112,9 @@ def plan(
     ``widths`` are values of ``llm.concurrency``, ``models`` of ``llm.model``, and ``profiles`` names or files of server
     profiles; each combination is a row. What is left out is as in the configuration, but ``profiles`` can only be left
     out if the backend is simulated. ``lengths`` is the directory of an earlier run whose answers were as long as this
-    one's will be. Alternatively, lengths are measured on ``probe`` proposals of the real model, which cost what they
-    cost in a run. ``note`` is called with lines on what is being done. Blocks, for seconds to a minute, and needs a
-    thread without an event loop.
+    one's will be. Alternatively, lengths are measured on ``probe`` proposals of the real model, which have to be paid
+    for. ``note`` is called with lines on what is being done. Blocks, for seconds to a minute, and needs a thread
+    without an event loop.
 
     Raises:
         InputError: if the configuration can't be run or planned.
