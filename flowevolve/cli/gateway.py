@@ -57,8 +57,7 @@ def gateway_command(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="where it listens")] = "127.0.0.1",
     port: Port = 8100,
 ) -> None:
-    """Share a server among several runs, until Ctrl-C. What each run gets is measured by the tokens that are in work
-    for it.
+    """Share a server among several runs, until Ctrl-C. A run's share is counted in tokens that are processed for it.
 
     Runs use it with llm.base_url. How much each gets depends on its scheduler.share and scheduler.priority.
     """

@@ -113,7 +113,7 @@ def _without_imports(source: str) -> list[str] | None:
 
 
 def compiles(tree: ast.Module) -> bool:
-    """Whether Python can compile a syntax tree, which is not certain of every tree that it could parse."""
+    """Whether Python can compile a syntax tree. Some sources can be parsed but not compiled."""
     return not isinstance(_parsed("", tree), str)
 
 

@@ -125,7 +125,7 @@ def _unmarked(parent: str, new: str, *, python: bool) -> _Parts:
 
 
 def _by_statements(parent: str, new: str) -> _Parts | None:
-    """The statements of the new program that stand for none in the parent's frozen part; None if that is unclear."""
+    """The new program's statements without its versions of the parent's frozen part; None if these are unclear."""
     old, tree = parsed(parent), parsed(new)
     (block,) = evolvable_lines(parent)
     if old is None or tree is None:

@@ -18,7 +18,7 @@ Tell = Callable[[str], None]
 
 
 def tell_nobody(line: str) -> None:
-    """The `Tell` for use if nobody reads the lines."""
+    """A `Tell` for when nobody reads the lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Evaluators(Protocol):
         ...
 
     async def __aenter__(self) -> Self:
-        """Begin, so that problems show here.
+        """Begin, so that problems are noticed here.
 
         Raises:
             InputError: if programs can't be run there.

@@ -36,7 +36,7 @@ sys.exit(zygote.main(zygote.Setup(**zygote.json.loads(sys.argv[2]))))
 """
 """Runs the zygote without its parent packages, which are not visible or would import the rest of flowevolve."""
 _USER = 1_879_048_192
-"""The id of the user as whom programs run if we are root; no system assigns it."""
+"""The id of the user that programs run as if we are root; no system assigns it."""
 _SMALL = 16 * 2**20
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "mime.types")
 _CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
@@ -105,7 +105,7 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
     """The folders that programs may read, with their paths inside the sandbox.
 
     Raises:
-        InputError: if one is no folder, or the user as whom programs run may not read it.
+        InputError: if one is no folder, or the user that programs run as may not read it.
     """
     found: dict[Path, str] = {}
     for number, folder in enumerate(dict.fromkeys(path.resolve() for path in settings.readable)):
@@ -123,7 +123,7 @@ def readable(settings: SandboxSettings) -> dict[Path, str]:
 
 
 def check_folders(settings: SandboxSettings) -> None:
-    """Check the folders that programs may read, and also their contents if programs are isolated.
+    """Check the folders that programs may read and, if bubblewrap isolates programs, also their contents.
 
     Raises:
         InputError: as in `readable` and `check_contents`.

@@ -49,7 +49,7 @@ class LocalEvaluators:
         """Log nothing: the only node is this machine, which does not come or go."""
 
     async def __aenter__(self) -> Self:
-        """Start the first worker, so that a sandbox that can't work shows here.
+        """Start the first worker, so that a sandbox that can't work is noticed here.
 
         Raises:
             InputError: if bubblewrap is missing or does not work here, or a folder that programs may read has more

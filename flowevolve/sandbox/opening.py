@@ -1,4 +1,4 @@
-"""Opens the evaluators for which the settings ask."""
+"""Opens the evaluators that the settings ask for."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Sandbox:
         self._evaluators = open_evaluators(self.settings) if evaluators is None else evaluators
 
     async def __aenter__(self) -> Self:
-        """Begin, so that a sandbox that can't work shows here.
+        """Begin, so that a sandbox that can't work is noticed here.
 
         Raises:
             InputError: if bubblewrap is missing or does not work, or a folder that programs may read has more than

@@ -287,7 +287,7 @@ def _check_awaited(value: object, where: str) -> None:
     if not inspect.isawaitable(value):
         return
     if inspect.iscoroutine(value):
-        value.close()  # else Python warns that nobody has awaited it
+        value.close()  # otherwise Python warns that it was never awaited
     raise InputError(
         f"program: {where} what ask returned, without await: write await before each call, as in "
         'return await ask("component", text)'

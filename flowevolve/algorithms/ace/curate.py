@@ -68,7 +68,7 @@ class Curate:
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
             written = curate_prompt(context.templates, shown, texts, self.sections, tokens, _diagnoses(lessons))
-            prompt = commented_prompt(written, context, None)  # None: a playbook is made of all those before it
+            prompt = commented_prompt(written, context, None)  # None: a playbook grows out of all before it
             read = partial(parse_curator_requests, template=context.templates["curate"].text)
             requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:

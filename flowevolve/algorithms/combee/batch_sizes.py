@@ -59,8 +59,8 @@ class DelayProfile:
 class Sizes:
     """One policy for both forms of a run: in lockstep it is given the delays of steps, in the stream those of merges.
 
-    The engine asks it again when a run is resumed. By then the aggregation of an interrupted step has to know that the
-    run is in lockstep, before the engine asks for the next step; `apply_event` learns this from the log.
+    When a run is resumed, the aggregation of an interrupted step has to know that the run is in lockstep before the
+    engine asks for the size of the next step. `apply_event` learns this from the log.
     """
 
     def __init__(self, policy: BatchSize, most: int) -> None:

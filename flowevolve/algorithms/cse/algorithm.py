@@ -100,7 +100,7 @@ class CSE(Algorithm[CSEConfig]):
         self._writing = self.config.writing(self._statement)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
-        # A memory that no prompt shows need not be short: the steps to distill are kept apart from its entries.
+        # A memory that no prompt shows need not be short: the steps to distil are kept apart from its entries.
         self.memory = Memory(limit_tokens=self.config.compress_tokens if self.config.local_memory else sys.maxsize)
         self.archives = (self.population, self.memory)
         self._global: GlobalMemory | None = None

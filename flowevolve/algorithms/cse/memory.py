@@ -220,7 +220,9 @@ class Memory:
                 self._enter(each.said, each.count - read[each.id], each.since)
 
     def _keep(self, entry: Noted) -> None:
-        """Keep an entry that the compression has not read under its id, and merge a written one that says the same."""
+        """Keep an entry that the compression has not read. It keeps its id, and absorbs a written one that says the
+        same.
+        """
         for each in list(self._entries.values()):
             if _key(each.said) == _key(entry.said):
                 entry = replace(entry, count=entry.count + each.count)

@@ -173,9 +173,9 @@ class Renew:
 
 @dataclass(frozen=True)
 class RecallFor:
-    """Looks up what was learnt with other tasks. For a child it goes by the first parent and what this run has learnt,
-    for a program to be written to a plan by the plan or, if that is empty, by the task's seed. Programs to plans are
-    written before the run has learnt anything.
+    """Looks up what was learnt with other tasks. The queries for a child are about its first parent and what this run
+    has learnt, those for a program to be written to a plan about the plan or, if that is empty, about the form of the
+    task's seed. Programs to plans are written before the run has learnt anything.
     """
 
     recall: Recall

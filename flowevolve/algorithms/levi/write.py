@@ -214,14 +214,14 @@ def _shown_instructions(component: str, candidates: Sequence[Candidate]) -> list
 
 @dataclass(frozen=True)
 class Write:
-    """Has candidates written as their briefs say. If a diverse seed can't be written, the update stage is told so that
-    it can have it tried again.
+    """Has candidates written as their briefs say. If a diverse seed can't be written, the update stage is told, and may
+    have another try made.
     """
 
     writer: Writer
     init_share: float
     expected: Callable[[], Cost]
-    """The part of a candidate's cost that is known beforehand. It has no tokens and dollars."""
+    """The part of a candidate's cost that is known beforehand, without tokens and dollars."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         brief = item.expect(Brief)

@@ -1,4 +1,4 @@
-"""`optimize`, with gepa 0.1.4's arguments, and a few of our own behind them."""
+"""`optimize`, with gepa 0.1.4's arguments, and a few of our own after them."""
 
 from __future__ import annotations
 

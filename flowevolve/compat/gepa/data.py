@@ -61,7 +61,7 @@ class Examples:
 
 
 class IdsOnly:
-    """A loader for code that only chooses among examples: it has the ids of another loader, and fetches the ids."""
+    """A loader for code that only chooses among examples: it has another loader's ids, and fetches just these ids."""
 
     def __init__(self, loader: DataLoader[AnyId, object]) -> None:
         self._loader = loader

@@ -21,7 +21,7 @@ LEAST_ALIKE = 0.5
 """The least similarity of a sentence to one that it rewords."""
 CLEARLY = 0.6
 """The largest distance of a sentence to the one that it rewords, as a share of its distance to the next similar one of
-that text. If many sentences change in one step, some are alike by chance, and then they are so to several.
+that text. If many sentences change in one step, some are alike by chance, but then usually like several.
 """
 ALMOST_THE_SAME = 0.8
 """Like `LEAST_ALIKE`, for a sentence that is still in the text besides its rewording."""
@@ -305,8 +305,8 @@ class _Pair(NamedTuple):
 
 
 def _clear(pairs: Sequence[_Pair], places: Mapping[str, _Place]) -> Iterator[_Pair]:
-    """Of these pairs, the most similar first, those without a rival, which is another sentence of the same source that
-    is about as similar.
+    """The pairs without a rival, which is another sentence of the same source that is about as similar. ``pairs`` begin
+    with the most similar.
     """
     by_rank: dict[tuple[int, str], list[float]] = {}
     for pair in pairs:

@@ -71,7 +71,7 @@ def _spans_of_lines(text: str) -> Iterator[Span]:
 
 
 def _paragraphs(text: str) -> Iterator[Span]:
-    """The lines of a text, of which those that one sentence runs through are joined."""
+    """The lines of a text. Lines that one sentence runs through are joined."""
     open_span: Span | None = None
     for span in _spans_of_lines(text):
         if open_span is None:

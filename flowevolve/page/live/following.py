@@ -216,7 +216,7 @@ class _Page:
 
 
 def read_row(table: str, values: JSON) -> Row:
-    """The row of which `flowevolve.page.tables.columns.in_rows` made these values.
+    """The row that `flowevolve.page.tables.columns.in_rows` has turned into these values.
 
     Raises:
         KeyError, TypeError: if there is no such table, or it has other columns.

@@ -2,7 +2,7 @@
 
     GET /                                     the page
     GET /api/runs                             the names of the runs, the version that events go on from, by run why it
-                                              can't be steered from here (null if it can), and as whom one steers it
+                                              can't be steered from here (null if it can), and the name to steer under
     GET /api/runs/NAME/tables                 all rows of a run, in columns
     GET /api/events?after=VERSION             rows that have changed after a version, and from then on as they change
     GET /api/runs/NAME/changes?after=VERSION  those of one run up to now; without a version all of them

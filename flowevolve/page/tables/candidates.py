@@ -64,7 +64,7 @@ class CandidateRow(Row, table="candidates", key=("id",)):
     feedback: str | None
     """Of a program: what its evaluation said of it."""
     sources: tuple[str, ...]
-    """The ids of all earlier candidates that its texts may be made of: parents, a group's edits, the stale edit of a
+    """The ids of all earlier candidates that its texts may be made from: parents, a group's edits, the stale edit of a
     repair, those that its writer was shown, a copy's original, the playbook before; the first of them counts first."""
     vetoed: bool
     """Whether somebody has taken it out: it is no parent and not the best, whatever its status is."""
@@ -75,7 +75,7 @@ class BatchRow(Row, table="batches", key=("item",)):
     """The examples that were selected for an item: a minibatch, or those of the lessons that a curator is given."""
 
     item: str
-    """The item that the selection was made for; items that were made of it go by the same examples."""
+    """The item that the selection was made for; items that were made from it use the same examples."""
     examples: tuple[str, ...]
 
 

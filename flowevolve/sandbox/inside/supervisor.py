@@ -305,8 +305,8 @@ def _sockets() -> int:
 
 
 def _sockets_left() -> int:
-    """The number of sockets of earlier programs. The kernel collects sockets that were sent to each other when a socket
-    is closed, so some are closed here, for a short time.
+    """The number of sockets of earlier programs. The kernel collects sockets that were sent to each other only when a
+    socket is closed, so for a short time this closes some, until none are left.
     """
     until = time.monotonic() + _COLLECTING
     while (left := _sockets()) and time.monotonic() < until:

@@ -325,7 +325,7 @@ class LeasedEvaluators:
         ]
 
     def _lacking(self, case: _Case) -> str:
-        """A message that says for what there is no node."""
+        """A message that says what there is no node for."""
         if not case.job.pinned or not self._nodes:
             return "there is no node for programs (sandbox.on)"
         others = ", ".join(sorted({node.node.machine for node in self._nodes.values()}))
@@ -345,5 +345,5 @@ class LeasedEvaluators:
 
 
 def lost_outcome(times: int) -> Outcome:
-    """The outcome of a program during whose run this many nodes were lost."""
+    """The outcome of a program that was running on this many nodes when they were lost, one after the other."""
     return Outcome("killed", 0.0, 0.0, 0.0, "", f"the machine that it ran on was lost, {times} times")

@@ -16,7 +16,7 @@ from flowevolve.sandbox.outcome import Outcome
 
 
 class Key(NamedTuple):
-    """The work for which a job is, and which attempt this is."""
+    """The work that a job is for, and which attempt at it this is."""
 
     run: str
     item: str
@@ -25,7 +25,7 @@ class Key(NamedTuple):
     number: int
     """The job's number among all of the engine's, because a case may need several programs."""
     epoch: int
-    """How often a slot has been leased for the job."""
+    """How often a slot has been leased for the job, this time included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _packed(key: Key, job: Job | TrustedCall, texts: dict[str, str]) -> JSON:
 
 
 def _named(settings: SandboxSettings, request: Request, texts: dict[str, str]) -> list[JSON]:
-    """The hashes of the texts of which a request consists: settings, limits, arguments and source."""
+    """The hashes of the texts that make up a request: settings, limits, arguments and source."""
     fields = {name: getattr(request, name) for name in Request.__slots__}
     limits = json.dumps({**fields, "source": "", "arguments": None})
     parts = (settings.model_dump_json(), limits, json.dumps(request.arguments), request.source)
