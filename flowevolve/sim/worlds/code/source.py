@@ -18,6 +18,7 @@ from flowevolve.sim.worlds.code.names import unbound
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
 """Where a node begins and ends in the text, in characters."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def parse(text: str, kept: Collection[str] = ()) -> Source | None:
@@ -146,11 +147,11 @@ class Source:
 
 def part_of(node: ast.stmt) -> str:
     """The name of the part of a program that a top-level statement belongs to."""
-    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else REST
+    return node.name if isinstance(node, _DEFINITIONS) else REST
 
 
 def first_line(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+    decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
