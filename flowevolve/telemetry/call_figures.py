@@ -33,11 +33,11 @@ class CallFigures:
     """
 
     def take(self, record: CallRecord) -> None:
-        if record.reply is not None:
-            self._silent_since = None
         self.cut.call(record)
         if record.cached:
             return
+        if record.reply is not None:
+            self._silent_since = None
         usage = record.failed_usage if record.reply is None else record.reply.usage
         self.requests += 1
         self.failed += record.error is not None

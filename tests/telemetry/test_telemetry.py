@@ -118,6 +118,15 @@ def test_after_an_answer_silence_is_counted_anew_and_where_no_answer_is_awaited_
     assert ["no answer" in line for line in told] == [True, False, False]
 
 
+def test_a_reply_from_the_response_cache_is_no_answer_of_the_server() -> None:
+    told: list[str] = []
+    with lines(told.append, "real") as progress:
+        for seconds in range(1, 100):
+            progress.tick(seconds, requests(3))
+            progress.call(call(seconds, seconds, cached=True))
+    assert told[-1].endswith("no answer for 89 s (3 requests under way)")
+
+
 def test_where_the_last_call_was_cancelled_no_answer_is_awaited() -> None:
     told: list[str] = []
     with lines(told.append, "real") as progress:
@@ -192,9 +201,9 @@ def drawn(events: Sequence[Event], calls: Sequence[CallRecord] = (), budget: Bud
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]  # a StringIO
 
 
-def call(started: float, finished: float, error: str | None = None) -> CallRecord:
+def call(started: float, finished: float, error: str | None = None, *, cached: bool = False) -> CallRecord:
     request, scope = ChatRequest("m", (Message("user", "x"),)), CallScope("screen", "1", None, 0, 0)
-    reply = None if error else ChatReply("y", Usage(1000, 70, 1))
+    reply = None if error else ChatReply("y", Usage(1000, 70, 1), cached=cached)
     return CallRecord("task", scope, request, reply, error, 1, started, started, finished)
 
 
