@@ -20,6 +20,8 @@ _NETWORK = {
 _GPU = {"cupy", "mlx", "numba.cuda", "pycuda", "triton"}
 _PACKAGES = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Packages to install, by the module's name where that is another."""
+_MAY_NOT_MATTER = (ast.Try, ast.TryStar, ast.If, ast.Match, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+"""Statements and expressions whose insides may not be executed, or may fail without consequences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,24 @@ def imports_of(file: Path) -> list[Import]:
                 found.extend(Import(alias.name, file.name, sure) for alias in names)
             case ast.ImportFrom(str(module), level=0):
                 found.append(Import(module, file.name, sure))
-        certain = sure and not isinstance(node, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        certain = sure and not (isinstance(node, _MAY_NOT_MATTER) or _suppresses(node))
         for child in ast.iter_child_nodes(node):
             visit(child, certain)
 
     visit(parsed(file), True)
     return found
+
+
+def _suppresses(node: ast.AST) -> bool:
+    """Whether a node is a ``with`` statement under ``contextlib.suppress``."""
+    return isinstance(node, ast.With) and any(_is_suppress(item.context_expr) for item in node.items)
+
+
+def _is_suppress(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(ast.Name("suppress") | ast.Attribute(attr="suppress")):
+            return True
+    return False
 
 
 def is_installed(package: str) -> bool:

@@ -235,6 +235,28 @@ def test_what_may_be_missing_is_a_note(tmp_path: Path) -> None:
     assert any("no_such_package" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "try:\n    import cupy\nexcept* ImportError:\n    cupy = None",
+        "from contextlib import suppress\nwith suppress(ImportError):\n    import cupy",
+        "import contextlib\nwith contextlib.suppress(ImportError):\n    import cupy",
+        "match 1:\n    case 2:\n        import cupy",
+    ],
+    ids=["except_star", "suppress", "contextlib_suppress", "match"],
+)
+def test_an_import_that_may_fail_or_is_only_made_in_some_cases_is_a_note(tmp_path: Path, imported: str) -> None:
+    evaluator = f"{imported}\ndef evaluate(path):\n    pass\n"
+    notes = folder_problem(write(tmp_path / "maybe", OPENEVOLVE, evaluator=evaluator)).notes
+    assert any(note.startswith("evaluator.py needs cupy") and note.endswith("if it comes to that") for note in notes)
+
+
+def test_an_import_under_another_with_is_needed(tmp_path: Path) -> None:
+    evaluator = "import warnings\nwith warnings.catch_warnings():\n    import cupy\ndef evaluate(path):\n    pass\n"
+    with pytest.raises(InputError, match=r"evaluator.py needs cupy"):
+        folder_problem(write(tmp_path / "needed", OPENEVOLVE, evaluator=evaluator))
+
+
 def test_of_several_programs_it_takes_the_one_in_python(tmp_path: Path) -> None:
     folder = write(tmp_path / "two", {**OPENEVOLVE, "initial_program.md": "# About"})
     assert folder_problem(folder).file == "initial_program.py"
