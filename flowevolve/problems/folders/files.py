@@ -110,9 +110,11 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     for node in body:
         found.append(node)
-        if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
+        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While):
             for part in ("body", "orelse", "finalbody"):
                 found += _statements(getattr(node, part, []))
-        if isinstance(node, ast.Try):
+        if isinstance(node, ast.Try | ast.TryStar):
             found += [inner for handler in node.handlers for inner in _statements(handler.body)]
+        if isinstance(node, ast.Match):
+            found += [inner for case in node.cases for inner in _statements(case.body)]
     return found

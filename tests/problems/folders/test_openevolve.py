@@ -216,6 +216,20 @@ def test_folders_that_can_not_be_run(tmp_path: Path, changed: dict[str, str | No
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        "try:\n    from fast import evaluate\nexcept ImportError:\n    def evaluate(path): pass",
+        "try:\n    from fast import evaluate\nexcept* ImportError:\n    pass",
+        "try:\n    import fast\nexcept* ImportError:\n    def evaluate(path): pass",
+        "import sys\nmatch sys.platform:\n    case 'linux':\n        def evaluate(path): pass",
+    ],
+)
+def test_its_function_may_be_defined_in_a_branch(tmp_path: Path, evaluator: str) -> None:
+    files = {**OPENEVOLVE, "fast.py": "def evaluate(path): pass"}
+    assert folder_problem(write(tmp_path / "branch", files, evaluator=evaluator)).steps[0].label == "evaluate"
+
+
 def test_without_what_reads_yaml_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(
