@@ -20,8 +20,6 @@ PROPOSALS = 100
 """The budget in proposals if none is given."""
 MEMORY_MB = 2048
 """More than the sandbox's own default, which has no room for the libraries that evaluators use."""
-TIMEOUT = 300.0
-"""OpenEvolve's default in seconds, for kinds of folders that give no time limit."""
 
 
 @dataclass(frozen=True, slots=True)

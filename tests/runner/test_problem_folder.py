@@ -59,6 +59,13 @@ def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Pa
     assert any("names big, small; this run's LLM is simulated" in note for note in simulated.notes)
 
 
+@pytest.mark.parametrize(
+    "files", [{**OPENEVOLVE, "config.yaml": ""}, SHINKA, LEVI], ids=["openevolve", "shinka", "levi"]
+)
+def test_without_a_time_limit_it_is_openevolves_default(files: dict[str, str], tmp_path: Path) -> None:
+    assert load_folder(write(tmp_path / "unhurried", files)).config.sandbox.timeout == 300
+
+
 def test_without_a_word_on_the_budget_it_is_said(tmp_path: Path) -> None:
     found = load_folder(write(tmp_path / "squares", SHINKA))
     assert found.config.budget.proposals == 100
