@@ -77,9 +77,7 @@ def _is_deeper(value: JSON) -> bool:
     level = [value]
     for _ in range(_MOST_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return False
-    return True
+    return any(isinstance(value, list | dict) for value in level)
 
 
 def _inside(value: JSON) -> list[JSON]:

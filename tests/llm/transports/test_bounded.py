@@ -15,12 +15,15 @@ import pytest
 from aiohttp import web
 from hypothesis import given, strategies as st
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.model import (
+    ChatReply,
     ChatRequest,
     LLMError,
     Message,
     RejectedError,
     ServerError,
+    Usage,
 )
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.bounded import ReplyBound, bounded, unpacked
@@ -141,6 +144,20 @@ async def test_a_body_that_is_nested_without_end_is_no_answer(kind: Kind) -> Non
     async with connected(kind, handle) as transport:
         with pytest.raises(ServerError, match="nested too deeply"):
             await transport.chat(request(), timeout=600)
+
+
+@pytest.mark.parametrize("innermost", [[], -0.5], ids=["empty", "number"])
+def test_logprobs_may_be_nested_as_deeply_as_is_said_and_no_deeper(innermost: JSON) -> None:
+    lists = 63 if innermost == [] else 64
+    ReplyBound().check_reply(ChatReply("yes", Usage(1, 1), logprobs=nested(innermost, lists)))
+    with pytest.raises(RejectedError, match="more than 64 lists and objects inside each other"):
+        ReplyBound().check_reply(ChatReply("yes", Usage(1, 1), logprobs=nested(innermost, lists + 1)))
+
+
+def nested(value: JSON, times: int) -> JSON:
+    for _ in range(times):
+        value = [value]
+    return value
 
 
 PACKED: dict[str, Callable[[bytes], bytes]] = {
