@@ -93,11 +93,9 @@ class AioHTTPTransport(ServerTransport):
         async def get(path: str) -> bytes:
             session, url = self._open_session(), self._address.url(path)
             async with failures.limited(wire.MODELS_SECONDS), session.get(url) as response:
-                content = await self._content(response)
-            self._bound.check_values(content)
-            return content
+                return await self._content(response)
 
-        return await list_models(self._address, get)
+        return await list_models(self._address, get, bound=self._bound)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -115,10 +115,9 @@ class OpenAITransport(ServerTransport):
         async def get(path: str) -> bytes:
             async with _failures(wire.MODELS_SECONDS):
                 answer = await self._client.get(path, cast_to=Response, options={"headers": self._headers})
-            self._bound.check_values(answer.content)
             return answer.content
 
-        return await list_models(self._address, get)
+        return await list_models(self._address, get, bound=self._bound)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -225,14 +225,14 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
     return ServerError(f"the server broke off the answer: {start_of(content)}", usage=usage_in(body.get("usage")))
 
 
-def model_names(content: bytes) -> tuple[str, ...]:
+def model_names(content: bytes, *, bound: ReplyBound = DEFAULT_BOUND) -> tuple[str, ...]:
     """The names in a list of models: at most the first `_MOST_MODELS`, without those longer than `_LONGEST_NAME`.
 
     Raises:
         ServerError: if the body is no such list.
         RejectedError: if the answer exceeds the bound.
     """
-    match decode(content):
+    match decode(content, bound):
         case {"data": list(entries)}:
             listed = entries[:_MOST_MODELS]
             names = (str(entry["id"]) for entry in listed if isinstance(entry, dict) and "id" in entry)

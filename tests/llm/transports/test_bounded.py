@@ -146,6 +146,20 @@ async def test_a_body_that_is_nested_without_end_is_no_answer(kind: Kind) -> Non
             await transport.chat(request(), timeout=600)
 
 
+async def test_a_list_of_models_is_bounded_as_configured(kind: Kind) -> None:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=b'{"data": [{"id": "m"}], "more": [' + b"1," * (2**21) + b"1]}")
+
+    async with connected(kind, handle) as transport:
+        with pytest.raises(RejectedError):
+            await transport.models()
+    async with connected(kind, handle, ReplyBound().most_bytes) as transport:
+        with pytest.raises(RejectedError, match=r"more than 2097152 values: raise llm\.max_reply_bytes"):
+            await transport.models()
+    async with connected(kind, handle, 2 * ReplyBound().most_bytes) as transport:
+        assert await transport.models() == ("m",)
+
+
 @pytest.mark.parametrize("innermost", [[], -0.5], ids=["empty", "number"])
 def test_logprobs_may_be_nested_as_deeply_as_is_said_and_no_deeper(innermost: JSON) -> None:
     lists = 63 if innermost == [] else 64
