@@ -126,7 +126,7 @@ def parse_lesson(reply: str, known: Collection[str], template: str = "") -> Refl
     """
     text = answer_in(reply)
     lessons, tags, diagnosis = _own_lessons(text, template), tags_in(text, known), diagnosis_in(text)
-    if not (lessons or tags or diagnosis or lessons_said(text)) and "diagnosis" not in text.lower():
+    if not (lessons or tags or diagnosis or lessons_said(text)):
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply", Reason.MISSING)
     return Reflection(lessons, tags, _in_one_line(diagnosis))
 

@@ -182,10 +182,25 @@ def test_lessons_below_their_name_are_read(reply: str, lessons: tuple[str, ...])
         ("**Diagnosis:**\nhasty.\nLesson: b", "hasty."),
         ("Diagnosis:\nError: a\nLesson: b", "Error: a"),
         ("Lesson: none", ""),
+        ('{"diagnosis": "a sum"}', "a sum"),
+        (
+            '{"error": "a sum", "cause": "none", "correct_approach": "Add up. "}',
+            "Error: a sum Correct approach: Add up.",
+        ),
+        ("Error: a sum\nIt was {1, 2}.", "Error: a sum"),
     ],
 )
 def test_a_diagnosis_is_one_line_or_the_lines_that_were_asked_for(reply: str, diagnosis: str) -> None:
     assert parse_lesson(reply, set()).diagnosis == diagnosis
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["A diagnosis is not possible.", "I can't give a diagnosis {of} this.", "Diagnosis:", '{"diagnosis": ""}', "{}"],
+)
+def test_a_reply_that_only_speaks_of_a_diagnosis_is_not_taken_for_one(reply: str) -> None:
+    with pytest.raises(UnparsableReplyError, match="neither diagnosis nor lesson nor tag"):
+        parse_lesson(reply, set())
 
 
 def test_who_tries_again_is_told_the_diagnosis_and_the_lessons() -> None:

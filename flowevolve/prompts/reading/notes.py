@@ -146,10 +146,20 @@ def _json_lessons(data: JSON) -> list[str]:
 
 
 def diagnosis_in(text: str) -> Mapping[str, str]:
-    """The texts of the fields of a diagnosis by name, from the line with the name or from below it."""
+    """The texts of the fields of a diagnosis by name, from the line with the name or from below it, or from JSON."""
     others = (*_OTHER_FIELDS, *_LESSON, *_LESSONS)
     said = {name: [*lines_named(text, name), *paragraphs_under(text, [name], others)] for name in _DIAGNOSIS}
-    return {name: next(filter(None, values), "") for name, values in said.items() if values}
+    found = {name: value for name, values in said.items() if (value := next(filter(None, values), ""))}
+    if not found and "{" in text:
+        with suppress(UnparsableReplyError):
+            return _json_diagnosis(read_json(text))
+    return found
+
+
+def _json_diagnosis(data: JSON) -> Mapping[str, str]:
+    named = {name.lower().replace("_", " "): value for name, value in data.items()} if isinstance(data, dict) else {}
+    texts = {name: named.get(name) for name in _DIAGNOSIS}
+    return {name: value.strip() for name, value in texts.items() if isinstance(value, str) and value.strip()}
 
 
 def relations_in(reply: str, count: int) -> list[Relation | None]:
