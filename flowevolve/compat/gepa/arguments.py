@@ -126,7 +126,7 @@ def check_callbacks(given: object) -> None:
     """Raises:
     InputError: if it is not a list.
     """
-    if not (given is None or isinstance(given, Sequence)):
+    if isinstance(given, str) or not isinstance(given, Sequence | None):  # a text would be a list of letters
         raise InputError(
             f"callbacks: is a {type(given).__name__}; give a list of objects with methods such as on_error"
         )

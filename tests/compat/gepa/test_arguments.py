@@ -68,6 +68,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("adapter", {"adapter": HashAdapter}),
     ("frontier_type", {"frontier_type": "instances"}),
     ("callbacks", {"callbacks": print}),
+    ("callbacks", {"callbacks": "on_error"}),
     ("reflection_lm", {"reflection_lm": 7}),
     ("max_reflection_cost", {"max_reflection_cost": 1.0}),
     ("stop_callbacks", {"stop_callbacks": [3]}),
