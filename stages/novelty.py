@@ -177,7 +177,9 @@ class Novelty:
 
 
 def _working(artifact: Artifact, context: StageContext) -> list[Candidate]:
-    """The programs of all pools that work, newest first, each text once."""
+    """The programs of all pools that work, newest first. Of those with the same text, only the oldest is in the list,
+    in the place of the newest.
+    """
     pool = context.pool
     newest = deque[Candidate](maxlen=_NEWEST)
     newest.extend(
