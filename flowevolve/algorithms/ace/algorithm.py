@@ -86,6 +86,7 @@ class ACE(Algorithm[ACEConfig]):
         train_ids = tuple(example.id for example in task.data.train)
         val_ids = tuple(example.id for example in task.data.val)
         self._select = Select(self.config, self._progress, self._reader, train_ids)
+        self._refine = Refine(self._reader, self.config.duplicate, self._embedder)
         self._update = Update(self.config, self._progress, self._reader, val_ids)
 
     def best(self) -> Candidate | None:
@@ -123,7 +124,7 @@ class ACE(Algorithm[ACEConfig]):
                 self._workers.stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
                 self._workers.stage("curate", Curate(reader, config.sections, config.fan_in, config.copies), "update"),
                 self._workers.stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
-                self._workers.stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
+                self._workers.stage("refine", self._refine, "update"),
                 self._workers.stage("validate", Validate(plain), "update"),
                 CommittingStage("update", self._update, ("curate", "refine", "validate"), repair_to="update"),
             ),
@@ -157,6 +158,7 @@ class ACE(Algorithm[ACEConfig]):
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
+        self._refine.apply_event(event)
 
 
 @dataclass(frozen=True)

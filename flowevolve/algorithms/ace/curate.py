@@ -13,9 +13,12 @@ from flowevolve.algorithms.ace.playbook import Bullet, Operation, render
 from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.model import CHARS_PER_TOKEN, LLMError, UnparsableReplyError
+from flowevolve.core.record import Record
 from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts.playbook import (
@@ -128,27 +131,48 @@ def _operations(
     return operations
 
 
+class MergeFailed(Record, kind="merge.failed"):
+    """Bullets that were not merged, and why."""
+
+    bullets: tuple[str, ...]
+    error: str
+    unread: tuple[str, ...] = ()
+    """The digests of the bullets, if a reply came that can't be read."""
+
+
 @dataclass(frozen=True)
 class Refine:
     """Grow-and-refine: one call per group merges bullets whose embeddings are close to each other into one. If the
-    reply can't be read, the same group is not asked about again until one of its bullets changes.
+    reply can't be read, the same group is not asked about again until one of its bullets changes. This is taken from
+    events, so that it holds for a resumed run as well.
     """
 
     reader: Reader
     threshold: float
     embedder: Embedder
-    _refused: set[frozenset[str]] = field(default_factory=set)
+    _unread: dict[frozenset[str], str] = field(default_factory=dict)
+    """The item that found out that no reply about a group can be read, by the digests of the group's bullets. If that
+    item is interrupted, its work is done again with the replies that it had.
+    """
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         validate = item.expect(Refinement).validate
         version, bullets = self.reader.now(context)
         groups = [[bullets[place] for place in group] for group in await self._groups(bullets, context)]
-        asked = [group for group in groups if _digests(group) not in self._refused]
+        asked = [group for group in groups if self._unread.get(_digests(group)) in (None, context.item_id)]
         merged = await run_all([partial(self._merge, group, context) for group in asked])
         operations = tuple(operation for operation in merged if operation is not None)
         if not operations and not validate:
             raise Discard("nothing to merge")
         yield Emit(Edit(operations, validate=validate), version=version)
+
+    def apply_event(self, event: Event) -> None:
+        """Note the groups about which no reply could be read."""
+        match event.body:
+            case OwnEvent(kind=MergeFailed.kind, data=data, item=item) if unread := MergeFailed.from_json(data).unread:
+                self._unread.setdefault(frozenset(unread), item)
+            case _:
+                pass
 
     async def _groups(self, bullets: Sequence[Bullet], context: StageContext) -> list[list[int]]:
         if len(bullets) < 2:
@@ -171,9 +195,9 @@ class Refine:
                 context, model.reply, merge_prompt(context.templates, texts), read, asker, whole=is_whole
             )
         except (UnparsableReplyError, LLMError) as error:
-            if isinstance(error, UnparsableReplyError):
-                self._refused.add(_digests(group))
-            context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
+            unread = tuple(bullet.digest for bullet in group) if isinstance(error, UnparsableReplyError) else ()
+            failed = MergeFailed(bullets=tuple(bullet.id for bullet in group), error=str(error), unread=unread)
+            context.decide(MergeFailed, lambda: failed, key=group[0].id)
             return None
         return Operation("MERGE", "", text, {bullet.id: bullet.digest for bullet in group})
 

@@ -207,6 +207,26 @@ def test_notes_stay_as_they_are_where_what_is_to_stand_for_them_is_something_els
     assert excuse not in {bullet.text for bullet in (*book.bullets, *book.gone.values())}
 
 
+def test_a_resumed_run_does_not_ask_again_about_notes_whose_merged_text_could_not_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sorry = {**rules_playbook.ANSWERS, MERGE_TITLE: lambda prompt, params, rng: "```\nI'm sorry, they differ.\n```"}
+    monkeypatch.setattr(rules_playbook, "ANSWERS", sorry)
+    options = {"refine_every": 2, "duplicate": 0.5, "unlike": 0.3, "embedding": {"by": "hashing"}}
+    _, facts = evolve(options)
+    ends = [place + 1 for place, fact in enumerate(facts) if isinstance(fact, Event) and fact.kind == "merge.failed"]
+    assert ends
+    for end in (ends[0], (ends[0] + len(facts)) // 2):
+        _, combined = evolve(options, before=facts[:end])
+        asked_to_merge = Counter(prompt for call in _calls(combined) if (prompt := _merges(call)))
+        assert set(asked_to_merge.values()) == {2}, "once more, and never again"
+
+
+def _merges(call: CallRecord) -> str | None:
+    """The prompt of a call that asks to merge notes."""
+    return next((said.content for said in asked(call)[:1] if said.content.startswith(MERGE_TITLE)), None)
+
+
 def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
     result, facts = evolve({"adaptation": "online", "window": 5})
     check(result, facts)
