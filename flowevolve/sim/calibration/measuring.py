@@ -116,10 +116,11 @@ def places(loads: Sequence[Load]) -> int | None:
     Some answers of an API come late by chance. If requests wait for a place, answers are also later on average.
     """
     largest = loads[-1].requests
-    fewer = [load.seconds_of_answer for load in loads if load.requests < largest]
+    before = max((load.requests for load in loads if load.requests < largest), default=0)
+    fewer = [load.seconds_of_answer for load in loads if load.requests == before]
     last = [load for load in loads if load.requests == largest]
     waited = [load.at_once for load in last if load.at_once < largest]
-    later = fewer and median(load.seconds_of_answer for load in last) >= LATER * fewer[-1]
+    later = fewer and median(load.seconds_of_answer for load in last) >= LATER * median(fewer)
     return round(median(waited)) if later and len(waited) == len(last) else None
 
 
