@@ -110,11 +110,7 @@ def _bracketed(lines: Sequence[str], start: int, number: int, file: str | None) 
         return Found(number, None, EditError("it has no line '======='", Reason.INCOMPLETE), ended), stop + ended
     if not ended:
         return Found(number, None, EditError("it has no line '>>>>>>> REPLACE'", Reason.INCOMPLETE), ended), stop
-    middle = middles[0]
-    if len(middles) > 1:
-        middle = (
-            next((place for place in middles if place == middles[-1]), middle) if _twice(lines, middles) else middle
-        )
+    middle = middles[-1] if _twice(lines, middles) else middles[0]
     search, replace = _unfenced(lines[start:middle], lines[middle + 1 : stop])
     return Found(number, Edit(search, replace, file)), stop + 1
 
