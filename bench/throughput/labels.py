@@ -43,8 +43,8 @@ for each proposal. Its program calls the task's own code and client""",
 set for speed: `n_workers` and `async_ratio` are a third of the calls in flight, as each \
 worker has a minibatch of 3 (its defaults are 4 and 3); `FullStaleness`, so that no work is thrown away, in place of \
 its guarded default; `eval_concurrency` is the limit of calls in flight. *With its merging*: `merge_round` is its \
-`ReflectiveFusion`, with our prompt for merging, and `max_proposals` the number of workers, where six is the default. \
-gepa has seven widths here, and it has this one""",
+`ReflectiveFusion`, with our prompt for merging, and `max_proposals` the number of workers; six, its default, was not \
+tried. gepa has seven widths here, and it has this one""",
     ),
     "turbogepa": (
         "TurboGEPA",

@@ -13,6 +13,7 @@ from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.measurements import BUSY
 from bench.throughput.rows import BASE, ESTIMATED, methods, requests_beside
+from flowevolve.sim.worlds.rules.params import RulesParams
 
 
 def notes(content: Content) -> str:
@@ -47,9 +48,9 @@ apart; files of before 0.2.0 have them in one column."""
 
 _FEWER = """\
 The goals for proposals and output tokens were set for a stream that keeps its server full. The defaults don't try to:
-they open as many flows as a validation costs, because more of them get less for the same tokens
-([what each part is worth](quality_without.md) has a row with 16 flows). The preset `flashevolve` is for a full
-server."""
+they open as many flows as a validation costs. A fixed number of 16 was measured elsewhere, with 90 rows for validation
+([the default without each of its parts](quality_without.md)), and not with the fewer rows of this page. The preset
+`flashevolve` is for a full server."""
 
 
 _MERGES = """\
@@ -77,8 +78,50 @@ def _merging(found: Mapping[str, Rows]) -> str:
 agentdescent can also let a model merge all that came in since it validated last, and validates that one text. This is
 off by default; its authors advise it for many workers, and it is also what our defaults gain by. So the row without it
 does not show agentdescent at its best. For each proposal it makes {with_it} validations with its merging,
-and {without} without. It is asked to merge in our words, as what it merges with is simulated, and the remark
-above on merges that lose nothing is true of it, too."""
+and {without} without. It is asked to merge in our words, as what it merges with is simulated. That merges lose nothing
+here is true of it only up to {COMFORTABLE} texts: of more, this world keeps each addition with a chance of
+{COMFORTABLE} divided by their number.{sizes(found)} agentdescent's own default, at most {FEWER} texts, was not
+tried."""
+
+
+COMFORTABLE = RulesParams().comfortable_versions
+"""Up to how many texts the simulated world merges without overlooking any of their additions."""
+FEWER = "six"
+"""The default of agentdescent's `max_proposals`."""
+
+
+def sizes(found: Mapping[str, Rows]) -> str:
+    """About how many texts agentdescent merges at a time, where these are more than are merged without a loss, and how
+    many proposals ours have under way; empty if it was not run without merging on all of these workloads.
+    """
+    merged, alone = "agentdescent_merging", "agentdescent"
+    about = {
+        f"`{name}` ({suffix})": _each(rows[name, alone]) / _each(rows[name, merged])
+        for suffix, rows in found.items()
+        for name in workloads(rows, merged, alone)
+        if _each(rows[name, merged])
+    }
+    ours = [
+        flows for rows in found.values() for name in workloads(rows, "stream") for flows in _flows(rows[name, "stream"])
+    ]
+    if not about or not ours:
+        return ""
+    many = [f"{size:.0f} on {where}" for where, size in about.items() if size > COMFORTABLE]
+    beyond = f", of which {' and '.join(many)} {'is' if len(many) == 1 else 'are'} beyond that" if many else ""
+    return f"""
+How many it merged at a time was not recorded. If as large a share of its proposals passes the minibatch as without
+merging, it was about {min(about.values()):.0f} to {max(about.values()):.0f}, by workload and server{beyond}. `stream`
+had at most {max(ours):.0f} proposals under way at a time."""
+
+
+def _flows(row: Content) -> Sequence[float]:
+    flows: Sequence[float] = row.get("values", {}).get("flows", ())
+    return flows
+
+
+def _each(row: Content) -> float:
+    """Validations per proposal."""
+    return float(row["validations_per_min"] / row["proposals_per_min"])
 
 
 def _turbogepa(content: Content, found: Mapping[str, Rows]) -> str:
@@ -133,11 +176,7 @@ def same_way(found: Mapping[str, Rows]) -> str:
 
 def _validated(found: Mapping[str, Rows], method: str) -> str:
     """The share of its proposals that a method validated on all examples, by workload and server."""
-    parts = [
-        rows[name, method]["validations_per_min"] / rows[name, method]["proposals_per_min"]
-        for rows in found.values()
-        for name in workloads(rows, method)
-    ]
+    parts = [_each(rows[name, method]) for rows in found.values() for name in workloads(rows, method)]
     return f"{fmean(parts):.2f} ({min(parts):.2f} to {max(parts):.2f}, by workload and server)"
 
 

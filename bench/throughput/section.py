@@ -11,6 +11,7 @@ from bench._lib.time_to_score import Rows, time_to_score
 from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK, TOKENS, as_interval
 from bench.throughput.goals import by_workload, goals, met, places, range_of_medians
 from bench.throughput.labels import LABELS, SETTINGS
+from bench.throughput.lengths import by_length
 from bench.throughput.notes import more_of_base, notes
 from bench.throughput.rows import BASE, beside, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, on_the_way, single_workloads, times_to_scores
@@ -40,7 +41,7 @@ def answer(content: Content) -> str:
     if content["simulated"]:
         more = _gains(content, f"stream_vs_{BASE}", "times its proposals")
         clock = _gains(content, ON_ONE_CLOCK, "times our lockstep's")
-        return "; ".join([_soon(content), *more, *clock, *beside, *_goals_missed(content)])
+        return "; ".join([_soon(content), *more, *clock, *beside, *_peer(content), *_goals_missed(content)])
     (rows,) = places(content).values()
     told = time_to_score(rows, "stream", [BASE]).pairs >= LEAST_TIMED
     soon = _soon(content) if told else "how soon it has gepa's last score can't be told"
@@ -55,6 +56,15 @@ def _goals_missed(content: Content) -> Sequence[str]:
     found = met(content).values()
     missed = len(found) - sum(found)
     return [f"{'all' if missed == len(found) else f'{missed} of'} {len(found)} goals missed"] if missed else []
+
+
+def _peer(content: Content) -> Sequence[str]:
+    """How soon agentdescent with its merging has that score, on each server."""
+    found = [range_of_medians(by_workload(rows, PEER).values()) for rows in places(content).values()]
+    return [f"agentdescent merging {', '.join(found)}"] if all(found) else []
+
+
+PEER = "agentdescent_merging"
 
 
 def _gains(content: Content, name: str, said: str) -> Sequence[str]:
@@ -147,6 +157,7 @@ def section(content: Content) -> str:
         ALIKE,
         beside_gepa(content),
         single_workloads(content),
+        by_length(content),
         on_the_way(content),
         goals(content),
         _measured(content),
