@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.methods.process import CEILING
 from bench._lib.methods.spent import Unit, worth_at
 from bench._lib.text import Content, table
-from bench._lib.time_to_score import TimeToScore, median_and_range, time_to_score
+from bench._lib.time_to_score import Spent, TimeToScore, median_and_range, time_to_score
 from bench.gpu.rows import BASE, by_workload, runs, spanned
 
 STEPS = 5
@@ -59,32 +59,55 @@ chooses, were in the mean of its runs: {told}. {_sure(content["settings"]["repea
 
 
 def ends(results: Iterable[Content]) -> str:
-    """Which held-out scores the defaults and synchronous gepa end with, and how soon the defaults reach gepa's. Leaves
-    out results with single runs, which can't tell.
-    """
+    """Which held-out scores the defaults and synchronous gepa end with, and what the defaults take to reach gepa's."""
     return " ".join(
         _ends(content, workload, of["stream"], of[BASE])
         for content in results
         for workload, of in by_workload(content).items()
-        if content["settings"]["repeats"] > 1 and all(of.get(each, {}).get("held_out") for each in ("stream", BASE))
+        if _has_scores(of)
     )
+
+
+def _has_scores(of: Mapping[str, Content]) -> bool:
+    return all(of.get(each, {}).get("held_out") for each in ("stream", BASE))
 
 
 def _ends(content: Content, workload: str, stream: Content, gepa: Content) -> str:
     ours, gepas = (
-        f"{fmean(last):.2f} ({spanned(last)})"
+        f"{fmean(last):.2f}" + (f" ({spanned(last)})" if len(last) > 1 else "")
         for last in ([run[-1][-1] for run in row["held_out"]] for row in (stream, gepa))
     )
     runs_of_each = f"{runs(content)} with `{workload}`"
     return (
         f"With simulated words at that GPU's speed, the defaults end {runs_of_each} at {ours} on rows held "
-        f"out, synchronous gepa at {gepas}. {_taken(_timed(stream, gepa))}"
-    )
+        f"out, synchronous gepa at {gepas}. {_taken(content, stream, gepa)}"
+    ).strip()
 
 
-def _taken(timed: TimeToScore) -> str:
-    """How much of gepa's time the defaults take to its last score, in a sentence; empty if no pair tells it."""
-    return f"Of gepa's time to its last score they take {_told(timed)}, which may be chance." if timed.pairs else ""
+def _taken(content: Content, stream: Content, gepa: Content) -> str:
+    """How much of gepa's time and tokens the defaults take to its last score, in a sentence; empty if no pair tells."""
+    timed, tokens = (_timed(stream, gepa, spent) for spent in ("seconds", "tokens"))
+    if not timed.pairs:
+        return ""
+    cost = f", and of its tokens {median_and_range(tokens)}" if tokens.pairs else ""
+    return f"Of gepa's time to its last score they take {_with_before(content, timed)}{cost}, which may be chance."
+
+
+def time_of_gepas(content: Content, of: Mapping[str, Content]) -> str:
+    """What part of synchronous gepa's time the defaults take to its last held-out score on a workload, in how many
+    pairs of runs, and what it was in a run before; a dash if that is not known.
+    """
+    timed = _timed(of["stream"], of[BASE]) if _has_scores(of) else TimeToScore([])
+    if not timed.pairs:
+        return "–"
+    return _with_before(content, timed)
+
+
+def _with_before(content: Content, timed: TimeToScore) -> str:
+    """The median and the range over pairs, of how many, and the time in an earlier run of the same command."""
+    before = f"; {content['time_run_before']:.2f} in a run before" if "time_run_before" in content else ""
+    one = f"{median_and_range(timed)} (one pair of runs{before})"
+    return one if timed.pairs == 1 else f"{_told(timed)}{before}"
 
 
 def _steps(content: Content) -> Sequence[float]:
@@ -108,9 +131,9 @@ def _beside(row: Content, gepa: Content | None) -> tuple[str, str]:
     return _told(_timed(row, gepa)), _at_equal_calls(row, gepa)
 
 
-def _timed(row: Content, gepa: Content) -> TimeToScore:
+def _timed(row: Content, gepa: Content, spent: Spent = "seconds") -> TimeToScore:
     rows = {(each["workload"], each["method"]): each for each in (row, gepa)}
-    return time_to_score(rows, row["method"], [gepa["method"]])
+    return time_to_score(rows, row["method"], [gepa["method"]], spent=spent)
 
 
 def _told(timed: TimeToScore) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.methods.enough import LEAST, TURNS, needed
 from bench._lib.text import Content, table
 from bench.gpu.deviations import before_file, is_before, run_before, simulator
 from bench.gpu.rows import COLUMNS, by_workload, gpu_name, minutes, runs, spanned, workloads
-from bench.gpu.scores import scores
+from bench.gpu.scores import scores, time_of_gepas
 
 NAMES = {
     "gepa_sync": "synchronous gepa",
@@ -34,18 +34,22 @@ def answer(content: Content) -> str:
 
 
 def rates(results: Mapping[str, Content]) -> str:
-    """A table of the proposals a minute, with their range over runs and how many were counted. The keys of ``results``
-    are the words to put after the names of a result's workloads.
+    """A table of the proposals a minute, with their range over runs and how many were counted, and of the defaults'
+    times to synchronous gepa's last score. The keys of ``results`` are the words to put after the names of a result's
+    workloads.
     """
     first = next(iter(results.values()))
     model = "" if first["settings"]["model"] is not None else " (random weights, simulated words)"
     title = f"Proposals a minute on one {gpu_name(first)}{model}, and how many were counted"
     rows = [
-        (f"`{workload}`, {runs(content)}{more}", *_rates(of, run_before(content)))
+        (f"`{workload}`, {runs(content)}{more}", *_rates(of, run_before(content)), time_of_gepas(content, of))
         for more, content in results.items()
         for workload, of in by_workload(content).items()
     ]
-    return table((title, *NAMES.values()), rows)
+    return table((title, *NAMES.values(), TIMED), rows)
+
+
+TIMED = "the defaults' time to synchronous gepa's last held-out score, of its own"
 
 
 def _rates(of: Mapping[str, Content], before: Mapping[str, float]) -> Iterator[str]:
@@ -79,8 +83,17 @@ def beside(results: Mapping[str, Content]) -> Iterator[str]:
         pages = ", ".join(f"[{workloads(content)}]({page})" for page, content in results.items())
         yield (
             f"On one {gpu_name(first)} they made, over synchronous gepa's and over its parallel proposals (4x4): "
-            f"{'; '.join(told)} times as many, in short runs ({pages})."
+            f"{'; '.join(told)} times as many, in short runs ({pages}).{_times_to_scores(results.values())}"
         )
+
+
+def _times_to_scores(results: Iterable[Content]) -> str:
+    """What part of synchronous gepa's time the defaults took to its last score there; empty if that is not known."""
+    taken = {
+        workload: time_of_gepas(content, of) for content in results for workload, of in by_workload(content).items()
+    }
+    told = [f"`{workload}` {said}" for workload, said in taken.items() if said != "–"]
+    return f" Of synchronous gepa's time to its last held-out score they took: {'; '.join(told)}." if told else ""
 
 
 GEPAS = ("gepa_sync", "gepa_pxn_4x4")

@@ -10,7 +10,7 @@ import pytest
 from bench._lib.text import Content
 from bench.gpu.deviations import deviations, gain, gains, goals, leads
 from bench.gpu.scores import ends
-from bench.gpu.section import answer, filled, rates, section
+from bench.gpu.section import answer, beside, filled, rates, section
 
 Run = Mapping[str, float]
 """What differs from `USUAL` in a run."""
@@ -31,7 +31,7 @@ USUAL: Run = {
 def row(method: str, *runs: Run, worths: Sequence[Worths] = (), workload: str = "hover") -> Content:
     """The row of a result for these runs; of candidates, each is there after as many calls as seconds."""
     values = {name: [run.get(name, usual) for run in runs] for name, usual in USUAL.items()}
-    held_out = [[(seconds, seconds, 1000, worth) for seconds, worth in run] for run in worths]
+    held_out = [[(seconds, seconds, 1000 + 100 * seconds, worth) for seconds, worth in run] for run in worths]
     of_gpu = [{"utilization_percent": 91.2, "watts": 600.0}, *[None] * (len(runs) - 1)]
     means = {name: fmean(each) for name, each in values.items()}
     return {"workload": workload, "method": method, **means, "values": values, "held_out": held_out, "gpu": of_gpu}
@@ -88,12 +88,12 @@ def test_rates_have_their_range_and_how_many_proposals_they_are_of() -> None:
     title, _, *lines = rates(results).splitlines()
     assert title.startswith("| Proposals a minute on one H100 (random weights, simulated words), and how many")
     assert lines == [
-        "| `hover`, one run of 2.5 minutes (page) | – | 20.0 (16, one round) | 20.0 (16) | – | – |",
-        "| `hover`, 2 runs of 2.5 minutes | – | 15.0 (10.0 to 20.0; 24, one round each) | – | – | – |",
-        "| `aime`, 2 runs of 2.5 minutes | – | 10.0 (0.0 to 20.0; 16) | – | – | – |",
+        "| `hover`, one run of 2.5 minutes (page) | – | 20.0 (16, one round) | 20.0 (16) | – | – | – |",
+        "| `hover`, 2 runs of 2.5 minutes | – | 15.0 (10.0 to 20.0; 24, one round each) | – | – | – | – |",
+        "| `aime`, 2 runs of 2.5 minutes | – | 10.0 (0.0 to 20.0; 16) | – | – | – | – |",
     ]
     again = {**results[" (page)"], "run_before": {"stream": 17.5}}
-    assert rates({"": again}).endswith("| – | 20.0 (16, one round) | 20.0 (16; 17.5 in a run before) | – | – |")
+    assert rates({"": again}).endswith("| – | 20.0 (16, one round) | 20.0 (16; 17.5 in a run before) | – | – | – |")
     assert rates({"": results[""]}).startswith("| Proposals a minute on one H100, and how many were counted |")
 
 
@@ -117,16 +117,34 @@ def test_scores_are_compared_run_by_run() -> None:
     assert ends([content]) == (
         "With simulated words at that GPU's speed, the defaults end 2 runs of 2.5 minutes with `hover` at 0.60 (0.50 to "
         "0.70) on rows held out, synchronous gepa at 0.50 (0.40 to 0.60). Of gepa's time to its last score they take "
-        "0.79 (0.13–never), sooner in 3 of 4 pairs, which may be chance."
+        "0.79 (0.13–never), sooner in 3 of 4 pairs, and of its tokens 0.82 (0.22–never), which may be chance."
+    )
+    assert rates({"": content}).endswith("| 0.79 (0.13–never), sooner in 3 of 4 pairs |")
+    (told,) = beside({"gpu.md": content})
+    assert told.endswith(
+        " Of synchronous gepa's time to its last held-out score they took: `hover` 0.79 (0.13–never), sooner in 3 of 4 "
+        "pairs."
     )
 
 
-def test_single_runs_and_runs_without_known_scores_say_nothing_of_them() -> None:
+def test_a_single_pair_of_runs_is_said_to_be_one_and_stands_beside_the_run_before() -> None:
     alone = result(row("gepa_sync", {}, worths=SYNC[:1]), row("stream", {}, worths=STREAM[:1]))
     assert "With one run of each method none of these differences is sure." in section(alone)
+    again = {**alone, "time_run_before": 0.974}
+    assert rates({"": again}).endswith("| 0.13 (one pair of runs; 0.97 in a run before) |")
+    assert ends([again]) == (
+        "With simulated words at that GPU's speed, the defaults end one run of 2.5 minutes with `hover` at 0.70 on rows "
+        "held out, synchronous gepa at 0.40. Of gepa's time to its last score they take 0.13 (one pair of runs; 0.97 in "
+        "a run before), and of its tokens 0.22, which may be chance."
+    )
+
+
+def test_runs_without_known_scores_say_nothing_of_them() -> None:
     trained = result(row("gepa_sync", {}, {}), row("stream", {}, {}), repeats=2, model="m")
     without = result(row("stream", {}, {}, worths=STREAM), repeats=2)
-    assert ends([alone, trained, without]) == ""
+    assert ends([trained, without]) == ""
+    assert rates({"": without}).endswith("| – |")
+    assert "Of synchronous gepa's time" not in "".join(beside({"gpu.md": trained}))
     assert "| hover, stream | 0.20 | " in section(without)
 
 
