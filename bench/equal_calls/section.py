@@ -37,7 +37,7 @@ def score(content: Content) -> str:
     groups = by_world(content)
     lead = lead_of(groups)
     difference = "clearly above" if lead.low > 0 else "clearly below" if lead.high < 0 else "no clear difference"
-    return f"{difference}: {signed(lead)}; {_worlds(groups)}{_reflected(groups)}"
+    return f"{difference}: {signed(lead)}; {_worlds(groups)}{_reflected(groups, named=apart(groups)[0])}"
 
 
 def goals(content: Content) -> Verdicts:
@@ -232,10 +232,16 @@ def reflections(groups: Sequence[Sequence[Any]]) -> float | None:
     return float(ours / gepas)
 
 
-def _reflected(groups: Sequence[Sequence[Any]]) -> str:
-    """The same as a clause, to be appended to another sentence."""
-    found = reflections(groups)
-    return "" if found is None else f"; {found:.1f} times gepa's reflection calls"
+def _reflected(groups: Sequence[Sequence[Any]], named: Sequence[str] = ()) -> str:
+    """The same as a clause, to be appended to another sentence, with the range over worlds and, if there is a single
+    world in ``named``, what it is there.
+    """
+    each = {group[0]["world"]: found for group in groups if (found := reflections([group])) is not None}
+    if not each:
+        return ""
+    there = f"; {each[named[0]]:.1f} where clearly above" if len(named) == 1 else ""
+    by_world = f" ({min(each.values()):.1f} to {max(each.values()):.1f}{there})" if len(each) > 1 else ""
+    return f"; {_times(reflections(groups))}{by_world} times gepa's reflection calls"
 
 
 def _unequal(groups: Sequence[Sequence[Any]]) -> str:

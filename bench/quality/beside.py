@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from bench._lib.text import Content, bounds, table
-from bench.quality.section import NOT_REACHED, number, share_of, signed, tokens_a_minute
+from bench.quality.section import NOT_REACHED, number, share_of, signed, tokens_a_minute, tokens_to_score
 
 OTHERS_COMMAND = "quality --others"
 WITHOUT_COMMAND = "quality --without"
@@ -23,7 +22,7 @@ KINDS = {"lockstep": "our lockstep", "combee": "our forms of Combee", "preset": 
 def others_answer(content: Content) -> str:
     """How often the default reaches the score sooner than each kind of method, and how often for fewer tokens."""
     said = ", ".join(
-        f"than {kind} in {_count(pairs, _time)} and {_count(pairs, _tokens)} of {len(pairs)}"
+        f"than {kind} in {_count(pairs, _time)} and {_count(pairs, tokens_to_score)} of {len(pairs)}"
         for kind, pairs in _by_kind(content).items()
     )
     return f"sooner in the median, and for fewer tokens, {said}"
@@ -52,7 +51,7 @@ def _kinds(content: Content) -> str:
         "the default beside", "comparisons", "sooner in the median", "clearly sooner", "clearly later", "fewer tokens"
     )  # fmt: skip
     rows = [
-        (kind, len(pairs), _count(pairs, _time), *_how_often_apart(pairs), _count(pairs, _tokens))
+        (kind, len(pairs), _count(pairs, _time), *_how_often_apart(pairs), _count(pairs, tokens_to_score))
         for kind, pairs in _by_kind(content).items()
     ]
     return table(header, [tuple(map(str, row)) for row in rows])
@@ -82,7 +81,9 @@ def _before(content: Content, parts: Sequence[Sequence[tuple[Content, Content]]]
 def as_published(content: Content) -> str:
     """How often Combee as published is ahead of the default, and in which worlds it never reaches the score."""
     pairs = _by_kind(content)[COMBEE]
-    sooner, cheaper = (sum(figure(other) < figure(default) for other, default in pairs) for figure in (_time, _tokens))
+    sooner, cheaper = (
+        sum(figure(other) < figure(default) for other, default in pairs) for figure in (_time, tokens_to_score)
+    )
     worlds = content["settings"]["worlds"]
     never = [
         name
@@ -191,11 +192,6 @@ def _rate(row: Content) -> float:
     return mean
 
 
-def _tokens(row: Content) -> float:
-    """Its tokens to lockstep's score, about, over lockstep's own; infinite if its median run never gets there."""
-    return _time(row) * _rate(row) if _time(row) < NOT_REACHED else math.inf
-
-
 def _by_kind(content: Content) -> Mapping[str, Sequence[tuple[Content, Content]]]:
     """The same, with the methods of each kind together."""
     kinds: dict[str, list[tuple[Content, Content]]] = {}
@@ -250,7 +246,7 @@ def _ahead_everywhere(content: Content) -> str:
 def _cheaper(content: Content) -> str:
     """Which methods reach the score for fewer tokens than the default, and in how many worlds."""
     fewer = {
-        method: sum(_tokens(other) < _tokens(default) for other, default in pairs)
+        method: sum(tokens_to_score(other) < tokens_to_score(default) for other, default in pairs)
         for method, pairs in _by_method(content).items()
     }
     worlds = len(content["settings"]["worlds"])

@@ -6,6 +6,7 @@ from bench._lib.text import Content
 from bench._lib.time_to_score import Rows, median_share, time_to_score
 from bench.quality import section as quality
 from bench.report import gains
+from bench.report.merging import merging
 from bench.report.results import read
 from bench.throughput.goals import places, score_name
 from bench.throughput.rows import BASE, score_at_equal
@@ -25,8 +26,15 @@ def quality_section(content: Content) -> str:
         return quality.section(content)
     parts = [read("quality_without"), read("quality_others")]
     without, others = (part or {"method": "", "rows": []} for part in parts)
-    sources = f"{gains.merging(without, others, '')} {gains.stream_alone(throughput)}"
+    sources = f"{merging(without, others, '')} {gains.stream_alone(throughput)}"
     return quality.section(content, _beside_gepa(throughput), sources)
+
+
+def reached(throughput: Content) -> str:
+    """In how many pairs of runs our lockstep loop has synchronous gepa's last score; empty if it was not run."""
+    timed = [time_to_score(rows, OURS, [BASE]) for rows in places(throughput).values()]
+    pairs = sum(each.pairs for each in timed)
+    return f"{sum(each.reached for each in timed)} of {pairs}" if pairs else ""
 
 
 def _beside_gepa(throughput: Content) -> str:

@@ -43,15 +43,17 @@ REPEATS = 10
 PREDICTION = """
 
 **How far the simulator's timing holds** is shown by predictions of runs on real servers: how far they were off in the
-median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, where it
-was {missed}{beyond}. {words}
+median, and at worst, and the gain that they foretold. The goal is {goal}. It is judged on the two CPU cores, with
+`{workload}` alone, where it was {missed}{beyond}. {words}
 
 {errors}
 
-{cautions}{scores} The profile of an API was compared with nothing."""
+{cautions}{scores} **The figures below and in README have the shipped profiles:** the last row's, and that of an API,
+which was compared with nothing."""
 SCORES = " Of scores, too, something was foretold of runs on a GPU: {pages}{failed}."
 TIMED = ("server", "profile", "the defaults' proposals over synchronous gepa's (how many of each)", *PREDICTED.values())
-ON_VLLM = ("[vLLM with a small model](benchmarks/prediction.md), two CPU cores", "measured right before")
+ON_VLLM = "[vLLM with a small model](benchmarks/prediction.md), two CPU cores, `{workload}`"
+JUST_MEASURED = "measured right before"
 SHIPPED = "shipped, of an H100, which is another GPU"
 ON_GPUS = ("gpu", "gpu_hotpotqa", "gpu_aime")
 """The results on a real GPU."""
@@ -142,7 +144,9 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     found = contents["prediction"]
     on_gpu = [(name, contents[name]) for name in ON_GPUS if "predicted" in contents.get(name, {})]
     gpus = [each for _, each in on_gpu]
-    rows = [(*ON_VLLM, prediction.gain(found), *map(_off, prediction.deviations(found).values()))]
+    workload = found["plan"]["workload"]
+    on_vllm = (ON_VLLM.format(workload=workload), JUST_MEASURED)
+    rows = [(*on_vllm, prediction.gain(found), *map(_off, prediction.deviations(found).values()))]
     for name, each in on_gpu:
         rows.append((_server(name, each), made(each), gain(each, "measured"), *_errors(each, "measured")))
     for name, each in on_gpu[:1]:
@@ -150,6 +154,7 @@ def _prediction(contents: Mapping[str, Content]) -> str:
     return PREDICTION.format(
         goal=_off((found["goal"]["median"], found["goal"]["worst"])),
         missed=prediction.missed(found),
+        workload=workload,
         words=prediction.WORDS,
         beyond=_beyond(found["goal"], gpus) + _shipped(found["goal"], gpus),
         errors=table(TIMED, rows),

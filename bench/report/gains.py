@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from bench._lib.house_style import PRECISION
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import (
     Rows,
@@ -15,10 +16,9 @@ from bench._lib.time_to_score import (
     time_to_score,
     workloads,
 )
-from bench.quality import beside as quality_beside
-from bench.quality.section import share_of
-from bench.throughput.comparisons import PROPOSALS, TOKENS, range_of
+from bench.throughput.comparisons import PROPOSALS, range_of
 from bench.throughput.goals import by_workload, places, quotient, range_of_medians, runs, score_name
+from bench.throughput.lengths import after
 from bench.throughput.rows import BASE, beside, methods, score_at_equal, scores_at_equal
 from bench.throughput.tables import signed
 
@@ -28,43 +28,44 @@ HEADER = "the defaults beside synchronous gepa, in one hour ([page]({folder}thro
 LEAD = """\
 **On simulated servers the defaults reach the {score} that synchronous gepa (one proposal at a time) ends an hour with
 after {time} of its time, and for {tokens} of its tokens** (medians by workload; {missed} runs miss one of these
-scores)."""
+scores).{shorter}"""
+SHORTER = """
+In shorter runs, to the score that gepa has after {longer:g} minutes they take {at_longer} of its time, and after
+{shorter:g} minutes {at_shorter}."""
+SHORT, LONG = 2.5, 10.0
+"""The lengths in minutes of the shorter runs that are told of: of the longest on a GPU, and of README's examples."""
+PEER_METHOD = "agentdescent_merging"
+"""Another project's method that merges what its workers write, as our defaults do."""
 PARALLEL = """\
-gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by workload). Its
-soonest width has synchronous gepa's last score after {soonest} of the latter's time. The best score of any width the
-defaults have sooner than the soonest width on {virtual}{real}."""
-REAL_PARALLEL = " (in real time, as gepa ran: on {ahead})"
-AHEAD = "{sooner} of {of} workloads, later on {later}, not at all on {never}"
+gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by
+workload){on_real}. The soonest of its {widths} widths has synchronous gepa's last score after {soonest} of the latter's
+time, by workload, sooner than the defaults in {before} of {of} comparisons. The best score of any width the defaults
+have sooner than the soonest width in {sooner} of these, later in {later}, never in {never}{others}."""
+OF_OTHERS = {
+    "stream_real": "in real time {sooner}, {later}, {never}",
+    PEER_METHOD: "agentdescent with its merging {sooner}, {later}, {never}",
+}
 EQUAL = """\
 At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {near} of the highest score, {highest}."""
 NEAR = 0.01
-"""A score is near the highest one if it is at most this much below it."""
+"""A score is near the highest one if it is at most this much below it, as far as scores can be told apart."""
 SET_UP = """\
 Brackets are ranges over pairs of runs (of each workload {gepas} of synchronous gepa{parallel} and {ours} of ours, all
 on the same rows; ours on the virtual clock, if nothing is said) and, of scores, 95 % intervals of what other workloads
 would give. Times end when a prompt *first* has the score; {later} pairs lose it later."""
-SINGLE = "one validation for each edit"
-"""The default that does not merge edits, as `bench.quality` calls it."""
-WITHOUT = """\
-[Without merging and validating edits together]({folder}quality_without.md) the defaults take {single} of
-our lockstep's time, by world, instead of {default}."""
 PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
-MERGED = """\
-[Combee as published]({folder}quality_others.md) (lockstep, 10 or 40 reflections merged) {ahead}."""
-PEER_METHOD = "agentdescent_merging"
-"""Another project's method that merges what its workers write, as our defaults do."""
 PEER = """\
-agentdescent with its own merging takes {times} and {tokens}: it is sooner than the defaults in real time on {sooner}
-of {of} workloads, and cheaper on {cheaper}."""
+agentdescent with its own merging takes {times} of gepa's time and {tokens} of its tokens, and misses a score in
+{missed} runs, ours in real time in {ours}: beside these it is sooner in {sooner} of {of} comparisons ({workloads}
+workloads, {servers} servers), and cheaper in {cheaper}."""
 OTHERS: Mapping[str, str] = {
     "plain": "gepa's rules in our stream (`plain`)",
+    "flashevolve": "our preset `flashevolve`, which fills a server",
     PEER_METHOD: "agentdescent with its merging, in real time",
 }
 """The methods that have a line of their own beside the defaults, and what they are."""
-FILLED = """\
-`flashevolve` fills a server; at equal tokens its score, less gepa's, is {score}."""
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
@@ -74,14 +75,28 @@ where the defaults take {ours}, and for {tokens} times its tokens; at equal toke
 def lead(content: Content) -> str:
     """The table of `beside_gepa` in one sentence."""
     found = _simulated(content)
-    timed = [time_to_score(rows, "stream", [BASE]) for rows in found]
-    count = sum(len(each.by_run) for each in timed)
     return LEAD.format(
         score=score_name(found[0]),
         time=_medians(found, "stream"),
         tokens=_medians(found, "stream", spent="tokens"),
-        missed=f"{count - sum(each.sure for each in timed)} of {count}",
+        missed=_missed(found, "stream"),
+        shorter=_shorter(found),
     ).strip()
+
+
+def _shorter(found: Sequence[Rows]) -> str:
+    """What the defaults take to the scores of shorter runs of synchronous gepa; empty if that is not known."""
+    at_longer, at_shorter = (after(found, minutes) for minutes in (LONG, SHORT))
+    if not at_longer or not at_shorter:
+        return ""
+    return SHORTER.format(longer=LONG, at_longer=at_longer, shorter=SHORT, at_shorter=at_shorter)
+
+
+def _missed(found: Sequence[Rows], method: str) -> str:
+    """How many of a method's runs do not reach every last score of synchronous gepa's."""
+    timed = [time_to_score(rows, method, [BASE]) for rows in found]
+    count = sum(len(each.by_run) for each in timed)
+    return f"{count - sum(each.sure for each in timed)} of {count}"
 
 
 def proposals(content: Content) -> str:
@@ -102,24 +117,42 @@ def _on_each(found: Sequence[Rows], method: str, *, spent: Spent = "seconds") ->
     return _both(_medians([rows], method, spent=spent) for rows in found)
 
 
-def parallel(content: Content) -> str:
-    """How gepa's parallel proposals compare with the defaults; empty if they were not run on both servers."""
+def parallel(content: Content, on_real: str) -> str:
+    """How gepa's parallel proposals compare with the defaults; empty if they were not run on both servers. ``on_real``
+    says how they compare on real servers, and is appended to the first sentence.
+    """
     found = _simulated(content)
     widths = _widths(found)
     proposals = [beside(rows, "stream", widths, PROPOSALS) for rows in found] if widths else []
     known = [each for each in proposals if each is not None]
     if len(known) < len(found):
         return ""
+    soonest = _soonest(found, widths)
+    ahead = _ahead(found, "stream", widths)
     return PARALLEL.format(
         proposals=f"{_both(f'{1 / each.mean:.1f}' for each in known)} times",
         most=_both(f"{1 / min(each.by_workload.values()):.1f}" for each in known),
-        soonest=_soonest(found, widths),
-        virtual=_ahead(found, "stream", widths),
-        real=REAL_PARALLEL.format(ahead=_ahead(found, "stream_real", widths)) if _in_real_time(found) else "",
+        widths=len(widths),
+        soonest=between(quotient(min(soonest.values())), quotient(max(soonest.values()))),
+        before=_before_ours(found, soonest),
+        of=len(soonest),
+        on_real=on_real,
+        others=_of_others(found, widths),
+        **ahead,
     )
 
 
-def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
+def _of_others(found: Sequence[Rows], widths: Sequence[str]) -> str:
+    """How ours in real time and agentdescent with its merging compare with the soonest width; empty if not run."""
+    told = [
+        text.format(**_ahead(found, method, widths))
+        for method, text in OF_OTHERS.items()
+        if all(workloads(rows, method) == workloads(rows, "stream") for rows in found)
+    ]
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> Mapping[str, int]:
     """On how many workloads of both servers a method reaches the best score of any width sooner than the soonest width
     does, later, and not at all, in the median of all pairs.
     """
@@ -127,7 +160,7 @@ def _ahead(found: Sequence[Rows], method: str, widths: Sequence[str]) -> str:
     known = [each for each in timed if each is not None]
     never = sum(map(math.isinf, known))
     sooner = sum(each < 1 for each in known)
-    return AHEAD.format(sooner=sooner, of=len(known), later=len(known) - sooner - never, never=never)
+    return {"sooner": sooner, "later": len(known) - sooner - never, "never": never}
 
 
 def _in_real_time(found: Sequence[Rows]) -> bool:
@@ -140,13 +173,27 @@ def _widths(found: Sequence[Rows]) -> Sequence[str]:
     return [name for name in methods(found[0], "gepa_pxn") if name in methods(found[1])]
 
 
-def _soonest(found: Sequence[Rows], widths: Sequence[str]) -> str:
+def _soonest(found: Sequence[Rows], widths: Sequence[str]) -> Mapping[tuple[int, str], float]:
     """After how much of synchronous gepa's time the soonest of gepa's widths reaches synchronous gepa's last score, in
-    the median of all pairs on each server, and which width that is.
+    the median of pairs, by the place of the server and by workload.
     """
-    timed = [{time_to_score(rows, name, [BASE]).median or math.inf: name for name in widths} for rows in found]
-    names = dict.fromkeys(each[min(each)].removeprefix("gepa_pxn_") for each in timed)
-    return f"{_both(quotient(min(each)) for each in timed)} ({_both(names)})"
+    medians: dict[tuple[int, str], float] = {}
+    for place, rows in enumerate(found):
+        for width in widths:
+            for name, timed in by_workload(rows, width).items():
+                if timed.median is not None:
+                    medians[place, name] = min(timed.median, medians.get((place, name), math.inf))
+    return medians
+
+
+def _before_ours(found: Sequence[Rows], soonest: Mapping[tuple[int, str], float]) -> int:
+    """On how many workloads of both servers the soonest width reaches that score sooner than the defaults."""
+    ours = {
+        (place, name): timed.median
+        for place, rows in enumerate(found)
+        for name, timed in by_workload(rows, "stream").items()
+    }
+    return sum(theirs < (ours[key] or math.inf) for key, theirs in soonest.items())
 
 
 def at_equal_tokens(content: Content) -> str:
@@ -159,8 +206,9 @@ def at_equal_tokens(content: Content) -> str:
     if not pairs:
         return ""
     ours, gepas = ([score for pair in pairs for score in pair[place]] for place in (0, 1))
-    near = [f"{sum(score >= highest - NEAR for score in scores)} of {len(scores)}" for scores in (ours, gepas)]
-    return EQUAL.format(ours=near[0], gepas=near[1], near=f"{NEAR:g}", highest=f"{highest:.3f}")
+    most = NEAR + PRECISION
+    near = [f"{sum(score >= highest - most for score in scores)} of {len(scores)}" for scores in (ours, gepas)]
+    return EQUAL.format(ours=near[0], gepas=near[1], near=f"{most:g}", highest=f"{highest:.3f}")
 
 
 def beside_gepa(content: Content, folder: str) -> str:
@@ -176,7 +224,6 @@ def beside_gepa(content: Content, folder: str) -> str:
         ),
         ("tokens to that score, over its own", _in_order(spent="tokens")),
         ("held-out score at equal tokens, less its own", _score),
-        ("proposals, and output tokens a second", _rates),
     ]
     if _in_real_time(found):
         lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
@@ -226,11 +273,6 @@ def _score(rows: Rows, method: str = "stream") -> str:
     return f"{less.removesuffix(')')}; {' and '.join(told)} of {len(pairs)} workloads)" if told else less
 
 
-def _rates(rows: Rows) -> str:
-    found = (beside(rows, "stream", [BASE], figure) for figure in (PROPOSALS, TOKENS))
-    return ", ".join("–" if each is None else f"{each.mean:.2f} times" for each in found)
-
-
 def set_up(content: Content) -> str:
     """What the table's figures are computed from, and how often scores were lost again after they were reached."""
     found = _simulated(content)
@@ -242,11 +284,6 @@ def set_up(content: Content) -> str:
         ours=runs(found, "stream"),
         later=_both(f"{each.later} of {each.reached}" for each in left),
     )
-
-
-def merging(without: Content, others: Content, folder: str) -> str:
-    """What merging edits is worth in time, with links to pages in ``folder``; leaves out what was not measured."""
-    return " ".join(filter(None, (without_merging(without, folder), combee(others, folder))))
 
 
 def merging_peer(content: Content) -> str:
@@ -264,6 +301,10 @@ def merging_peer(content: Content) -> str:
         sooner=sooner,
         of=of,
         cheaper=cheaper,
+        missed=_missed(found, PEER_METHOD),
+        ours=_missed(found, "stream_real"),
+        workloads=len(workloads(found[0], "stream_real")),
+        servers=len(found),
     )
 
 
@@ -276,36 +317,6 @@ def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:
     ]
     known = [(theirs, own) for theirs, own in pairs if theirs is not None and own is not None]
     return sum(theirs < own for theirs, own in known), len(known)
-
-
-def without_merging(without: Content, folder: str) -> str:
-    """What merging is worth by runs of our own engine without it; empty if these were not measured."""
-    found = _by_method(without, SINGLE)
-    if found is None:
-        return ""
-    single, default = map(_by_world, found)
-    return WITHOUT.format(single=single, default=default, folder=folder)
-
-
-def _by_world(rows: Sequence[Content]) -> str:
-    return between(*map(share_of, (min(_times(rows)), max(_times(rows)))))
-
-
-def combee(others: Content, folder: str) -> str:
-    """What Combee as published shows about merging; empty if that was not measured."""
-    if not any(row["method"] in quality_beside.PUBLISHED for row in others["rows"]):
-        return ""
-    return MERGED.format(ahead=quality_beside.as_published(others), folder=folder)
-
-
-def _by_method(content: Content, method: str) -> tuple[Sequence[Content], Sequence[Content]] | None:
-    """The rows of a method and of the default, one for each world; None if the method was not run."""
-    theirs, ours = ([row for row in content["rows"] if row["method"] == each] for each in (method, content["method"]))
-    return (theirs, ours) if theirs else None
-
-
-def _times(rows: Sequence[Content]) -> Sequence[float]:
-    return [row["time_to_sync_held_out"]["median"] for row in rows]
 
 
 def stream_alone(content: Content) -> str:
@@ -331,14 +342,6 @@ def filling(content: Content) -> str:
         tokens=_on_each(found, "flashevolve", spent="tokens"),
         score=_scores_when_filled(found),
     )
-
-
-def filled(content: Content) -> str:
-    """What the preset that fills a server does to the score at equal tokens; empty if it was not measured."""
-    found = _simulated(content)
-    if not all(workloads(rows, "flashevolve", BASE) for rows in found):
-        return ""
-    return FILLED.format(score=_both(signed(score_at_equal(rows, "flashevolve", "tokens")) for rows in found))
 
 
 def _scores_when_filled(found: Sequence[Rows]) -> str:

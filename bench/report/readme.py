@@ -17,11 +17,12 @@ from bench._lib.text import Content
 from bench._lib.time_to_score import Rows, workloads
 from bench.equal_calls import section as of_equal_calls
 from bench.equal_calls.timing import CONCURRENCY
+from bench.gepa_adapter.section import by_default
 from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
 from bench.quality import beside, section as quality
-from bench.report import algorithm_pages, gains
+from bench.report import algorithm_pages, baseline, gains, merging
 from bench.report.age import mark_of
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
@@ -38,17 +39,17 @@ PICTURE = "hover"
 WIDTH = 120
 FOLDER = "docs/benchmarks/"
 SIMULATED = """\
-All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, and a *workload* has
-a data set's calls and prompt lengths, not its rows."""
+All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, and each *workload*
+is the same made-up task, with a data set's calls and prompt lengths, not its rows."""
 LOCKSTEP = """\
-In {worlds} worlds, some harsh, with {rows} validation rows, the defaults have our lockstep loop's last score after
-{answer}; for {tokens} times its tokens a minute ({origin})."""
+In {worlds} worlds (some harsh; {rows} validation rows) the defaults have the last score of our lockstep loop{gepas}
+after {answer}, for about {tokens} of its tokens ({origin})."""
+LOCKSTEP_ITSELF = " (which has gepa's own in {reached} pairs)"
 DROP_IN = """\
-At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`; default 1) shows, beside
-gepa, {score} ({origin})."""
+At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows {score} ({origin}).
+With 1, the default, only [proposals]({adapter}) were counted: {share} times gepa's."""
 MERGING = "The table's world merges edits without loss."
-BATCHES = """\
-gepa's parallel proposals made more a minute than the defaults in {batches}. {filling}"""
+BATCHES = ", and more a minute than these in {batches} on real servers"
 MISSED = """\
 **[{missed} of our {goals} goals]({page}) are missed, {early} of the {soon} on speed and score.**"""
 ON_SPEED_AND_SCORE = ("throughput", "throughput_vllm_cpu", "quality", "equal_calls", "meta_harness")
@@ -71,31 +72,31 @@ def figures() -> str:
         gains.set_up(timed),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
         gpu_table(on_gpus, FOLDER.rstrip("/")),
-        BATCHES.format(batches=_batches(), filling=gains.filled(timed)),
     )
     return _all_wrapped(parts)
 
 
 def _to_know(timed: Content) -> Mapping[str, str]:
     """What the table does not show."""
-    merging = gains.merging(_result("quality_without"), _result("quality_others"), FOLDER)
+    edits = merging.merging(_result("quality_without"), _result("quality_others"), FOLDER)
     told = {
-        "Parallel proposals": gains.parallel(timed),
+        "Parallel proposals": gains.parallel(timed, BATCHES.format(batches=_batches())),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
-        "Where it comes from": f"{MERGING} {merging}".strip(),
-        "Three hours": _lockstep(),
+        "Where it comes from": f"{MERGING} {edits}".strip(),
+        "Three hours": _lockstep(timed),
     }
     return {about: said for about, said in told.items() if said}
 
 
-def _lockstep() -> str:
-    content = _result("quality")
+def _lockstep(timed: Content) -> str:
+    content, reached = _result("quality"), baseline.reached(timed)
     return LOCKSTEP.format(
         worlds=len({row["world"] for row in content["rows"]}),
         rows=quality.VALIDATION,
         answer=quality.by_world(content),
-        tokens=quality.tokens_a_minute(content),
+        tokens=quality.tokens_by_world(content),
         origin=_origin("quality", content),
+        gepas=LOCKSTEP_ITSELF.format(reached=reached) if reached else "",
     )
 
 
@@ -106,6 +107,8 @@ def _drop_in() -> str:
         concurrency=CONCURRENCY,
         score=of_equal_calls.score(content),
         origin=_origin("equal_calls", content),
+        share=f"{by_default(_result('gepa_adapter')):.1f}",
+        adapter=f"{FOLDER}gepa_adapter.md",
     )
 
 
@@ -140,7 +143,7 @@ def _origin(name: str, content: Content) -> str:
 def _batches() -> str:
     """In how many of the comparisons on real servers gepa's parallel proposals made more a minute than the defaults."""
     found = list(_on_real_servers())
-    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons on real servers"
+    return f"{sum(each.theirs > each.ours for each in found)} of {len(found)} comparisons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +184,10 @@ def picture(root: str, glossary: str) -> str:
         f"requests in flight, by workload, synchronous gepa {_range(theirs)}, and its parallel proposals (4x4) "
         f"{_range(batches)}.*"
     )
-    return (
-        f"![What the server is doing over time: synchronous gepa, and the stream with its defaults]({file})\n\n{said}"
-    )
+    return f"![{ALT}]({file})\n\n{said}"
+
+
+ALT = "What the server is doing over time: synchronous gepa, its parallel proposals, and the stream with its defaults"
 
 
 def _range(means: Mapping[str, float]) -> str:

@@ -170,8 +170,8 @@ def test_how_many_more_calls_of_the_reflection_model_ours_makes_is_said_where_th
         for world, gepas, ours in (("one", 10, 40), ("other", 40, 60))
     ]
     content = {"pairs": pairs, "settings": {"seeds": 1, "calls": 900}, "worlds": {"one": "", "other": ""}}
-    assert answer(content).endswith("; 2.0 times gepa's reflection calls")
-    assert score(content).endswith("; 2.0 times gepa's reflection calls")
+    assert answer(content).endswith("; 2.0 (1.5 to 4.0) times gepa's reflection calls")
+    assert score(content).endswith("; 2.0 (1.5 to 4.0) times gepa's reflection calls")
     page = " ".join(section(content).split())
     assert "ours makes 2.0 times gepa's calls, 1.5 to 4.0 by world" in page
     assert "| 0.40 | 4.0 |" in page
@@ -184,3 +184,14 @@ def test_how_many_more_calls_of_the_reflection_model_ours_makes_is_said_where_th
     page = " ".join(section(content).split())
     assert "were not counted" in page
     assert "| 0.40 | – |" in page
+
+
+def test_of_the_only_world_that_is_clearly_above_the_calls_of_the_reflection_model_are_told() -> None:
+    pairs = [
+        Pair(world, seed, Outcome(0.5, 10.0, 903, 20, 10), Outcome(0.5 + lead, 4.0, 900, 20, ours)).as_json()
+        for world, lead, ours in (("level", 0.0, 10), ("ahead", 0.2, 30))
+        for seed in range(4)
+    ]
+    content = {"pairs": pairs, "settings": {"seeds": 4, "calls": 900}, "worlds": {"level": "", "ahead": ""}}
+    assert score(content).endswith("; 2.0 (1.0 to 3.0; 3.0 where clearly above) times gepa's reflection calls")
+    assert answer(content).endswith("; 2.0 (1.0 to 3.0) times gepa's reflection calls")

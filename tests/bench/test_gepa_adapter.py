@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.gepa_adapter.section import answer, section
+from bench.gepa_adapter.section import answer, by_default, section
 
 
 def test_the_answer_is_ours_and_gepas_rate() -> None:
@@ -15,3 +15,14 @@ def test_the_answer_is_ours_and_gepas_rate() -> None:
         "599 with `adapter_concurrency=16` and 44 by default, where gepa made 45 one at a time and at most 344 in batches"
     )
     assert "| ours, adapter_concurrency=16 | 9 | 599 | 3 | 0.50 |" in section(content)
+
+
+def test_the_default_is_ours_with_the_fewest_calls_at_a_time_over_gepa_one_at_a_time() -> None:
+    rates = {
+        "gepa 0.1.4, synchronous": 50,
+        "gepa 0.1.4, PxN 4x4": 180,
+        "ours, adapter_concurrency=1": 45,
+        "ours, 4": 99,
+    }
+    runs = {name: [{"proposals_per_minute": rate}] * 3 for name, rate in rates.items()}
+    assert by_default({"runs": runs}) == 0.9

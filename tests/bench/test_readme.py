@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import flowevolve as fe
-from bench.report import gains, readme
+from bench.quality import section as quality
+from bench.report import baseline, gains, readme
+from bench.report.merging import merging
 from bench.report.readme import BLOCKS, README, figures, picture, written
 from bench.report.results import read
 
@@ -92,18 +94,24 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
     given(monkeypatch, throughput=throughput(most="hover"))
     said = " ".join(figures().split())
     assert "ends an hour with after 0.25 of its time, and for 0.50 of its tokens** (medians" in said
-    assert "0 of 8 runs miss one of these scores)." in said
+    assert (
+        "0 of 8 runs miss one of these scores). In shorter runs, to the score that gepa has after 10 minutes they take "
+        "0.25 of its time, and after 2.5 minutes 0.25." in said
+    )
+    assert "and each *workload* is the same made-up task, with a data set's calls" in said
     assert "over its own: `aime` with 20, `hover` with 30 rows for validation | 0.25, 0.25 | 0.25, 0.25 |" in said
     assert "| tokens to that score, over its own | 0.50, 0.50 | 0.50, 0.50 |" in said
     assert "with ours in real time, as gepa's, by workload | 0.75 and 0.50 | 0.75 and 0.50 |" in said
-    assert "| proposals, and output tokens a second | 1.00 times, 1.00 times |" in said
     assert "of each workload 2 of synchronous gepa, 2 of each parallel width and 2 of ours" in said
     assert "8 of 8 and 8 of 8 pairs lose it later." in said
-    assert "(PxN): 1.0 and 1.0 times as many as the defaults (at most 1.0 and 1.0, by workload)." in said
-    assert "soonest width has synchronous gepa's last score after 0.50 and 0.50 (4x4) of the latter's time." in said
+    assert "(PxN): 1.0 and 1.0 times as many as the defaults (at most 1.0 and 1.0, by workload), and more a" in said
     assert (
-        "have sooner than the soonest width on 4 of 4 workloads, later on 0, not at all on 0 "
-        "(in real time, as gepa ran: on 0 of 4 workloads, later on 4, not at all on 0)." in said
+        "soonest of its 1 widths has synchronous gepa's last score after 0.50 of the latter's time, by workload, sooner "
+        "than the defaults in 0 of 4 comparisons." in said
+    )
+    assert (
+        "have sooner than the soonest width in 4 of these, later in 0, never in 0 (in real time 0, 4, 0; agentdescent "
+        "with its merging 0, 4, 0)." in said
     )
     below = "-0.400 (-0.400 to -0.400; below in all pairs on 2 of 2 workloads)"
     assert (
@@ -114,17 +122,100 @@ def test_times_and_the_room_of_a_server_are_computed(monkeypatch: pytest.MonkeyP
         in said
     )
     assert (
-        "agentdescent with its own merging takes 0.60 to 0.90 and 0.80: it is sooner than the defaults in real" in said
+        "agentdescent with its own merging takes 0.60 to 0.90 of gepa's time and 0.80 of its tokens, and misses a "
+        "score in 0 of 8 runs, ours in real time in 0 of 8: beside these it is sooner in 2 of 4 comparisons "
+        "(2 workloads, 2 servers), and cheaper in 0." in said
     )
-    assert "in real time on 2 of 4 workloads, and cheaper on 0." in said
+    assert (
+        "`flashevolve`, which fills a server: such a time, tokens and score, by workload | 0.60; 2.00; -0.400" in said
+    )
     assert "less its own | +0.400 (+0.400 to +0.400; above in all pairs on 2 of 2 workloads) |" in said
     assert (
-        "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of gepa's are within 0.01 of the highest score, 0.500."
+        "At equal tokens 8 of 8 runs of the defaults and 0 of 8 of gepa's are within 0.012 of the highest score, 0.500."
         in said
     )
     said = " ".join(readme.room().split())
     assert "a simulated GPU writes 0.10 of the tokens that it could write, and a simulated API 0.10" in said
     assert "with it these write 0.90 and 0.90 of what they could" in said
+
+
+def ends_with(content: dict[str, object], server: str, workload: str, method: str, *runs: list[list[float]]) -> None:
+    """Give the first runs of a row of `throughput` other candidates after the seed's."""
+    rows = content["rows"]
+    assert isinstance(rows, list)
+    (found,) = (
+        each for each in rows if (each["server"], each["workload"], each["method"]) == (server, workload, method)
+    )
+    found["held_out"] = [[found["held_out"][0][0], *run] for run in runs] + found["held_out"][len(runs) :]
+
+
+def test_runs_that_never_have_a_score_are_counted_of_ours_and_of_the_peer() -> None:
+    content = throughput(most="hover")
+    never = [[50.0, 300, 500, 0.3]]
+    ends_with(content, "gpu", "hover", "agentdescent_merging", never)
+    ends_with(content, "api", "aime", "stream_real", never, never)
+    said = " ".join(gains.merging_peer(content).split())
+    assert "and misses a score in 1 of 8 runs, ours in real time in 2 of 8: beside these" in said
+
+
+def test_the_gain_in_shorter_runs_stands_beside_that_in_whole_ones() -> None:
+    content = throughput(most="hover")
+    gepa = [[100.0, 400, 900, 0.3], [500.0, 450, 950, 0.45], [2000.0, 460, 1000, 0.5]]
+    for server in ("gpu", "api"):
+        for workload in ("aime", "hover"):
+            ends_with(content, server, workload, "gepa_sync", gepa, gepa)
+    said = " ".join(gains.lead(content).split())
+    assert "ends an hour with after 0.01 of its time" in said, "25 of 2000 s"
+    assert "has after 10 minutes they take 0.05 of its time, and after 2.5 minutes 0.25." in said
+
+
+def test_the_soonest_of_gepas_widths_is_found_on_each_workload() -> None:
+    content = throughput(most="hover")
+    rows = content["rows"]
+    assert isinstance(rows, list)
+    rows += [
+        row(server, workload, "gepa_pxn_8x8", seconds=10.0 if (server, workload) == ("gpu", "aime") else 95.0)
+        for server in ("gpu", "api")
+        for workload in ("aime", "hover")
+    ]
+    said = " ".join(gains.parallel(content, "").split())
+    assert "The soonest of its 2 widths has synchronous gepa's last score after 0.10 to 0.50 of the latter's" in said
+    assert "sooner than the defaults in 1 of 4 comparisons." in said
+    assert "have sooner than the soonest width in 3 of these, later in 1, never in 0 (in real time 0, 4, 0; " in said
+
+
+def test_scores_that_can_not_be_told_apart_from_a_near_one_are_near() -> None:
+    content = throughput(most="hover")
+    ends_with(content, "gpu", "aime", "gepa_sync", [[9.0, 90, 90, 0.4881]], [[9.0, 90, 90, 0.4879]])
+    said = " ".join(gains.at_equal_tokens(content).split())
+    assert "and 1 of 8 of gepa's are within 0.012 of the highest score, 0.500." in said
+
+
+def test_the_tokens_to_our_lockstep_loops_score_are_told_with_the_worlds_where_they_are_more() -> None:
+    def said(*figures: tuple[str, float, float]) -> str:
+        rows = [
+            {
+                "world": world,
+                "method": "default",
+                "time_to_sync_held_out": {"median": time},
+                "tokens_per_minute_ratio": {"mean": tokens},
+            }
+            for world, time, tokens in figures
+        ]
+        return quality.tokens_by_world({"method": "default", "rows": rows})
+
+    assert said(("easy", 0.1, 4.0), ("normal", 0.2, 2.5), ("full", 0.3, 5.0)) == "0.40 to 0.50 (`full`: 1.50)"
+    assert said(("full", 0.3, 5.0), ("never", 2.0, 1.0)) == "1.50 to never"
+
+
+def test_our_lockstep_loop_is_told_beside_gepa_itself() -> None:
+    content = throughput(most="hover")
+    assert baseline.reached(content) == ""
+    rows = content["rows"]
+    assert isinstance(rows, list)
+    rows += [row(server, "aime", "lockstep") for server in ("gpu", "api")]
+    ends_with(content, "gpu", "aime", "lockstep", [[50.0, 300, 500, 0.3]])
+    assert baseline.reached(content) == "6 of 8", "each of two runs is beside two of gepa's, on both servers"
 
 
 def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +239,12 @@ def test_the_picture_says_how_much_of_the_truth_it_is(monkeypatch: pytest.Monkey
 
 def test_what_the_merging_of_edits_is_worth_is_told_by_world(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[dict[str, Any]] = [
-        {"world": world, "method": method, "time_to_sync_held_out": {"median": median}}
+        {
+            "world": world,
+            "method": method,
+            "time_to_sync_held_out": {"median": median},
+            "tokens_per_minute_ratio": {"mean": 4.0 if method == "default" else 3.0},
+        }
         for method, medians in {"one validation for each edit": (0.2, 0.6), "default": (0.1, 0.3)}.items()
         for world, median in zip(("normal", "narrow"), medians, strict=True)
     ]
@@ -160,13 +256,16 @@ def test_what_the_merging_of_edits_is_worth_is_told_by_world(monkeypatch: pytest
     without: dict[str, object] = {"method": "default", "rows": rows}
     given(monkeypatch, quality_without=without)
     said = " ".join(figures().split())
-    assert "the defaults take 0.20 to 0.60 of our lockstep's time, by world, instead of 0.10 to 0.30." in said
+    assert (
+        "the defaults take, in 2 worlds, 0.20 to 0.60 of our lockstep's time and about 0.60 to 1.80 of its tokens, "
+        "instead of 0.10 to 0.30 and 0.40 to 1.20." in said
+    )
     settings = {"worlds": {"normal": {}, "narrow": {}}, "seeds": [0, 1]}
-    said = " ".join(gains.merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
+    said = " ".join(merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
     assert "is sooner than the defaults in 0 of 2 comparisons, cheaper in 2." in said
     others[1]["time_to_sync_held_out"] = {"median": 2.0}
     others[0]["time_to_sync_held_out"] = {"median": 0.05}
-    said = " ".join(gains.merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
+    said = " ".join(merging(without, {"method": "default", "rows": others, "settings": settings}, "").split())
     assert "in 1 of 2 comparisons, cheaper in 1, never there in `narrow`." in said
     given(monkeypatch, quality_without={"method": "default", "rows": rows[2:]})
     assert "Without merging" not in figures()
@@ -202,7 +301,7 @@ def test_parallel_proposals_are_counted_against_the_defaults(monkeypatch: pytest
         gpu_aime=on_gpu("aime", stream=9.0, gepa_sync=20.0),
     )
     said = " ".join(figures().split())
-    assert "the defaults in 2 of 4 comparisons on real servers." in said
+    assert "and more a minute than these in 2 of 4 comparisons on real servers. The soonest" in said
     assert (
         "| `hover`, one run of one minute ([page](docs/benchmarks/gpu.md)) | – | 8.0 (16, one round) | 9.0 (16) |"
         in said

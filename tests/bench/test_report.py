@@ -7,11 +7,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from bench._lib.paths import ROOT
 from bench._lib.text import between, commit, percent, provenance, ranged, table
 from bench.confirm.__main__ import parse
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
-from bench.report.first_page import REPEATS, confirm, missed_goals
+from bench.report.first_page import REPEATS, confirm, first_page, missed_goals
 from bench.report.page import ALL, PAGE, PAGES, command_of, pages
 from bench.report.results import RESULTS, read
 
@@ -36,6 +37,23 @@ def test_the_first_page_fits_a_screen_and_says_what_figures_are_worth_before_it_
     known = [bench.name for bench in BENCHES if read(bench.name) is not None]
     linked = re.findall(r"\]\(benchmarks/(\w+)\.md\)", "\n".join(lines[links:]))
     assert linked == ["all", *known]
+
+
+def test_the_first_page_says_which_profiles_its_figures_have_and_what_predictions_are_of() -> None:
+    content = read("prediction")
+    assert content is not None
+    bench = next(each for each in BENCHES if each.name == "prediction")
+    text = first_page([(bench, {**content, "plan": {**content["plan"], "workload": "made_up"}})])
+    assert "It is judged on the two CPU cores, with\n`made_up` alone, where it was met." in text
+    assert "two CPU cores, `made_up` | measured right before |" in text
+    assert "The figures below and in README have the shipped profiles:" in text
+
+
+def test_the_hours_that_throughput_takes_are_those_of_its_result() -> None:
+    content = read("throughput")
+    assert content is not None
+    said = " ".join((ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    assert f"throughput alone are some {content['settings']['real_minutes'] / 60:.0f} hours of real time" in said
 
 
 def test_each_bench_has_a_line_with_its_answer() -> None:
