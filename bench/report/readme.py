@@ -32,6 +32,7 @@ from bench.report.page import gpu_table
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import places
+from bench.throughput.notes import COMFORTABLE
 from bench.throughput.rows import BASE, methods
 
 PICTURE = "hover"
@@ -47,8 +48,8 @@ after {answer}, for about {tokens} of its tokens ({origin})."""
 LOCKSTEP_ITSELF = " (which has gepa's own in {reached} pairs)"
 DROP_IN = """\
 At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows {score} ({origin}).
-With 1, the default, only [proposals]({adapter}) were counted: {share} times gepa's."""
-MERGING = "The table's world merges edits without loss."
+With 1, the default, this was not run; it makes [{share} times gepa's proposals]({adapter})."""
+MERGING = f"The table's world merges up to {COMFORTABLE} edits without loss."
 BATCHES = ", and more a minute than these in {batches} on real servers"
 MISSED = """\
 **[{missed} of our {goals} goals]({page}) are missed, {early} of the {soon} on speed and score.**"""
