@@ -82,8 +82,8 @@ def beside(results: Mapping[str, Content]) -> Iterator[str]:
         first = next(iter(results.values()))
         pages = ", ".join(f"[{workloads(content)}]({page})" for page, content in results.items())
         yield (
-            f"On one {gpu_name(first)} they made, over synchronous gepa's and over its parallel proposals (4x4): "
-            f"{'; '.join(told)} times as many, in short runs ({pages}).{_times_to_scores(results.values())}"
+            f"On one {gpu_name(first)} the defaults made, over synchronous gepa's proposals and over its parallel ones "
+            f"(4x4): {'; '.join(told)} times as many, in short runs ({pages}).{_times_to_scores(results.values())}"
         )
 
 
@@ -93,7 +93,8 @@ def _times_to_scores(results: Iterable[Content]) -> str:
         workload: time_of_gepas(content, of) for content in results for workload, of in by_workload(content).items()
     }
     told = [f"`{workload}` {said}" for workload, said in taken.items() if said != "–"]
-    return f" Of synchronous gepa's time to its last held-out score they took: {'; '.join(told)}." if told else ""
+    timed = "Of synchronous gepa's time to its last held-out score, with simulated words, they took"
+    return f" {timed}: {'; '.join(told)}." if told else ""
 
 
 GEPAS = ("gepa_sync", "gepa_pxn_4x4")

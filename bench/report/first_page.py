@@ -11,7 +11,8 @@ from bench.gpu import section as gpu
 from bench.gpu.deviations import PREDICTED, deviations, gain, leads, made
 from bench.gpu.rows import gpu_name, workloads
 from bench.prediction import section as prediction
-from bench.report import gains
+from bench.quality import section as quality
+from bench.report import baseline, gains
 from bench.report.bench import Bench
 from bench.report.benches import GROUPS
 from bench.throughput import section as throughput
@@ -67,6 +68,10 @@ SINGLE = (
     "In [other runs on two CPU cores](benchmarks/prediction.md) they made, of synchronous gepa's proposals, "
     "{gains} requests in flight at most."
 )
+LOCKSTEP = """\
+In {worlds} worlds (some harsh; {rows} validation rows) and three hours, the defaults have the last score of our
+lockstep loop{gepas} after {answer}, for about {tokens} of its tokens ([quality](benchmarks/quality.md))."""
+LOCKSTEP_ITSELF = " (which has gepa's own in {reached} pairs)"
 
 
 def first_page(found: Sequence[tuple[Bench, Content | None]]) -> str:
@@ -125,6 +130,8 @@ def _beside(contents: Mapping[str, Content]) -> str:
                 clocks=clocks,
             )
         )
+    if "quality" in contents:
+        told.append(_lockstep(contents["quality"], contents.get("throughput")))
     on_cpu = []
     if "throughput_vllm_cpu" in contents:
         on_cpu.append(ON_CPU.format(real=throughput.on_each(contents["throughput_vllm_cpu"])))
@@ -135,6 +142,18 @@ def _beside(contents: Mapping[str, Content]) -> str:
     on_gpus = {f"benchmarks/{name}.md": contents[name] for name in ON_GPUS if name in contents}
     told += gpu.beside(on_gpus)
     return BESIDE + "\n".join(f"- {each}" for each in told) if told else ""
+
+
+def _lockstep(found: Content, timed: Content | None) -> str:
+    reached = "" if timed is None else baseline.reached(timed)
+    said = LOCKSTEP.format(
+        worlds=len({row["world"] for row in found["rows"]}),
+        rows=quality.VALIDATION,
+        answer=quality.by_world(found),
+        tokens=quality.tokens_by_world(found),
+        gepas=LOCKSTEP_ITSELF.format(reached=reached) if reached else "",
+    )
+    return " ".join(said.split())
 
 
 def _prediction(contents: Mapping[str, Content]) -> str:

@@ -39,11 +39,12 @@ PEER_METHOD = "agentdescent_merging"
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by
 workload){on_real}. The soonest of its {widths} widths has synchronous gepa's last score after {soonest} of the latter's
-time, by workload, sooner than the defaults in {before} of {of} comparisons. The best score of any width the defaults
-have sooner than the soonest width in {sooner} of these, later in {later}, never in {never}{others}."""
+time, by workload, sooner than the defaults in {before} of {of} comparisons. To the best score of any width
+the defaults are sooner than the soonest width in {sooner} of these, later in {later}, and never there in
+{never}{others}."""
 OF_OTHERS = {
-    "stream_real": "in real time {sooner}, {later}, {never}",
-    PEER_METHOD: "agentdescent with its merging {sooner}, {later}, {never}",
+    "stream_real": "in real time {sooner}, {later} and {never}",
+    PEER_METHOD: "agentdescent with its merging {sooner}, {later} and {never}",
 }
 EQUAL = """\
 At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {near} of the highest score, {highest}."""
@@ -57,15 +58,10 @@ PLAIN = """\
 gepa's rules in our stream (`plain`) take {times} of gepa's time to its last score and {tokens} times its tokens, by
 workload; at equal tokens their score, less gepa's, is {score}."""
 PEER = """\
-agentdescent with its own merging takes {times} of gepa's time and {tokens} of its tokens, and misses a score in
-{missed} runs, ours in real time in {ours}: beside these it is sooner in {sooner} of {of} comparisons ({workloads}
-workloads, {servers} servers), and cheaper in {cheaper}."""
-OTHERS: Mapping[str, str] = {
-    "plain": "gepa's rules in our stream (`plain`)",
-    "flashevolve": "our preset `flashevolve`, which fills a server",
-    PEER_METHOD: "agentdescent with its merging, in real time",
-}
-"""The methods that have a line of their own beside the defaults, and what they are."""
+agentdescent with its own merging takes {times} of gepa's time, and {tokens} of its tokens. In real time it is sooner
+than the defaults in {sooner} of {of} comparisons ({workloads} workloads on {servers} servers) and cheaper in {cheaper},
+and {missed} of its runs miss one of gepa's scores, of ours {ours}."""
+PEER_LINE = "agentdescent with its merging, in real time: such a time, tokens and score, by workload"
 FILLING = """\
 On the simulated GPU and API `flashevolve` has synchronous gepa's last score after {times} of its time, by workload,
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
@@ -227,11 +223,8 @@ def beside_gepa(content: Content, folder: str) -> str:
     ]
     if _in_real_time(found):
         lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
-    lines += [
-        (f"{said}: such a time, tokens and score, by workload", _taken(method))
-        for method, said in OTHERS.items()
-        if all(workloads(rows, method, BASE) for rows in found)
-    ]
+    if all(workloads(rows, PEER_METHOD, BASE) for rows in found):
+        lines.append((PEER_LINE, _peer))
     header = HEADER.format(folder=folder, commit=content["commit"])
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
 
@@ -255,12 +248,9 @@ def _real(rows: Rows) -> str:
     return _both(_medians([rows], "stream_real", spent=spent) for spent in ("seconds", "tokens"))
 
 
-def _taken(method: str) -> Told:
-    def told(rows: Rows) -> str:
-        times, tokens = (_medians([rows], method, spent=spent) for spent in ("seconds", "tokens"))
-        return f"{times}; {tokens}; {_score(rows, method)}"
-
-    return told
+def _peer(rows: Rows) -> str:
+    times, tokens = (_medians([rows], PEER_METHOD, spent=spent) for spent in ("seconds", "tokens"))
+    return f"{times}; {tokens}; {_score(rows, PEER_METHOD)}"
 
 
 def _score(rows: Rows, method: str = "stream") -> str:

@@ -21,14 +21,13 @@ from bench.gepa_adapter.section import by_default
 from bench.gpu import section as gpu
 from bench.gpu.rows import gpu_name
 from bench.prediction.section import rates
-from bench.quality import beside, section as quality
-from bench.report import algorithm_pages, baseline, gains, merging
+from bench.quality import beside
+from bench.report import algorithm_pages, gains, merging
 from bench.report.age import mark_of
 from bench.report.bench import Bench
 from bench.report.benches import BENCHES
 from bench.report.first_page import ON_GPUS
 from bench.report.gains import API, GPU
-from bench.report.page import gpu_table
 from bench.report.results import read
 from bench.throughput.comparisons import COMPARISONS
 from bench.throughput.goals import places
@@ -42,10 +41,6 @@ FOLDER = "docs/benchmarks/"
 SIMULATED = """\
 All words here are [*simulated*](docs/concepts/simulator.md), settings were chosen in such worlds, and each *workload*
 is the same made-up task, with a data set's calls and prompt lengths, not its rows."""
-LOCKSTEP = """\
-In {worlds} worlds (some harsh; {rows} validation rows) the defaults have the last score of our lockstep loop{gepas}
-after {answer}, for about {tokens} of its tokens ({origin})."""
-LOCKSTEP_ITSELF = " (which has gepa's own in {reached} pairs)"
 DROP_IN = """\
 At {calls} metric calls the drop-in for `gepa.optimize` (`adapter_concurrency={concurrency}`) shows {score} ({origin}).
 With 1, the default, this was not run; it makes [{share} times gepa's proposals]({adapter})."""
@@ -66,13 +61,13 @@ are from the pages on [throughput](../benchmarks/throughput.md) and on a GPU wit
 
 def figures() -> str:
     """What README says about gains and what they cost."""
-    on_gpus, timed = {name: _result(name) for name in ON_GPUS}, _result("throughput")
+    timed = _result("throughput")
     parts = (
-        " ".join(filter(None, (gains.lead(timed), gains.merging_peer(timed), _missed(), SIMULATED))),
+        gains.lead(timed),
+        " ".join(filter(None, (gains.merging_peer(timed), _missed(), SIMULATED))),
         gains.beside_gepa(timed, FOLDER),
         gains.set_up(timed),
         "\n".join(_wrapped(f"- **{about}.** {said}", "  ") for about, said in _to_know(timed).items()),
-        gpu_table(on_gpus, FOLDER.rstrip("/")),
     )
     return _all_wrapped(parts)
 
@@ -80,25 +75,14 @@ def figures() -> str:
 def _to_know(timed: Content) -> Mapping[str, str]:
     """What the table does not show."""
     edits = merging.merging(_result("quality_without"), _result("quality_others"), FOLDER)
+    on_gpus = {f"{FOLDER}{name}.md": _result(name) for name in ON_GPUS}
     told = {
         "Parallel proposals": gains.parallel(timed, BATCHES.format(batches=_batches())),
         "Scores at equal cost": f"{gains.at_equal_tokens(timed)} {_drop_in()}",
         "Where it comes from": f"{MERGING} {edits}".strip(),
-        "Three hours": _lockstep(timed),
+        "On a real GPU": " ".join(gpu.beside(on_gpus)),
     }
     return {about: said for about, said in told.items() if said}
-
-
-def _lockstep(timed: Content) -> str:
-    content, reached = _result("quality"), baseline.reached(timed)
-    return LOCKSTEP.format(
-        worlds=len({row["world"] for row in content["rows"]}),
-        rows=quality.VALIDATION,
-        answer=quality.by_world(content),
-        tokens=quality.tokens_by_world(content),
-        origin=_origin("quality", content),
-        gepas=LOCKSTEP_ITSELF.format(reached=reached) if reached else "",
-    )
 
 
 def _drop_in() -> str:

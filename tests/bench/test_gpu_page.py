@@ -122,8 +122,8 @@ def test_scores_are_compared_run_by_run() -> None:
     assert rates({"": content}).endswith("| 0.79 (0.13–never), sooner in 3 of 4 pairs |")
     (told,) = beside({"gpu.md": content})
     assert told.endswith(
-        " Of synchronous gepa's time to its last held-out score they took: `hover` 0.79 (0.13–never), sooner in 3 of 4 "
-        "pairs."
+        " Of synchronous gepa's time to its last held-out score, with simulated words, they took: `hover` 0.79 "
+        "(0.13–never), sooner in 3 of 4 pairs."
     )
 
 
