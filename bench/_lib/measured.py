@@ -13,13 +13,14 @@ RUNS = (
 )
 """The paths that decide the figures of any run on the simulator."""
 GEPA = (*RUNS, "flowevolve/algorithms/gepa", "flowevolve/config/presets.py")
-METHODS = (
-    *GEPA,
-    "flowevolve/algorithms/combee",
+_RUNNING = (
     "bench/peers",
     "bench/_lib/methods",
     ":(exclude)bench/_lib/methods/ratios.py",  # compares what was measured
 )
+METHODS = (*GEPA, "flowevolve/algorithms/combee", *_RUNNING)
+OTHERS = ("flowevolve/prompts", "flowevolve/sim", *_RUNNING)
+"""The paths that decide the figures of other projects' methods: not those of our engine and algorithms."""
 GPU = ("flowevolve/sim/calibration", "bench/gpu/service.py", *METHODS)
 PROGRAMS = (
     *RUNS,

@@ -16,13 +16,12 @@ from pathlib import Path
 import bench.throughput
 from bench._lib.command import argument_parser
 from bench._lib.environment import environment
-from bench._lib.history import last_change
 from bench._lib.methods.environments import require
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
 from bench.throughput.earlier import read, repeats_of
-from bench.throughput.kept import DECISIVE, KeptRuns
+from bench.throughput.kept import KeptRuns, codes
 from bench.throughput.measurements import Plan, on_places
 from bench.throughput.results import content
 from bench.throughput.windows import report
@@ -103,7 +102,7 @@ def main() -> int:
         require(plan.methods)
         before = None if asked.add is None else read(asked.add, plan)
         plan = replace(plan, made={} if before is None else repeats_of(before))
-        places = on_places(asked.server, plan, KeptRuns(asked.keep, last_change(DECISIVE)))
+        places = on_places(asked.server, plan, KeptRuns(asked.keep, codes()))
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2

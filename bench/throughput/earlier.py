@@ -1,26 +1,29 @@
 """Reads an earlier result to add further repeats to, so that many hours of runs can be split into parts.
 
 Only those of the requested methods and repeats that are still missing are run. The new result then covers all of them,
-as if they had been run at once.
+as if they had been run at once. If our code has changed since, only the repeats of other projects' methods are taken
+from the earlier result, and ours are run again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench._lib.history import last_change
 from bench._lib.methods.environments import versions
 from bench._lib.methods.process import CEILING
 from bench._lib.text import Content
-from bench.throughput.kept import DECISIVE
-from bench.throughput.measurements import Plan
+from bench._lib.time_to_score import Row
+from bench.throughput.kept import codes, project_of
+from bench.throughput.measurements import SIMULATED, Plan, speed_of
 from flowevolve._util.errors import InputError
 
 
 def read(file: Path, plan: Plan) -> Content:
-    """Read a result that was made as this plan says, but with fewer repeats or methods.
+    """Read a result that was made as this plan says, but with fewer repeats or methods. Rows of methods whose code has
+    changed since are left out. ``taken`` says whose methods the others are.
 
     Raises:
         InputError: if the file has no result, or one that was made otherwise.
@@ -32,7 +35,6 @@ def read(file: Path, plan: Plan) -> Content:
     asked, had = _conditions(plan), {name: found["settings"][name] for name in ("minutes", "concurrency")}
     had |= {
         "seed": found["settings"].get("seed", 0),
-        "code": found["code"],
         "workloads": sorted(found["workloads"]),
         "versions": {name: found["versions"].get(name, newest) for name, newest in versions(plan.methods).items()},
     }
@@ -43,7 +45,28 @@ def read(file: Path, plan: Plan) -> Content:
     counts = found["settings"]
     if more := [f"{name} {counts[name]}" for name, most in plan.counts.items() if counts[name] > most]:
         raise InputError(f"--add: {file} has more repeats than were asked for: {', '.join(more)}")
-    return found
+    now = codes()
+    taken = sorted(project for project, code in now.items() if found["code"].get(project) == code)
+    if not taken:
+        raise InputError(f"--add: {file} was made with other code: {found['code']} there, {dict(now)} here")
+    left = [row for row in found["rows"] if project_of(row["method"]) not in taken]
+    return {
+        **found,
+        "rows": [row for row in found["rows"] if row not in left],
+        "taken": taken,
+        "settings": {**counts, "real_minutes": counts["real_minutes"] - _real_minutes(left, plan)},
+    }
+
+
+def _real_minutes(rows: Sequence[Row], plan: Plan) -> float:
+    """How long the runs of these rows took, as far as they ran in real time."""
+    seconds = (
+        int(row["repeats"]) * plan.seconds / speed_of(place, row["workload"], row["method"])
+        for place in SIMULATED
+        for row in rows
+        if row["server"] == place.name and row["method"] in plan.real(place)
+    )
+    return math.fsum(seconds) / 60
 
 
 def _conditions(plan: Plan) -> dict[str, object]:
@@ -52,7 +75,6 @@ def _conditions(plan: Plan) -> dict[str, object]:
         "minutes": plan.seconds / 60,
         "concurrency": plan.concurrency,
         "seed": plan.seed,
-        "code": last_change(DECISIVE),
         "workloads": sorted(plan.workloads),
         "versions": versions(plan.methods),
     }

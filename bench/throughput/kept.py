@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -10,15 +11,30 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from bench._lib.measured import METHODS
+from bench._lib.history import last_change
+from bench._lib.measured import METHODS, OTHERS
 from bench._lib.methods.figures import Figures
+from bench._lib.methods.process import CEILING, OURS
 from bench._lib.methods.runs import Run
 
-DECISIVE = (*METHODS, "bench/throughput/measurements.py", "bench/throughput/kept.py")
+Project = Literal["ours", "others"]
+"""Whose method it is: this project's, or one of other projects."""
+_BENCH = ("bench/throughput/measurements.py", "bench/throughput/kept.py")
+DECISIVE: Mapping[Project, Sequence[str]] = {"ours": (*METHODS, *_BENCH), "others": (*OTHERS, *_BENCH)}
 """The paths, as git pathspecs, of the code that decides a run and what is kept of it."""
 DRAWN_SECONDS = 60.0
 """Requests of this many seconds of a run are kept, from where rates begin to be taken. They are for drawing only."""
 _MEASURED = TypeAdapter(tuple[Run, Figures])
+
+
+def project_of(method: str) -> Project:
+    """Whose method it is. Load without end is ours, because it asks again what the stream has asked."""
+    return "ours" if method in (*OURS, CEILING) else "others"
+
+
+def codes() -> Mapping[Project, str]:
+    """The last commits that changed what is `DECISIVE`."""
+    return {project: last_change(paths) for project, paths in DECISIVE.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +58,13 @@ def drawn(run: Run) -> Run:
 
 
 class KeptRuns:
-    """The runs in ``folder`` (None keeps nothing) that were made with the same code: ``code`` is the last commit that
-    changed what is `DECISIVE`.
+    """The runs in ``folder`` (None keeps nothing) that were made with the same code: ``made_with`` is what `codes`
+    returns.
     """
 
-    def __init__(self, folder: Path | None, code: str) -> None:
+    def __init__(self, folder: Path | None, made_with: Mapping[Project, str]) -> None:
         self._folder = folder
-        self._code = code
+        self._codes = made_with
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -74,6 +90,6 @@ class KeptRuns:
         """The file of a run, whose name has a hash of all that the run depends on; None if nothing is kept."""
         if self._folder is None:
             return None
-        made = f"{self._code} {json.dumps(asdict(trial))}"
+        made = f"{self._codes[project_of(trial.method)]} {json.dumps(asdict(trial))}"
         key = blake2b(made.encode(), digest_size=6).hexdigest()
         return self._folder / f"{trial.server}-{trial.workload}-{trial.method}-{trial.seed}-{key}.json"

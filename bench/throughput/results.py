@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from bench._lib.environment import environment
-from bench._lib.history import last_change
 from bench._lib.methods.environments import versions
 from bench._lib.methods.held_out import ROWS, curve, worths
 from bench._lib.methods.presets import ON_REAL_TIME, sections
@@ -15,7 +14,7 @@ from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
 from bench._lib.text import Content
 from bench._lib.time_to_score import Row, Rows
-from bench.throughput.kept import DECISIVE
+from bench.throughput.kept import codes
 from bench.throughput.measurements import ASKED_AGAIN, Measured, Measurements, Place, Plan
 from bench.throughput.rows import by_server
 
@@ -38,7 +37,7 @@ def content(
         "versions": {**made["versions"], **versions(plan.methods)},
         "simulated": all(place.url is None for place in places),
         "command": command,
-        "code": last_change(DECISIVE),
+        "code": codes(),
         "earlier": earlier,
         "settings": {
             "concurrency": plan.concurrency,
@@ -60,7 +59,7 @@ def content(
     }
 
 
-_ABOUT = ("commit", "date", "machine")
+_ABOUT = ("commit", "date", "machine", "taken")
 """What is kept of an earlier result besides its repeats."""
 
 

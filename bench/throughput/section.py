@@ -193,14 +193,27 @@ counted where it is made. Other projects' methods get a client that costs less C
 
 def _code(content: Content) -> str:
     """Which commit's code the runs have, if later commits have not changed it, and where earlier repeats were made."""
-    code = content.get("code", content["commit"])
-    same = "" if code == content["commit"] else f" What decides the runs has not changed since commit {code}."
+    same = _unchanged_since(content)
     if not (earlier := content.get("earlier")):
         return same
-    when = " and ".join(f"{each['commit']} on {each['date']}" for each in earlier)
+    when = " and ".join(f"{each['commit']} on {each['date']}{_only(each)}" for each in earlier)
     machines = {each["machine"]["model"] for each in (*earlier, content)}
     where = "the same kind of processor" if len(machines) == 1 else f"other processors ({', '.join(sorted(machines))})"
     return f"{same} The first repeats were made at {when}, with {where}."
+
+
+def _unchanged_since(content: Content) -> str:
+    """Since which commit the code of the runs is the same; empty if it is the result's own."""
+    code = content.get("code", {})
+    if not set(code.values()) - {content["commit"]}:
+        return ""
+    others = "" if code["others"] == code["ours"] else f", for other projects' methods since {code['others']}"
+    return f" What decides the runs has not changed since commit {code['ours']}{others}."
+
+
+def _only(earlier: Content) -> str:
+    """Whose methods the earlier repeats are of, if not of all projects."""
+    return " (of other projects' methods)" if earlier.get("taken") == ["others"] else ""
 
 
 def _runs(content: Content) -> str:

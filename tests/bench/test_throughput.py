@@ -119,13 +119,6 @@ def test_the_page_says_how_often_what_all_is_beside_was_run(made: dict[str, obje
     assert "(repeats: 2, and 5 of synchronous gepa)" in section(made).replace("\n", " ")
 
 
-def test_the_page_names_the_commit_of_what_was_measured_where_others_have_come_since(made: dict[str, object]) -> None:
-    page = section({**made, "commit": "def", "code": "abc"}).replace("\n", " ")
-    assert "What decides the runs has not changed since commit abc." in page
-    assert "What decides" not in section({**made, "commit": "abc", "code": "abc"})
-    assert "What decides" not in section({name: each for name, each in made.items() if name != "code"})
-
-
 def test_a_window_with_too_few_proposals_is_named() -> None:
     made = result(Place("qwen3-8b-h100", "vllm"), gepa_sync=10, stream=60, ceiling=0)
     rows = made["rows"]

@@ -12,7 +12,7 @@ import pytest
 from bench._lib.methods.figures import figures
 from bench._lib.methods.process import CEILING
 from bench.throughput.earlier import read, repeats_of
-from bench.throughput.measurements import Measured, Measurements, Place, Plan
+from bench.throughput.measurements import Measured, Measurements, Place, Plan, speed_of
 from bench.throughput.results import content
 from bench.throughput.section import section
 from flowevolve._util.errors import InputError
@@ -65,11 +65,32 @@ def test_a_method_can_be_added(earlier: dict[str, object], tmp_path: Path) -> No
     assert json.loads(json.dumps(added | {"earlier": []})) == json.loads(json.dumps(at_once))
 
 
+@pytest.mark.parametrize(
+    ("ours", "others", "said"),
+    [
+        ("abc", "abc", " What decides the runs has not changed since commit abc."),
+        ("def", "abc", " has not changed since commit def, for other projects' methods since abc."),
+        ("def", "def", ""),
+    ],
+)
+def test_the_page_names_the_commit_of_what_was_measured(
+    ours: str, others: str, said: str, earlier: dict[str, object]
+) -> None:
+    page = section({**earlier, "commit": "def", "code": {"ours": ours, "others": others}}).replace("\n", " ")
+    assert said in page
+    assert ("What decides" in page) == bool(said)
+
+
 def test_the_page_says_where_and_when_the_repeats_before_were_made(earlier: dict[str, object], tmp_path: Path) -> None:
     earlier |= {"commit": "abc", "date": "2026-11-27"}
     added = made(MORE, read(written(earlier, tmp_path), MORE), stream=[10, 20], ceiling=[0, 0])
     assert "The first repeats were made at abc on 2026-11-27, with the same kind of processor." in section(added)
-    more = made(MORE, {**added, "commit": "def", "machine": {"model": "Other"}}, stream=[10, 20], ceiling=[0, 0])
+    more = made(
+        MORE,
+        {**added, "commit": "def", "machine": {"model": "Other"}, "taken": ["ours", "others"]},
+        stream=[10, 20],
+        ceiling=[0, 0],
+    )
     page = section(more)
     assert "at abc on 2026-11-27 and def on" in page
     assert "with other processors (" in page
@@ -93,8 +114,36 @@ def test_a_result_that_was_made_otherwise_is_refused(
 
 
 def test_a_result_of_other_code_is_refused(earlier: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="code: abc there"):
-        read(written(earlier | {"code": "abc"}, tmp_path), MORE)
+    with pytest.raises(InputError, match="was made with other code: "):
+        read(written(earlier | {"code": {"ours": "abc", "others": "abc"}}, tmp_path), MORE)
+
+
+def test_if_our_code_has_changed_only_the_repeats_of_other_projects_are_taken(
+    earlier: dict[str, object], tmp_path: Path
+) -> None:
+    code = earlier["code"]
+    assert isinstance(code, dict)
+    earlier |= {"code": {**code, "ours": "abc"}, "commit": "abc", "date": "2026-11-27"}
+    before = read(written(earlier, tmp_path), MORE)
+    assert repeats_of(before) == {(PLACE.name, "aime", "gepa_sync"): 1}
+    added = made(MORE, before, stream=[10, 20, 30], ceiling=[0, 0, 0])
+    at_once = made(MORE, gepa_sync=[2], stream=[10, 20, 30], ceiling=[0, 0, 0])
+    assert json.loads(json.dumps(added | {"earlier": []})) == json.loads(json.dumps(at_once))
+    assert "repeats were made at abc on 2026-11-27 (of other projects' methods), with" in section(added)
+
+
+def test_the_real_time_of_repeats_that_are_made_again_is_not_counted(
+    earlier: dict[str, object], tmp_path: Path
+) -> None:
+    plan = replace(PLAN, methods=["gepa_sync", "stream_real"])
+    earlier = made(plan, gepa_sync=[2], stream_real=[12])
+    settings, code = earlier["settings"], earlier["code"]
+    assert isinstance(settings, dict)
+    assert isinstance(code, dict)
+    settings["real_minutes"] = 1.0
+    before = read(written(earlier | {"code": {**code, "ours": "abc"}}, tmp_path), plan)
+    took = plan.seconds / 60 / speed_of(PLACE, "aime", "stream_real")
+    assert before["settings"]["real_minutes"] == pytest.approx(1.0 - took)
 
 
 def test_a_result_with_more_repeats_than_were_asked_for_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +14,13 @@ from bench._lib import history
 from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
-from bench.throughput.kept import DECISIVE, DRAWN_SECONDS, KeptRuns, Trial
+from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Project, Trial, codes
 from bench.throughput.measurements import Measured, Place, Plan, measure, speed_of
 from tests.support.repository import Repository
 
 PLACE = Place("gpt-4o-mini-api", "api")
 PLAN = Plan(["gepa_sync", "lockstep", "lockstep_real"], ["aime", "hover"], 1, 2, 60.0, 64, seed=0, processes=1)
+CODES: Mapping[Project, str] = {"ours": "abc", "others": "abc"}
 TRIAL = Trial(PLACE.name, "aime", "lockstep", 0, 60.0, 64, "virtual")
 
 
@@ -29,11 +30,12 @@ def measured() -> Measured:
 
 
 def test_what_is_kept_comes_back_as_it_was(measured: Measured, tmp_path: Path) -> None:
-    kept = KeptRuns(tmp_path, "abc")
+    kept = KeptRuns(tmp_path, CODES)
     assert not kept.has(TRIAL)
     kept.write(TRIAL, measured)
-    assert KeptRuns(tmp_path, "abc").read(TRIAL) == measured
-    assert not KeptRuns(tmp_path, "other code").has(TRIAL)
+    assert KeptRuns(tmp_path, CODES).read(TRIAL) == measured
+    assert not KeptRuns(tmp_path, {**CODES, "ours": "other code"}).has(TRIAL)
+    assert KeptRuns(tmp_path, {**CODES, "others": "other code"}).has(TRIAL)
     assert not kept.has(replace(TRIAL, seconds=61.0))
     run, _ = measured
     assert all(span.begun < run.start + DRAWN_SECONDS and span.ended > run.start for span in run.spans)
@@ -48,13 +50,15 @@ def test_a_commit_that_decides_nothing_leaves_kept_runs_as_they_are(
     made = repository.commit("policies/staleness.py", "1")
     repository.commit("bench/throughput/section.py", "1")
     repository.commit("flowevolve/engine/recovery/replies.py", "1")
-    assert history.last_change(DECISIVE) == made
+    assert codes() == {"ours": made, "others": ""}
     newer = repository.commit("bench/throughput/measurements.py", "1")
-    assert history.last_change(DECISIVE) == newer
+    assert codes() == {"ours": newer, "others": newer}
+    newest = repository.commit("policies/flows.py", "1")
+    assert codes() == {"ours": newest, "others": newer}, "what other projects' methods do does not depend on ours"
 
 
 def test_without_a_folder_nothing_is_kept(measured: Measured) -> None:
-    kept = KeptRuns(None, "abc")
+    kept = KeptRuns(None, CODES)
     assert kept.write(TRIAL, measured) == measured
     assert not kept.has(TRIAL)
 
@@ -62,7 +66,7 @@ def test_without_a_folder_nothing_is_kept(measured: Measured) -> None:
 def test_a_measurement_that_was_interrupted_runs_only_what_is_left(
     measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, plan = KeptRuns(tmp_path, "abc"), replace(PLAN, methods=["lockstep"], workloads=["aime"])
+    kept, plan = KeptRuns(tmp_path, CODES), replace(PLAN, methods=["lockstep"], workloads=["aime"])
     run, came_to = measured
     for seed in range(plan.virtual_repeats):
         kept.write(replace(TRIAL, seed=seed), measured)
@@ -77,7 +81,7 @@ def test_repeats_of_an_earlier_result_are_not_made_again(
 ) -> None:
     made = {(PLACE.name, "aime", "lockstep"): 1, (PLACE.name, "aime", CEILING): 2, (PLACE.name, "aime", "gepa_sync"): 2}
     plan = replace(PLAN, methods=["lockstep", "gepa_sync"], workloads=["aime"], base_repeats=3, made=made)
-    kept, (run, came_to) = KeptRuns(tmp_path, "abc"), measured
+    kept, (run, came_to) = KeptRuns(tmp_path, CODES), measured
     kept.write(replace(TRIAL, seed=1), measured)
     kept.write(Trial(PLACE.name, "aime", "gepa_sync", 2, 60.0, 64, "real"), (replace(run, method="gepa_sync"), came_to))
     monkeypatch.setattr(measurements, "run_virtually", None)
@@ -103,7 +107,7 @@ def test_on_a_real_server_load_without_end_asks_again_what_the_stream_has_just_a
     monkeypatch.setattr(measurements, "execute", execute)
     monkeypatch.setattr(measurements, "serving", serving)
     monkeypatch.setattr(Server, "requests", lambda self: b"[1]")
-    kept, plan = KeptRuns(tmp_path, "abc"), replace(PLAN, methods=["stream", "plain"], workloads=["aime"])
+    kept, plan = KeptRuns(tmp_path, CODES), replace(PLAN, methods=["stream", "plain"], workloads=["aime"])
     for method in ("stream", "plain"):  # what the kept stream asked is not known any more
         kept.write(Trial("m", "aime", method, 0, 60.0, 64, "real", url), measured)
     found = measure(Place("m", "url", url), plan, kept)
@@ -138,7 +142,7 @@ def test_a_run_that_had_to_wait_for_a_core_beside_others_is_made_again_alone(
     monkeypatch.setattr(measurements, "serving", serving)
     monkeypatch.setattr(Plan, "virtual", lambda plan, place: [])
     plan = replace(PLAN, methods=["gepa_sync", "gepa_pxn_8x8"], workloads=["aime"], real_processes=2)
-    kept = KeptRuns(tmp_path, "abc")
+    kept = KeptRuns(tmp_path, CODES)
     found = measure(PLACE, plan, kept)
     assert [came_to.held_up_share for ((_, came_to),) in found.values()] == [0.0, 0.0]
     assert made[2:] == [("aime", "gepa_pxn_8x8")]
@@ -161,7 +165,7 @@ def test_on_a_simulated_server_only_others_methods_and_the_comparison_of_clocks_
 def test_what_everything_is_beside_may_have_more_repeats(
     measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = KeptRuns(tmp_path, "abc")
+    kept = KeptRuns(tmp_path, CODES)
     plan = replace(PLAN, methods=["gepa_sync", "gepa_pxn_8x8"], workloads=["aime"], base_repeats=3)
     run, came_to = measured
     for method, repeats in (("gepa_sync", 3), ("gepa_pxn_8x8", 1)):
