@@ -33,8 +33,8 @@ class Combee(GEPA):
 
     name = "combee"
     description = (
-        "Prompts, where much is to be learnt from many rows and single edits bring little.\n"
-        "With a model that can merge long lists of findings; where merging loses much, GEPA is better."
+        "Prompts, if there is much to learn from many rows and single edits help little.\n"
+        "With a model that can merge long lists of findings; if merging loses much, GEPA is better."
     )
     config_type = CombeeConfig
     default_workers: ClassVar[Mapping[str, Workers]] = {

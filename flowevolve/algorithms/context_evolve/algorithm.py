@@ -54,8 +54,8 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
 
     name = "context_evolve"
     description = (
-        "Long programs, of which a prompt can show few: agents keep the history short.\n"
-        "For some hundred evaluations; it saves tokens where programs have 2,000 tokens or more."
+        "Programs so long that a prompt can show only a few: agents keep the history short.\n"
+        "For a few hundred evaluations; it saves tokens if programs have 2,000 tokens or more."
     )
     config_type = ContextEvolveConfig
     roles: ClassVar = (CODE, AGENT)

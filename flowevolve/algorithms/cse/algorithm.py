@@ -82,7 +82,7 @@ class CSE(Algorithm[CSEConfig]):
 
     name = "cse"
     description = (
-        "Programs of several parts that are to be correct and fast, improved a part at a time.\n"
+        "Programs of several parts that have to be correct and fast, improved one part at a time.\n"
         "For about thirty evaluations, each with five to eight calls of a strong model."
     )
     config_type = CSEConfig

@@ -114,8 +114,8 @@ class GEPA(Algorithm[GEPAConfig]):
 
     name = "gepa"
     description = (
-        "Prompts of one or more parts, where you have rows and a metric. Begin with this one.\n"
-        "From some hundred metric calls on, with a model that can say what went wrong."
+        "Prompts of one or more parts, if you have rows and a metric. Start with this one.\n"
+        "For a few hundred metric calls and more, with a model that can say what went wrong."
     )
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS

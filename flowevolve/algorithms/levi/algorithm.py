@@ -67,8 +67,8 @@ class LEVI(Algorithm[LEVIConfig]):
 
     name = "levi"
     description = (
-        "Programs, where unlike solutions are worth keeping; and prompts whose rollouts are dear.\n"
-        "For some hundred evaluations: a small model makes most changes, a large one the leaps."
+        "Programs with solutions worth keeping for being unlike others; prompts with expensive rollouts.\n"
+        "For a few hundred evaluations: a small model makes most changes, a large one the leaps."
     )
     config_type = LEVIConfig
     roles: ClassVar[Sequence[str]] = ("task", LARGE, SMALL)

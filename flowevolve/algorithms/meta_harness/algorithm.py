@@ -41,7 +41,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
     name = "meta_harness"
     description = (
         "The Python code around a model that classifies texts: what it remembers and what it shows.\n"
-        "For some dozens of proposals, with a proposer that writes code well. Needs bubblewrap."
+        "For a few dozen proposals, with a proposer that writes code well. Needs bubblewrap."
     )
     config_type: ClassVar[type[BaseModel]] = MetaHarnessConfig
     roles: ClassVar[Sequence[str]] = ("task", ROLE)
