@@ -31,8 +31,8 @@ def _blank_answers(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
         blank = [row.id for row in rows if _blank(row.data.get(name))]
         if 0 < len(blank) < len(rows):
             yield (
-                f"column {name!r} is blank in {len(blank)} of {len(rows)} rows (such as {places[blank[0]]}); see that "
-                "the metric can do with that"
+                f"column {name!r} is blank in {len(blank)} of {len(rows)} rows (such as {places[blank[0]]}); make "
+                "sure that the metric can handle such rows"
             )
 
 
@@ -48,7 +48,7 @@ def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
             such = " and ".join(places[row.id] for row in shared[0])
             yield (
                 f"{len(shared)} of {len(rows)} {what} are also among those {whose} (such as {such}), so their scores "
-                "will be too high; have each row in one place"
+                "will be too high; put each row into one split only"
             )
 
 
@@ -57,12 +57,12 @@ def _odd_texts(prompt: Mapping[str, str], data: Dataset) -> Iterator[str]:
     for component, text in prompt.items():
         where = "prompt" if len(prompt) == 1 else f"prompt: {component}"
         if not text.strip():
-            yield f"{where}: is blank, so the model is told nothing at first, and some servers refuse that; say its job"
+            yield f"{where}: is blank, and some servers refuse an empty message; describe the model's job in it"
         for name in columns:
             if f"{{{name}}}" in text:
                 yield (
-                    f"{where}: {{{name}}} is sent as it stands, for nothing is filled into a prompt; the row comes "
-                    f'after it, as input= says, such as input="{{{name}}}"'
+                    f"{where}: {{{name}}} is sent unchanged, as nothing is filled into a prompt; the row follows the "
+                    f'prompt, in the form that input= sets, such as input="{{{name}}}"'
                 )
 
 

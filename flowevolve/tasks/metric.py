@@ -37,7 +37,7 @@ COMPONENT = "prompt"
 MOST_SPLIT_OFF = 100
 """The most rows that are split off for validation."""
 
-_ADVICE = "where a reply is at fault, let it return the reply, and the metric say what is wrong with it"
+_ADVICE = "if the model's reply is at fault, return it all the same, and let the metric say what is wrong with it"
 UNASKED_BEFORE_GIVING_UP = 10
 """If a program has answered this many rows and has never used a component's text, there is nothing to evolve."""
 
@@ -225,7 +225,7 @@ def _components(prompt: object) -> Mapping[str, str]:
     if isinstance(prompt, str):
         if _is_file(prompt):
             raise InputError(
-                f"prompt: {prompt!r} is the name of a file here, and a text is sent as it stands; give "
+                f"prompt: {prompt!r} is the name of a file here, but would be sent as the prompt itself; give "
                 f"pathlib.Path({prompt!r}) to have the file read"
             )
         return {COMPONENT: prompt}

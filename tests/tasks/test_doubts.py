@@ -39,10 +39,10 @@ def made(**arguments: object) -> list[str]:
             {"test": ROWS[3:4]},
             "1 of 1 rows of test are also among those of train and val (such as test row 0 and train row 3)",
         ),
-        ({"prompt": " "}, "prompt: is blank, so the model is told nothing at first"),
+        ({"prompt": " "}, "prompt: is blank, and some servers refuse an empty message"),
         (
             {"prompt": "Answer {when} with care."},
-            "prompt: {when} is sent as it stands, for nothing is filled into a prompt; the row comes after it, as input=",
+            "prompt: {when} is sent unchanged, as nothing is filled into a prompt; the row follows the prompt, in the form that input=",
         ),
         (
             {"train": [*ROWS, {"when": "x", "answer": " "}]},

@@ -463,7 +463,7 @@ async def no_program(row: GivenRow) -> str:
         ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md: can't be read"),
         (
             {"prompt": __file__},
-            f"prompt: {__file__!r} is the name of a file here, and a text is sent as it stands; give",
+            f"prompt: {__file__!r} is the name of a file here, but would be sent as the prompt itself; give",
         ),
         ({"prompt": {"a": "x", "b": "y"}}, "prompt: has 2 components, and without a program there is one call"),
         ({"metric": "exact"}, "metric: is 'exact' (str); give a function of a row and an output"),
