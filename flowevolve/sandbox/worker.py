@@ -39,7 +39,8 @@ class Worker:
 
         Raises:
             OSError: if it can't be started.
-            InputError: if it ends at once; the message contains the output of bubblewrap or the interpreter.
+            InputError: if it ends at once or is not ready in time; the message contains the output of bubblewrap or the
+                interpreter.
         """
         self.usable = True
         self._isolated = settings.isolation == "bubblewrap"
@@ -54,20 +55,23 @@ class Worker:
                 try:
                     self._init = _first_process(info) if self._isolated else None
                     wire.receive(self._control, len(wire.READY))
-                except (EOFError, OSError, ValueError):
+                except (EOFError, OSError, ValueError) as error:
                     self._process.kill()
                     self.close()
-                    errors.seek(0)
-                    why = " ".join(errors.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
-                    mend = (
-                        isolation.RISK
-                        if self._isolated
-                        else "programs need to be allowed to start, and room in the temporary folder"
-                    )
-                    raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
+                    raise InputError(f"sandbox: it can't be started here: {self._why(error, errors)}") from None
                 finally:
                     os.close(info)
             failing.pop_all()
+
+    def _why(self, error: Exception, output: IO[bytes]) -> str:
+        """Why the sandbox can't be started, and what helps. ``output`` is what bubblewrap or the interpreter wrote."""
+        if isinstance(error, TimeoutError):
+            return f"it was not ready after {START_SECONDS:g} s; the machine may be too busy"
+        output.seek(0)
+        said = " ".join(output.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
+        if self._isolated:
+            return f"{said}; {isolation.RISK}"
+        return f"{said}; programs need to be allowed to start, and room in the temporary folder"
 
     def run(self, request: Request, channel: Sequence[int] = ()) -> Outcome | None:
         """Run one program to its end; None if the sandbox itself ended, during the run or before.

@@ -292,6 +292,12 @@ async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.Monk
         await Sandbox(ONE).__aenter__()
 
 
+async def test_a_sandbox_that_is_not_ready_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowevolve.sandbox.worker.START_SECONDS", 0.001)
+    with pytest.raises(InputError, match=r"it was not ready after 0.001 s; the machine may be too busy"):
+        await Sandbox(ONE).__aenter__()
+
+
 async def test_where_no_process_can_be_started_it_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
