@@ -350,12 +350,13 @@ class LLMClient:
     def _wait(
         self, call: PendingCall[R], error: LLMError, silent_seconds: float, *, answers_nobody: bool
     ) -> float | None:
+        answers_others = call.backend.answered > call.started
         return self._retry.decide(
             error,
             call.failures[type(error)],
             silent_seconds,
             random.Random(call_seed(self._seed, call.scope) + call.attempts),
-            answers_others=call.backend.answered > call.started,
+            lost_answers=call.lost_answers if answers_others else 0,
             answers_nobody=answers_nobody,
         )
 

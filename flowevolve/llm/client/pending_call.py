@@ -26,6 +26,7 @@ from flowevolve.core.model import (
     RejectedError,
     ServerError,
     Transport,
+    UnreachableError,
     Usage,
     embedding_transport,
 )
@@ -153,6 +154,10 @@ class PendingCall(Generic[R]):
     """`ModelAnswers.repeats` when this attempt began."""
     waited_as_down: bool = False
     """Whether this attempt was made after a wait for a server that was down."""
+    lost_answers: int = 0
+    """How many attempts got no answer in their whole timeout, or while the backend answered other calls. Those at a
+    backend that nobody could reach don't count.
+    """
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
     last_failure: LLMError | None = None
@@ -206,6 +211,9 @@ class PendingCall(Generic[R]):
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         self.last_failure = error
+        used_up = time - self.started >= self.settings.timeout_seconds
+        if isinstance(error, UnreachableError) and (used_up or self.backend.answered > self.started):
+            self.lost_answers += 1
         self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time

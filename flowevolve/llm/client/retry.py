@@ -57,23 +57,25 @@ class RetryPolicy:
         silent_seconds: float,
         rng: random.Random,
         *,
-        answers_others: bool = False,
+        lost_answers: int = 0,
         answers_nobody: bool = False,
     ) -> float | None:
         """Seconds to wait before the next attempt, or None to give up.
 
         ``attempt`` counts from 1. ``silent_seconds`` is how long the backend has been silent, as
-        `flowevolve.llm.client.pending_call.PendingCall.silence` counts it. ``answers_others`` says that the backend
-        answered another call during this attempt. A missing answer is then a problem of this request, such as a text
-        too long for its timeout, and the number of attempts is limited; otherwise it would be repeated for ever, as the
-        answers to other calls keep the backend from counting as silent. ``answers_nobody`` says that the backend is
-        down, so that a server error is not the fault of this request and is retried until the patience is used up.
+        `flowevolve.llm.client.pending_call.PendingCall.silence` counts it. If the backend answered another call during
+        this attempt, ``lost_answers`` is how many attempts at this call got no answer although the backend was there,
+        else 0. A missing answer is then a problem of this request, such as a text too long for its timeout, and the
+        number of such attempts is limited; otherwise it would be repeated for ever, as the answers to other calls keep
+        the backend from counting as silent.
+        ``answers_nobody`` says that the backend is down, so that a server error is not the fault of this request and is
+        retried until the patience is used up.
         """
         match error:
             case OverloadedError():
                 go_on = not self.exhausted(silent_seconds)
             case UnreachableError():
-                go_on = not self.exhausted(silent_seconds) and not (answers_others and self._tried(attempt))
+                go_on = not self.exhausted(silent_seconds) and not self._tried(lost_answers)
             case ServerError() if answers_nobody:
                 go_on = not self.exhausted(silent_seconds)
             case ServerError():

@@ -53,13 +53,17 @@ def test_server_errors_of_a_server_that_answers_nobody_are_waited_for_as_long_as
 
 def test_a_lost_answer_counts_against_the_request_if_others_are_answered() -> None:
     error = UnreachableError("no answer in time")
-    assert decide(error, 2, answers_others=True) == 2
-    assert decide(error, 3, answers_others=True) is None
-    assert decide(error, 3, answers_others=False) == 4
+    assert decide(error, 2, lost_answers=2) == 2
+    assert decide(error, 3, lost_answers=3) is None
+    assert decide(error, 3) == 4
+
+
+def test_attempts_at_a_backend_that_answered_nobody_do_not_count_against_the_request() -> None:
+    assert decide(UnreachableError("connection refused"), 9, lost_answers=1) == 8
 
 
 def test_an_overloaded_backend_that_answers_others_is_waited_for() -> None:
-    assert decide(OverloadedError("busy"), 3, answers_others=True) == 4
+    assert decide(OverloadedError("busy"), 3, lost_answers=3) == 4
 
 
 @given(policies, st.integers(1, 10**6), st.none() | st.floats(0, 200), st.integers())

@@ -63,9 +63,9 @@ class Fake:
         self.calls.append(anyio.current_time())
         self.open += 1
         try:
-            if self.trouble is not None:
+            if (trouble := self.trouble) is not None:
                 await anyio.lowlevel.checkpoint()
-                raise self.trouble
+                raise trouble
             await anyio.sleep(self.takes)
         finally:
             self.open -= 1
