@@ -365,8 +365,7 @@ class LLMClient:
 
         A server that lists its models but answers no call is treated as gone after a few such calls in a row.
         """
-        timed_out = isinstance(error, UnreachableError) and time - call.started >= call.settings.timeout_seconds
-        return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
+        return call.timed_out(error, time) and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         totals = self._totals(call, finished, reply, error)

@@ -211,12 +211,17 @@ class PendingCall(Generic[R]):
         self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         self.last_failure = error
-        used_up = time - self.started >= self.settings.timeout_seconds
-        if isinstance(error, UnreachableError) and (used_up or self.backend.answered > self.started):
+        if self.timed_out(error, time) or (
+            isinstance(error, UnreachableError) and self.backend.answered > self.started
+        ):
             self.lost_answers += 1
         self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time
+
+    def timed_out(self, error: LLMError, time: float) -> bool:
+        """Whether this attempt got no answer in its whole timeout."""
+        return isinstance(error, UnreachableError) and time - self.started >= self.settings.timeout_seconds
 
     def silence(self, time: float) -> float:
         """The seconds since this call's first failure, the last answer that counts for it, or the end of this process's
