@@ -19,7 +19,7 @@ from bench._lib.time_to_score import (
 from bench.throughput.comparisons import PROPOSALS, range_of
 from bench.throughput.goals import by_workload, places, quotient, range_of_medians, runs, score_name
 from bench.throughput.lengths import after
-from bench.throughput.rows import BASE, beside, methods, score_at_equal, scores_at_equal
+from bench.throughput.rows import BASE, MERGING_PEER, beside, methods, score_at_equal, scores_at_equal
 from bench.throughput.tables import signed
 
 GPU, API = "vllm", "api"
@@ -34,8 +34,6 @@ In shorter runs, to the score that gepa has after {longer:g} minutes they take {
 {shorter:g} minutes {at_shorter}."""
 SHORT, LONG = 2.5, 10.0
 """The lengths in minutes of the shorter runs that are told of: of the longest on a GPU, and of README's examples."""
-PEER_METHOD = "agentdescent_merging"
-"""Another project's method that merges what its workers write, as our defaults do."""
 PARALLEL = """\
 gepa can also make proposals side by side (PxN): {proposals} as many as the defaults (at most {most}, by
 workload){on_real}. The soonest of its {widths} widths has synchronous gepa's last score after {soonest} of the latter's
@@ -44,7 +42,7 @@ the defaults are sooner than the soonest width in {sooner} of these, later in {l
 {never}{others}."""
 OF_OTHERS = {
     "stream_real": "in real time {sooner}, {later} and {never}",
-    PEER_METHOD: "agentdescent with its merging {sooner}, {later} and {never}",
+    MERGING_PEER: "agentdescent with its merging {sooner}, {later} and {never}",
 }
 EQUAL = """\
 At equal tokens {ours} runs of the defaults and {gepas} of gepa's are within {near} of the highest score, {highest}."""
@@ -223,7 +221,7 @@ def beside_gepa(content: Content, folder: str) -> str:
     ]
     if _in_real_time(found):
         lines.insert(2, ("the same times and tokens with ours in real time, as gepa's, by workload", _real))
-    if all(workloads(rows, PEER_METHOD, BASE) for rows in found):
+    if all(workloads(rows, MERGING_PEER, BASE) for rows in found):
         lines.append((PEER_LINE, _peer))
     header = HEADER.format(folder=folder, commit=content["commit"])
     return table((header, "on a simulated GPU", "on a simulated API"), [(said, *map(of, found)) for said, of in lines])
@@ -249,8 +247,8 @@ def _real(rows: Rows) -> str:
 
 
 def _peer(rows: Rows) -> str:
-    times, tokens = (_medians([rows], PEER_METHOD, spent=spent) for spent in ("seconds", "tokens"))
-    return f"{times}; {tokens}; {_score(rows, PEER_METHOD)}"
+    times, tokens = (_medians([rows], MERGING_PEER, spent=spent) for spent in ("seconds", "tokens"))
+    return f"{times}; {tokens}; {_score(rows, MERGING_PEER)}"
 
 
 def _score(rows: Rows, method: str = "stream") -> str:
@@ -281,17 +279,17 @@ def merging_peer(content: Content) -> str:
     does so sooner, or for fewer tokens, than ours in real time, in medians of pairs. Empty if either was not run.
     """
     found = _simulated(content)
-    if not all(workloads(rows, PEER_METHOD, BASE) for rows in found) or not _in_real_time(found):
+    if not all(workloads(rows, MERGING_PEER, BASE) for rows in found) or not _in_real_time(found):
         return ""
     sooner, of = _ahead_of_ours(found, "seconds")
     cheaper, _ = _ahead_of_ours(found, "tokens")
     return PEER.format(
-        times=_medians(found, PEER_METHOD),
-        tokens=_medians(found, PEER_METHOD, spent="tokens"),
+        times=_medians(found, MERGING_PEER),
+        tokens=_medians(found, MERGING_PEER, spent="tokens"),
         sooner=sooner,
         of=of,
         cheaper=cheaper,
-        missed=_missed(found, PEER_METHOD),
+        missed=_missed(found, MERGING_PEER),
         ours=_missed(found, "stream_real"),
         workloads=len(workloads(found[0], "stream_real")),
         servers=len(found),
@@ -303,7 +301,7 @@ def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:
         (timed.median, ours[name].median)
         for rows in found
         for ours in [by_workload(rows, "stream_real", spent=spent)]
-        for name, timed in by_workload(rows, PEER_METHOD, spent=spent).items()
+        for name, timed in by_workload(rows, MERGING_PEER, spent=spent).items()
     ]
     known = [(theirs, own) for theirs, own in pairs if theirs is not None and own is not None]
     return sum(theirs < own for theirs, own in known), len(known)

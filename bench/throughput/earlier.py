@@ -49,13 +49,12 @@ def read(file: Path, plan: Plan) -> Content:
     taken = sorted(project for project, code in now.items() if found["code"].get(project) == code)
     if not taken:
         raise InputError(f"--add: {file} was made with other code: {found['code']} there, {dict(now)} here")
-    left = [row for row in found["rows"] if project_of(row["method"]) not in taken]
-    return {
-        **found,
-        "rows": [row for row in found["rows"] if row not in left],
-        "taken": taken,
-        "settings": {**counts, "real_minutes": counts["real_minutes"] - _real_minutes(left, plan)},
-    }
+    kept: list[Row] = []
+    left: list[Row] = []
+    for row in found["rows"]:
+        (kept if project_of(row["method"]) in taken else left).append(row)
+    minutes = counts["real_minutes"] - _real_minutes(left, plan)
+    return {**found, "rows": kept, "taken": taken, "settings": {**counts, "real_minutes": minutes}}
 
 
 def _real_minutes(rows: Sequence[Row], plan: Plan) -> float:

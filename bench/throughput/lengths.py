@@ -9,14 +9,14 @@ from bench._lib.methods.spent import worth_at
 from bench._lib.text import Content, between, table
 from bench._lib.time_to_score import Rows, TimeToScore, workloads
 from bench.throughput.goals import by_workload, places, quotient, range_of_medians, score_name
-from bench.throughput.rows import BASE
+from bench.throughput.rows import BASE, MERGING_PEER
 
 MINUTES = (1.0, 2.5, 5.0, 10.0, 20.0)
 """The minutes after which synchronous gepa's runs are cut. They are also taken whole."""
 SCORED: Mapping[str, str] = {
     BASE: "synchronous gepa",
     "stream": "`stream`",
-    "agentdescent_merging": "agentdescent with its merging",
+    MERGING_PEER: "agentdescent with its merging",
 }
 """The methods whose scores at these moments are shown, if they were run."""
 TEXT = """\

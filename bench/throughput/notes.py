@@ -12,7 +12,7 @@ from bench._lib.time_to_score import Rows, curves, workloads
 from bench.throughput.goals import places
 from bench.throughput.labels import LABELS
 from bench.throughput.measurements import BUSY
-from bench.throughput.rows import BASE, ESTIMATED, methods, requests_beside
+from bench.throughput.rows import BASE, ESTIMATED, MERGING_PEER, methods, requests_beside
 from flowevolve.sim.worlds.rules.params import RulesParams
 
 
@@ -24,7 +24,7 @@ def notes(content: Content) -> str:
         _FEWER if "stream" in present else "",
         _MERGES if "stream" in present and content["simulated"] else "",
         _agentdescent(found) if "agentdescent" in present else "",
-        _merging(found) if "agentdescent_merging" in present else "",
+        _merging(found) if MERGING_PEER in present else "",
         _turbogepa(content, found) if "turbogepa" in present else "",
         _windows(content, found),
         _pxn(found) if ESTIMATED in present else "",
@@ -73,7 +73,7 @@ that spends more on each proposal."""
 
 def _merging(found: Mapping[str, Rows]) -> str:
     """What agentdescent's merging is, and how much it validates with it."""
-    with_it, without = (_validated(found, method) for method in ("agentdescent_merging", "agentdescent"))
+    with_it, without = (_validated(found, method) for method in (MERGING_PEER, "agentdescent"))
     return f"""\
 agentdescent can also let a model merge all that came in since it validated last, and validates that one text. This is
 off by default; its authors advise it for many workers, and it is also what our defaults gain by. So the row without it
@@ -94,7 +94,7 @@ def sizes(found: Mapping[str, Rows]) -> str:
     """About how many texts agentdescent merges at a time, where these are more than are merged without a loss, and how
     many proposals ours have under way; empty if it was not run without merging on all of these workloads.
     """
-    merged, alone = "agentdescent_merging", "agentdescent"
+    merged, alone = MERGING_PEER, "agentdescent"
     about = {
         f"`{name}` ({suffix})": _each(rows[name, alone]) / _each(rows[name, merged])
         for suffix, rows in found.items()

@@ -12,6 +12,8 @@ from bench._lib.methods.spent import worth_at
 from bench._lib.time_to_score import Row, Rows, workloads
 
 BASE = "gepa_sync"
+MERGING_PEER = "agentdescent_merging"
+"""Another project's method that merges what its workers write, as our defaults do."""
 ESTIMATED, KNOWN = "gepa_pxn_8x8", "gepa_pxn_4x4"
 """The PxN width whose rounds outlast the windows, and the width from which its rate is estimated."""
 

@@ -13,7 +13,7 @@ from bench.throughput.goals import by_workload, goals, met, places, range_of_med
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.lengths import by_length
 from bench.throughput.notes import more_of_base, notes
-from bench.throughput.rows import BASE, beside, over_estimated_pxn
+from bench.throughput.rows import BASE, MERGING_PEER, beside, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, on_the_way, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
 
@@ -60,11 +60,8 @@ def _goals_missed(content: Content) -> Sequence[str]:
 
 def _peer(content: Content) -> Sequence[str]:
     """How soon agentdescent with its merging has that score, on each server."""
-    found = [range_of_medians(by_workload(rows, PEER).values()) for rows in places(content).values()]
+    found = [range_of_medians(by_workload(rows, MERGING_PEER).values()) for rows in places(content).values()]
     return [f"agentdescent merging {', '.join(found)}"] if all(found) else []
-
-
-PEER = "agentdescent_merging"
 
 
 def _gains(content: Content, name: str, said: str) -> Sequence[str]:
