@@ -1,6 +1,6 @@
 """The command.
 
-python -m bench.throughput [--quick] [--server sim|vllm-cpu|URL] [--json FILE] [--figures FOLDER] [--keep FOLDER]
+python -m bench.throughput [--quick] [--server sim|vllm-cpu|NAME|URL] [--json FILE] [--figures FOLDER] [--keep FOLDER]
     [--add FILE]
 """
 
@@ -22,7 +22,7 @@ from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
 from bench.throughput.earlier import read, repeats_of
 from bench.throughput.kept import KeptRuns, codes
-from bench.throughput.measurements import Plan, on_places
+from bench.throughput.measurements import SIM, SIMULATED, Plan, is_simulated, on_places
 from bench.throughput.results import content
 from bench.throughput.windows import report
 from flowevolve._util.errors import FlowevolveError
@@ -42,7 +42,7 @@ workload.
 def _command(asked: argparse.Namespace) -> str:
     """The command that was given, without the options for output files."""
     named = {
-        "server": asked.server if asked.server != "sim" else None,
+        "server": asked.server if asked.server != SIM else None,
         "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
         "methods": asked.methods,
         "workloads": asked.workloads,
@@ -64,7 +64,12 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help=f"three methods, once; on a real server {' and '.join(QUICK_REAL)} only"
     )
-    parser.add_argument("--server", default="sim", help="sim (both profiles), vllm-cpu, or a base URL; default sim")
+    parser.add_argument(
+        "--server",
+        default=SIM,
+        help=f"{SIM} ({' and '.join(place.name for place in SIMULATED)}), one of these two with --add, vllm-cpu, or a "
+        f"base URL; default {SIM}",
+    )
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the timeline here")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="instead of the default ones")
@@ -80,7 +85,7 @@ def main() -> int:
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    real = asked.server != "sim"
+    real = not is_simulated(asked.server)
     plan = Plan(
         methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
         workloads=asked.workloads or (QUICK_REAL if asked.quick and real else list(WORKLOADS)),
@@ -97,6 +102,8 @@ def main() -> int:
         parser.error("--keep, --add: runs are known by the commit of their code; commit what you changed first")
     if asked.add is not None and real:
         parser.error("--add: a real server may be another one than before; its runs have to be made at once")
+    if asked.add is None and not real and asked.server != SIM:
+        parser.error(f"--server {asked.server}: further repeats on one of the simulated servers need --add")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         require(plan.methods)

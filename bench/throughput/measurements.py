@@ -59,6 +59,13 @@ class Place:
 
 
 SIMULATED = (Place("qwen3-8b-h100", "vllm"), Place("gpt-4o-mini-api", "api"))
+SIM = "sim"
+"""The name for all simulated servers together."""
+
+
+def is_simulated(server: str) -> bool:
+    """Whether ``--server`` names all simulated servers or one of them."""
+    return server in (SIM, *(place.name for place in SIMULATED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +251,11 @@ def is_busy(found: Figures) -> bool:
 
 
 def on_places(server: str, plan: Plan, kept: KeptRuns) -> dict[Place, Measurements]:
-    """Measure on the servers that ``--server`` names."""
-    if server == "sim":
-        return {place: measure(place, plan, kept) for place in SIMULATED}
+    """Measure on the servers that ``--server`` names. If it names one of the simulated ones, there are no measurements
+    of the other.
+    """
+    if is_simulated(server):
+        return {place: measure(place, plan, kept) if server in (SIM, place.name) else {} for place in SIMULATED}
     if server == "vllm-cpu":
         with tempfile.TemporaryDirectory() as folder:
             return anyio.run(_on_vllm, Path(folder) / "vllm.log", lambda place: measure(place, plan, kept))

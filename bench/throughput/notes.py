@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from statistics import fmean
 
-from bench._lib.methods.presets import ON_REAL_TIME
+from bench._lib.methods.presets import ON_REAL_TIME, PRESETS
 from bench._lib.methods.process import CEILING, METHODS
 from bench._lib.text import Content, between, percent
 from bench._lib.time_to_score import Rows, curves, workloads
-from bench.throughput.goals import places
+from bench.throughput.goals import places, runs
 from bench.throughput.labels import LABELS
 from bench.throughput.measurements import BUSY
 from bench.throughput.rows import BASE, ESTIMATED, MERGING_PEER, methods, requests_beside
@@ -264,23 +265,29 @@ always be put into one prompt there (`flowevolve/sim/worlds/rules/merger.py`), a
 How far a real model can do that is not measured here. [Combee](../algorithms/combee.md) runs in the stream, too."""
 
 
-def more_of_base(settings: Content) -> str:
+def repeats_of_real(content: Content) -> str:
+    """How many repeats there are of what ran in real time, apart from synchronous gepa."""
+    left_out = {BASE, CEILING, *(PRESETS if content["simulated"] else ())}
+    found = places(content).values()
+    return runs(found, *({*chain.from_iterable(map(methods, found))} - left_out)) or f"{content['settings']['repeats']}"
+
+
+def more_of_base(content: Content) -> str:
     """How many repeats synchronous gepa has, to follow the number of the others; empty if it has as many."""
-    repeats = settings["repeats"]
-    base = settings.get("base_repeats", repeats)
-    return "" if base == repeats else f", and {base} of synchronous gepa"
+    base = runs(places(content).values(), BASE)
+    return "" if base in ("", repeats_of_real(content)) else f", and {base} of synchronous gepa"
 
 
 def _interval(content: Content, present: set[str]) -> str:
     """What intervals account for, and which methods were not run."""
     missing = [LABELS[method] for method in METHODS if method not in present and method not in ON_REAL_TIME]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
-    repeats, several = content["settings"]["repeats"], len(content["workloads"])
-    more = more_of_base(content["settings"])
-    runs = content["settings"].get("virtual_repeats", repeats) if content["simulated"] else repeats
-    drawn = f"{repeats} repeat{'' if repeats == 1 else 's'}"
-    if runs != repeats:
-        drawn += f" of what ran in real time and {runs} of ours"
+    repeats, several = repeats_of_real(content), len(content["workloads"])
+    more = more_of_base(content)
+    ours = f"{content['settings'].get('virtual_repeats', repeats)}" if content["simulated"] else repeats
+    drawn = f"{repeats} repeat{'' if repeats == '1' else 's'}"
+    if ours != repeats:
+        drawn += f" of what ran in real time and {ours} of ours"
     return (
         f"An interval is that of a mean over {several} workloads like these, by a bootstrap that is widened for so few "
         "values as Student's t asks (`bench/_lib/intervals.py`); it is a rough guide, and Student's own intervals "

@@ -12,7 +12,7 @@ from bench.throughput.comparisons import COMPARISONS, IN_REAL_TIME, ON_ONE_CLOCK
 from bench.throughput.goals import by_workload, goals, met, places, range_of_medians
 from bench.throughput.labels import LABELS, SETTINGS
 from bench.throughput.lengths import by_length
-from bench.throughput.notes import more_of_base, notes
+from bench.throughput.notes import more_of_base, notes, repeats_of_real
 from bench.throughput.rows import BASE, MERGING_PEER, beside, over_estimated_pxn
 from bench.throughput.tables import beside_gepa, best_scores, clocks, on_the_way, single_workloads, times_to_scores
 from bench.throughput.windows import short, windows
@@ -126,12 +126,12 @@ def on_each(content: Content) -> str:
     if proposals is None:
         return "proposals not measured beside gepa's"
     ratios = ", ".join(f"{ratio:.1f} (`{name}`{_in_vain(rows, name)})" for name, ratio in proposals.by_workload.items())
-    repeats = content["settings"]["repeats"]
+    repeats = repeats_of_real(content)
     tokens = beside(rows, "stream", [BASE], TOKENS)
     assert tokens is not None, "where there are proposals there are tokens"
     written = ", ".join(f"{ratio:.1f}" for ratio in tokens.by_workload.values())
     few = any(method in {BASE, "stream"} for _, method, *_ in short(content, rows))
-    runs = f"{repeats} run{'' if repeats == 1 else 's'} of each"
+    runs = f"{repeats} run{'' if repeats == '1' else 's'} of each"
     said = f"{ratios} times the proposals and {written} times the output tokens, {runs}"
     return f"{said}, with too few proposals to rely on" if few else said
 
@@ -216,12 +216,12 @@ def _only(earlier: Content) -> str:
 def _runs(content: Content) -> str:
     settings = content["settings"]
     length = f"{settings['minutes']:g} minutes of the server's own time"
-    more = more_of_base(settings)
+    repeats, more = repeats_of_real(content), more_of_base(content)
     if not content["simulated"]:
-        return f"Each method runs in a process of its own, in random order: {settings['repeats']} x {length}{more}."
+        return f"Each method runs in a process of its own, in random order: {repeats} x {length}{more}."
     return f"""\
 Each run lasts {length}, counted from the end of the seed's validation. Other projects' methods
-run in processes of their own and in random order (repeats: {settings["repeats"]}{more}{_side_by_side(settings)}). Their
+run in processes of their own and in random order (repeats: {repeats}{more}{_side_by_side(settings)}). Their
 windows add up to {settings["real_minutes"]:.0f} min of real time. Our own methods run on the virtual clock (repeats:
 {settings["virtual_repeats"]}), with the same simulated server in their process; their
 CPU time contains the server's."""

@@ -111,12 +111,16 @@ def test_the_page_has_a_verdict_for_every_goal(made: dict[str, object]) -> None:
     )
 
 
-def test_the_page_says_how_often_what_all_is_beside_was_run(made: dict[str, object]) -> None:
-    settings = made["settings"]
-    assert isinstance(settings, dict)
+def test_the_page_says_how_often_what_ran_in_real_time_was_run(made: dict[str, object]) -> None:
     assert "(repeats: 2)" in section(made)
-    settings["base_repeats"] = 5
-    assert "(repeats: 2, and 5 of synchronous gepa)" in section(made).replace("\n", " ")
+    rows = made["rows"]
+    assert isinstance(rows, list)
+    by_method = {row["method"]: row for row in rows}
+    by_method["gepa_sync"]["curves"] *= 3
+    assert "(repeats: 2, and 6 of synchronous gepa)" in section(made).replace("\n", " ")
+    wide = by_method["gepa_pxn_4x4"]
+    rows.append({**wide, "method": "gepa_pxn_2x2", "curves": [*wide["curves"], wide["curves"][0]]})
+    assert "(repeats: 2 to 3, and 6 of synchronous gepa)" in section(made).replace("\n", " ")
 
 
 def test_a_window_with_too_few_proposals_is_named() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from bench._lib.methods.figures import figures
 from bench._lib.methods.process import CEILING
+from bench._lib.time_to_score import Row
 from bench.throughput.earlier import read, repeats_of
 from bench.throughput.measurements import Measured, Measurements, Place, Plan, speed_of
 from bench.throughput.results import content
@@ -19,6 +20,7 @@ from flowevolve._util.errors import InputError
 from tests.support.recordings import run, span
 
 PLACE = Place("qwen3-8b-h100", "vllm")
+OTHER = Place("gpt-4o-mini-api", "api")
 PLAN = Plan(["gepa_sync", "stream"], ["aime"], 1, 1, 600.0, 64, seed=0, processes=1)
 MORE = replace(PLAN, virtual_repeats=3)
 
@@ -42,6 +44,12 @@ def earlier() -> dict[str, object]:
     return made(PLAN, gepa_sync=[2], stream=[12], ceiling=[0])
 
 
+def listed(content: Mapping[str, object]) -> list[Row]:
+    rows = content["rows"]
+    assert isinstance(rows, list)
+    return rows
+
+
 def written(content: object, folder: Path) -> Path:
     file = folder / "earlier.json"
     file.write_text(json.dumps(content))
@@ -56,6 +64,13 @@ def test_of_added_repeats_and_those_before_comes_what_all_at_once_come_to(
     at_once = made(MORE, gepa_sync=[2], stream=[12, 10, 20], ceiling=[0, 0, 0])
     assert json.loads(json.dumps(added | {"earlier": []})) == json.loads(json.dumps(at_once))
     assert repeats_of(before) == {(PLACE.name, "aime", each): 1 for each in ("gepa_sync", "stream", CEILING)}
+
+
+def test_repeats_on_one_server_leave_those_on_the_other_as_they_are(earlier: dict[str, object], tmp_path: Path) -> None:
+    before = read(written(earlier, tmp_path), MORE)
+    added = content({PLACE: {}, OTHER: measurements(gepa_sync=[3])}, MORE, "python -m bench.throughput", before)
+    made = [(row["server"], row["method"], row["repeats"]) for row in listed(added)]
+    assert made == [*((PLACE.name, row["method"], 1) for row in listed(earlier)), (OTHER.name, "gepa_sync", 1)]
 
 
 def test_a_method_can_be_added(earlier: dict[str, object], tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bench._lib.methods.process import CEILING, Job
 from bench._lib.methods.runs import Run, Server
 from bench.throughput import measurements
 from bench.throughput.kept import DRAWN_SECONDS, KeptRuns, Project, Trial, codes
-from bench.throughput.measurements import Measured, Place, Plan, measure, speed_of
+from bench.throughput.measurements import Measured, Place, Plan, measure, on_places, speed_of
 from tests.support.repository import Repository
 
 PLACE = Place("gpt-4o-mini-api", "api")
@@ -88,6 +88,15 @@ def test_repeats_of_an_earlier_result_are_not_made_again(
     monkeypatch.setattr(measurements, "execute", None)
     found = measure(PLACE, plan, kept)
     assert {key: len(each) for key, each in found.items()} == {("aime", "lockstep"): 1, ("aime", "gepa_sync"): 1}
+
+
+def test_further_repeats_can_be_made_on_one_of_the_simulated_servers(tmp_path: Path, measured: Measured) -> None:
+    kept, plan = KeptRuns(tmp_path, CODES), replace(PLAN, methods=["lockstep"], workloads=["aime"], virtual_repeats=1)
+    run, came_to = measured
+    kept.write(TRIAL, measured)
+    kept.write(replace(TRIAL, method=CEILING), (replace(run, method=CEILING), came_to))
+    found = on_places(PLACE.name, plan, kept)
+    assert {place.name: len(each) for place, each in found.items()} == {"qwen3-8b-h100": 0, PLACE.name: 2}
 
 
 def test_on_a_real_server_load_without_end_asks_again_what_the_stream_has_just_asked(
