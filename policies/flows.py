@@ -43,6 +43,10 @@ class AutoFlows:
     another; and there are at most two flows for each call that the server takes at a time. In the opening there is at
     most one flow per four of these calls, and one per two once the first group is validated.
 
+    If few rows validate, a validation costs little, and that number is small. Then there are ``eager`` flows as long as
+    every validation accepts its candidate, and the fewer the more of the recent ones don't; in the opening, half of
+    them.
+
     With ``narrows``, there are fewer flows the more of the recent edits were overtaken by another edit.
 
     If rollouts run on machines, only their capacity indicates how many flows there is use for: then ``most`` is twice
@@ -55,6 +59,7 @@ class AutoFlows:
     rounds: float = 4.0
     scale: float = 1.0
     narrows: bool = False
+    eager: int = 0
 
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
         wanted = min(self._bounds(facts), key=lambda each: each.flows)
@@ -69,26 +74,39 @@ class AutoFlows:
         price = facts.validation.tokens or facts.validation.rollouts
         edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
         if price and edit:
-            ratio = price / edit
-            opening = is_opening(facts.validated)
-            useful = 1 - facts.overtaken if self.narrows else 1.0
-            least = 2 if useful > LEAST_USEFUL else 1
-            flows = round(self.scale * ratio * (SHARE if opening else 1.0) * useful**2)
-            flows = max(least, min(2 * self.most, flows))
-            half = "; in the opening half as many" if opening else ""
-            vain = f"; of late {facts.overtaken:.0%} of the edits were overtaken" if useful < 1 else ""
-            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits{half}{vain}")]
+            by_price, eager = self._by_price(price / edit, facts), self._eager(facts)
+            bounds = [by_price if by_price.flows >= eager.flows else eager]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
             bounds.append(FlowLimit(flows, f"the budget then paid for about {facts.affordable:.0f} more flows"))
         bounds.append(_by_server(facts))
         return bounds
 
+    def _by_price(self, ratio: float, facts: FlowFacts) -> FlowLimit:
+        useful = 1 - facts.overtaken if self.narrows else 1.0
+        least = 2 if useful > LEAST_USEFUL else 1
+        flows = round(self.scale * ratio * _share(facts) * useful**2)
+        vain = f"; of late {facts.overtaken:.0%} of the edits were overtaken" if useful < 1 else ""
+        reason = f"a validation costs as much as {ratio:.1f} edits{_opening(facts)}{vain}"
+        return FlowLimit(max(least, min(2 * self.most, flows)), reason)
+
+    def _eager(self, facts: FlowFacts) -> FlowLimit:
+        reason = f"of the latest validations {facts.accepted:.0%} accepted their candidate{_opening(facts)}"
+        return FlowLimit(round(self.eager * facts.accepted * _share(facts)), reason)
+
     def _most(self, room: float | None) -> FlowLimit:
         wanted = 0 if room is None else ceil(2 * room)
         if wanted > self.most:
             return FlowLimit(wanted, f"the machines run the programs of {room:.3g} flows at a time")
         return FlowLimit(self.most, f"no more than {self.most} where nothing else is known")
+
+
+def _share(facts: FlowFacts) -> float:
+    return SHARE if is_opening(facts.validated) else 1.0
+
+
+def _opening(facts: FlowFacts) -> str:
+    return "; in the opening half as many" if is_opening(facts.validated) else ""
 
 
 def _by_server(facts: FlowFacts) -> FlowLimit:

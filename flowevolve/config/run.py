@@ -48,7 +48,7 @@ class AlgorithmSettings(OpenSettings):
     """
     aim: Aim = "balanced"
     """What ``auto`` aims for: ``score``, the best score at equal cost, with fewer flows, or ``time``, the least time to
-    reach a score, with more.
+    reach a score, with more, in particular as long as validations accept their candidates.
     """
     width: int = Field(default=1, gt=0)
     """Flows per step in ``sync`` mode; 1 is the published loop."""

@@ -77,6 +77,8 @@ class FlowFacts:
     """For how many flows at a time the task's machines can run the rollouts at present; None if it uses no machines."""
     overtaken: float = 0.0
     """The share of recent edits that were dropped because another edit, made at the same time, was there first."""
+    accepted: float = 1.0
+    """The share of recent validations that accepted their candidate; 1 until the first of them has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateProposed,
     CandidateRejected,
+    EvaluationStopped,
     FlowClosed,
     FlowLimitChanged,
     FlowOpened,
@@ -51,6 +52,8 @@ MOST_REASONS = 100
 """For each stage, this many different reasons to discard items are kept in full."""
 MEMORY = 0.9
 """The factor by which the weight of earlier edits shrinks with each group that leaves."""
+LATEST = 0.3
+"""The weight of the latest validation in the share of recent validations that accepted their candidate."""
 ALONE = 0.25
 """The weight of an edit that was made while only one flow could be open, so that nothing could have overtaken it."""
 
@@ -229,6 +232,9 @@ class RunCounters:
         """How many edits left for validation, and how many were overtaken; recent ones weigh more. The counts begin as
         if there had been two edits, neither of them overtaken.
         """
+        self.accepted_share = 1.0
+        """The share of recent validations that accepted their candidate. The latest one has the weight `LATEST`."""
+        self._commits = next(stage.name for stage in graph.stages if stage.commits)
         self.refused: BudgetRefused | None = None
         """The last work that did not fit into the budget."""
         self.flow_limit: FlowLimit | None = None
@@ -264,6 +270,8 @@ class RunCounters:
                     self._departed[stage] = self._spent_before(stage)
             case CandidateRejected(reason=reason) if reason == OVERTAKEN:
                 self._overtaken += 1
+            case EvaluationStopped():
+                self._validated(accepted=False)
             case ItemDone() as done if done.stage in self.stages:
                 self._done(done, self.stages[done.stage])
             case BudgetRefused() as refused:
@@ -319,6 +327,9 @@ class RunCounters:
         self._waited = weight * edits + MEMORY**weight * self._waited
         self._overtaken *= MEMORY**weight
 
+    def _validated(self, *, accepted: bool) -> None:
+        self.accepted_share += LATEST * (accepted - self.accepted_share)
+
     def _spent_before(self, stage: str) -> Cost:
         earlier = takewhile(lambda name: name != stage, self.stages)
         counts = [self.stages[name] for name in earlier]
@@ -350,6 +361,8 @@ class RunCounters:
             self.batches[done.stage].append(Batch(size, done.seconds))
         if done.outcome == "discarded":
             counts.discard(done.reason)
+            if done.stage == self._commits:
+                self._validated(accepted=False)
             if self.in_vain is not None and in_vain(done.reason):
                 self.in_vain[done.reason] += 1
         else:
@@ -368,6 +381,7 @@ class RunCounters:
     def _accept(self, change: LoggedChange) -> None:
         if accepts(change):
             self.accepted += 1
+            self._validated(accepted=True)
             self.in_vain = None
 
     def _committed(self, change: LoggedChange) -> None:

@@ -39,6 +39,7 @@ def flow_facts(
         validated=_validated(graph, counters),
         room=None if slots is None else slots / max(1, estimate.rollouts),
         overtaken=counters.overtaken,
+        accepted=counters.accepted_share,
     )
 
 

@@ -28,8 +28,12 @@ from flowevolve.runner.llm import make_roles, open_roles
 from flowevolve.runner.task_checks import check_parts, check_task
 from flowevolve.tasks.other_seed import with_seed
 
-AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
-"""The factor by which each aim multiplies the number of flows that are useful."""
+AIMS: Mapping[str, AutoFlows] = {
+    "score": AutoFlows(scale=0.5),
+    "balanced": AutoFlows(),
+    "time": AutoFlows(scale=2.0, eager=16),
+}
+"""What decides how many flows are open, for each aim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def flows_of(config: Config, algorithm: Algorithm) -> int | FlowBound:
         return section.width
     if section.max_in_flight != "auto":
         return section.max_in_flight
-    return algorithm.flow_bound or AutoFlows(scale=AIMS[section.aim])
+    return algorithm.flow_bound or AIMS[section.aim]
 
 
 async def start_of(plan: Plan) -> Start | None:

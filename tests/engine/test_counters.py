@@ -15,6 +15,7 @@ from flowevolve.core.event_kinds import (
     BudgetRefused,
     CandidateProposed,
     CandidateRejected,
+    EvaluationStopped,
     FlowLimitChanged,
     ItemDone,
     ItemSent,
@@ -248,6 +249,17 @@ def test_the_share_of_edits_that_are_overtaken() -> None:
     assert counted(*overtaken(5)).overtaken == 1.0
     assert counted(left(4), *overtaken(2)).overtaken == pytest.approx(2 / (4 + 0.9 * 2))
     assert counted(left(4), *overtaken(2), left(3)).overtaken == pytest.approx(1.8 / (3 + 0.9 * 5.8))
+
+
+def test_the_share_of_validations_that_accept() -> None:
+    accepted = committed(added())
+    assert counted().accepted_share == 1.0
+    assert counted(accepted).accepted_share == 1.0
+    refused = done("update", outcome="discarded")
+    assert counted(refused).accepted_share == pytest.approx(0.7)
+    assert counted(done("write", outcome="discarded")).accepted_share == 1.0, "not a validation"
+    assert counted(EvaluationStopped("evaluate", ITEM, "c1", "behind", 4, 16)).accepted_share == pytest.approx(0.7)
+    assert counted(refused, refused, accepted).accepted_share == pytest.approx(0.49 + 0.3 * 0.51)
 
 
 def test_an_edit_that_no_other_was_made_beside_counts_little() -> None:

@@ -45,6 +45,28 @@ def test_who_wants_time_gets_more_and_who_wants_score_fewer() -> None:
     assert AutoFlows(scale=0.5).limit(facts(100, 800), None).flows == 4
 
 
+@pytest.mark.parametrize(("accepted", "flows"), [(1.0, 16), (0.5, 8), (0.2, 3), (0.0, 3)])
+def test_who_is_eager_gets_more_than_validations_cost_as_long_as_these_accept(accepted: float, flows: int) -> None:
+    known = replace(facts(100, 300), accepted=accepted)
+    limit = AutoFlows(eager=16).limit(known, None)
+    assert limit.flows == flows
+    assert (f"{accepted:.0%} accepted" in limit.reason) is (flows > 3)
+    assert AUTO.limit(known, None).flows == 3
+
+
+def test_who_is_eager_gets_no_fewer_than_validations_cost() -> None:
+    limit = AutoFlows(eager=4).limit(facts(100, 1200), None)
+    assert (limit.flows, "a validation costs" in limit.reason) == (12, True)
+
+
+def test_in_the_opening_who_is_eager_gets_half_as_many_and_no_more_than_the_budget_and_the_server_allow() -> None:
+    eager, known = AutoFlows(eager=16), facts(100, 300)
+    limit = eager.limit(replace(known, validated=2), None)
+    assert (limit.flows, limit.reason.endswith("; in the opening half as many")) == (8, True)
+    assert eager.limit(replace(known, affordable=20), None).flows == 5
+    assert eager.limit(replace(known, call_limit=3), None).flows == 6
+
+
 @pytest.mark.parametrize(("validated", "flows"), [(1, 6), (2, 6), (3, 12)])
 def test_before_two_groups_were_validated_there_are_half_as_many(validated: int, flows: int) -> None:
     limit = AUTO.limit(replace(facts(100, 1200), validated=validated), None)

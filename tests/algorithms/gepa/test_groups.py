@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
@@ -12,8 +13,10 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
+from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import LONG
 
 GROUP: Mapping[str, object] = {"group": True, "validation": "improvement"}
@@ -25,11 +28,11 @@ SETTINGS: Mapping[str, object] = {
 }
 
 
-def evolve(settings: Mapping[str, object]) -> tuple[Result, list[Event]]:
+def evolve(settings: Mapping[str, object], task: Task | None = None) -> tuple[Result, list[Event]]:
     events: list[Event] = []
 
     async def go() -> Result:
-        return await run(parse_config(settings, "test"), watchers=Watchers(events=(events.append,)))
+        return await run(parse_config(settings, "test"), task=task, watchers=Watchers(events=(events.append,)))
 
     return clock.run(go, clock="virtual"), events
 
@@ -88,6 +91,20 @@ def test_the_first_groups_are_validated_one_at_a_time_with_half_as_many_flows() 
     limits = [event.data for event in of(events, "flows.limited")]
     assert "in the opening half as many" in str(limits[0]["reason"])
     assert "in the opening" not in str(limits[-1]["reason"])
+
+
+def test_if_few_rows_validate_who_aims_for_time_has_many_flows_while_groups_are_accepted() -> None:
+    task = house_style_task()
+    task.data = replace(task.data, val=task.data.val[:12])
+    limits = {}
+    for aim in ("balanced", "time"):
+        _, events = evolve({**SETTINGS, "algorithm": {**GROUP, "aim": aim}}, task)
+        limits[aim] = [(each.data["flows"], str(each.data["reason"])) for each in of(events, "flows.limited")]
+    assert all("a validation costs as much" in reason for _, reason in limits["balanced"])
+    first, reason = limits["time"][0]
+    assert (first, "of the latest validations 100% accepted" in reason) == (8, True)
+    most = {aim: max(flows for flows, _ in each) for aim, each in limits.items()}
+    assert most["balanced"] < 8 < most["time"]
 
 
 @pytest.mark.parametrize("policy", ["full", "guarded", "reflective"])
