@@ -85,6 +85,18 @@ def _groups() -> set[str]:
 
 
 @cache
+def _payload_kinds() -> set[str]:
+    """The names of their own that the journal keeps classes under."""
+    found = set[str]()
+    for module in MODULES:
+        for node in ast.walk(_tree(module) or ast.Module(body=[], type_ignores=[])):
+            match node:
+                case ast.Call(func=ast.Name(id="payload"), args=[ast.Constant(value=str(name))]):
+                    found.add(name)
+    return found
+
+
+@cache
 def _members() -> dict[str, set[str]]:
     """What the classes of the package have that they define themselves; other names of modules have nothing."""
     found: dict[str, set[str]] = {}
@@ -121,6 +133,8 @@ def _has(names: Sequence[str]) -> bool:
 def _is_gone(quoted: str) -> bool:
     """Whether what stands in backticks names something of ours that is not there."""
     name = quoted.split("(", maxsplit=1)[0]
+    if name in _payload_kinds():
+        return False
     if _DOTTED.fullmatch(name):
         first, last = name.split(".")[0], name.split(".")[-1]
         if first == "fe":

@@ -18,7 +18,8 @@ from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
-from flowevolve.telemetry.metrics import Metrics
+from flowevolve.telemetry import metrics as metrics_module, traffic_metrics
+from flowevolve.telemetry.metrics import SERVER_GAUGES, Metrics
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 from tests.support.some_events import some_changes, some_event
 
@@ -109,6 +110,27 @@ def test_the_reference_names_every_metric_with_its_kind_and_labels() -> None:
     page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(flowevolve_\w+)` \| (\w+) \| (.*?) ?\| ", page, re.MULTILINE)
     assert {name: Known(kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows} == KNOWN
+
+
+def test_the_reference_names_every_label_and_bound() -> None:
+    page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8").partition("### Labels")[2]
+    rows = dict(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*) \|$", page, re.MULTILINE))
+    labels = {label for cell in rows for label in re.findall(r"`(\w+)`", cell)}
+    assert labels == {"le"}.union(*(known.labels for known in KNOWN.values()))
+    for family in registry_of_a_run().collect():
+        if family.type == "histogram":
+            bounds = {float(sample.labels["le"]) for sample in family.samples if "le" in sample.labels} - {float("inf")}
+            (told,) = re.findall(rf"`{family.name}`.*?((?:[\d.]+, )+[\d.]+ and [\d.]+)", rows["`le`"])
+            assert {float(each) for each in re.findall(r"\d+(?:\.\d+)?", told)} == bounds
+
+
+def test_no_metric_is_left_out_here() -> None:
+    """Some metrics begin only once something has happened."""
+    sources = (Path(metrics_module.__file__), Path(traffic_metrics.__file__))
+    named = {name for each in sources for name in re.findall(r'"(flowevolve_\w+)"', each.read_text(encoding="utf-8"))}
+    assert named == {name.removesuffix("_total") for name in KNOWN} - {
+        f"flowevolve_server_{name}" for name, _ in SERVER_GAUGES.values()
+    }
 
 
 def metrics_in(expression: str) -> list[tuple[str, str]]:
