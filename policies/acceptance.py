@@ -51,9 +51,9 @@ class Paired:
 
     def __post_init__(self) -> None:
         if not self.z > 0:
-            raise InputError(f"algorithm.acceptance_z: is {self.z:g}; it counts standard errors, above 0")
+            raise InputError(f"algorithm.acceptance_z is {self.z:g}, but has to be above 0")
         if self.repeats < 1:
-            raise InputError(f"algorithm.acceptance_repeats: is {self.repeats}; give at least 1")
+            raise InputError(f"algorithm.acceptance_repeats is {self.repeats}, but has to be at least 1")
 
     def is_open(
         self, child: Sequence[Sequence[float]], baseline: Sequence[Sequence[float]], noise: float | None

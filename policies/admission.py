@@ -62,7 +62,7 @@ class Latency:
     def decide(self, load: LoadSample) -> LimitDecision:
         if load.refused:
             self._growing, self._before, self._answered, self._cut_at = False, None, 0, None
-            return LimitDecision(_cut(load, self.least), "refused")
+            return LimitDecision(_cut(load, self.least), "the server refused requests")
         settled = self._answered >= load.in_flight
         self._answered += load.answered
         if not settled or not load.used_up or not load.latency_seconds:
@@ -87,7 +87,8 @@ class Latency:
 
     def _without_surplus(self, load: LoadSample, waiting: float) -> LimitDecision:
         self._growing, self._before, self._cut_at = False, None, waiting
-        return LimitDecision(max(self.least, round(load.limit * (1 - waiting + self.target))), "calls wait")
+        lower = max(self.least, round(load.limit * (1 - waiting + self.target)))
+        return LimitDecision(lower, "calls wait too long in the server's queue")
 
     def _climb(self, load: LoadSample) -> LimitDecision:
         if not load.in_flight or not load.seconds_per_token:
@@ -109,12 +110,13 @@ class Latency:
         return 2.0 if self._growing else 1 + self.step
 
     def _up(self, load: LoadSample) -> LimitDecision:
-        return LimitDecision(min(load.most, max(load.limit + 1, round(load.limit * self._factor()))), "more pays")
+        higher = min(load.most, max(load.limit + 1, round(load.limit * self._factor())))
+        return LimitDecision(higher, "more requests at a time may bring more tokens per second")
 
     def _down(self, load: LoadSample) -> LimitDecision:
         lower = max(self.least, min(load.limit - 1, round(load.limit / self._factor())))
         self._growing = False
-        return LimitDecision(lower, "more does not pay")
+        return LimitDecision(lower, "more requests at a time bring hardly any more tokens per second")
 
 
 @dataclass(slots=True)
@@ -141,7 +143,8 @@ class ServerQueue:
     _by_latency: Latency = field(init=False)
 
     def __post_init__(self) -> None:
-        _check(self.start, self.least, target=self.target, growth=self.growth - 1)
+        _check(self.start, self.least, target=self.target)
+        _check_above(1, growth=self.growth)
         self._by_latency = Latency(self.target, self.start, self.least)
 
     def first(self, most: int) -> int:
@@ -152,7 +155,7 @@ class ServerQueue:
             return self._by_latency.decide(load)
         if load.refused:
             self._growing = False
-            return LimitDecision(_cut(load, self.least), "refused")
+            return LimitDecision(_cut(load, self.least), "the server refused requests")
         wanted = max(1, round(self.target * load.server.running))
         excess = load.server.waiting - wanted
         total = max(load.in_flight, load.server.running + load.server.waiting)
@@ -160,16 +163,17 @@ class ServerQueue:
         ours = round(excess * load.in_flight / max(1, total))
         if excess > wanted:
             self._growing = shared
-            return LimitDecision(max(self.least, min(load.limit, load.in_flight - ours)), "server queue too long")
+            lower = max(self.least, min(load.limit, load.in_flight - ours))
+            return LimitDecision(lower, "the server's queue is too long")
         if not load.used_up or (excess >= 0 and not shared):
             return LimitDecision(load.limit, "as wanted")
         if excess >= 0:
-            return LimitDecision(max(self.least, min(load.most, load.limit - ours + max(1, wanted // 4))), "shared")
+            fair = max(self.least, min(load.most, load.limit - ours + max(1, wanted // 4)))
+            return LimitDecision(fair, "the server's queue is shared with other clients")
         if self._growing and load.server.waiting == 0:
-            return LimitDecision(
-                min(load.most, max(load.limit + 1, int(load.limit * self.growth))), "server queue empty"
-            )
-        return LimitDecision(min(load.most, load.limit - excess), "server queue short")
+            higher = min(load.most, max(load.limit + 1, int(load.limit * self.growth)))
+            return LimitDecision(higher, "the server's queue is empty")
+        return LimitDecision(min(load.most, load.limit - excess), "the server's queue is shorter than wanted")
 
 
 def _cut(load: LoadSample, least: int) -> int:
@@ -177,8 +181,17 @@ def _cut(load: LoadSample, least: int) -> int:
 
 
 def _check(start: int, least: int, **above_zero: float) -> None:
-    if not 1 <= least <= start:
-        raise InputError(f"scheduler.admission: need 1 <= least ({least}) <= start ({start})")
-    for name, value in above_zero.items():
-        if not value > 0:
-            raise InputError(f"scheduler.admission.{name}: is too small")
+    if least < 1:
+        raise InputError(f"scheduler.admission.least is {least}, but has to be at least 1")
+    if start < least:
+        raise InputError(
+            f"scheduler.admission.least is {least}, but has to be at most start, which is {start}; lower it, or raise "
+            "start"
+        )
+    _check_above(0, **above_zero)
+
+
+def _check_above(bound: int, **settings: float) -> None:
+    for name, value in settings.items():
+        if not value > bound:
+            raise InputError(f"scheduler.admission.{name} is {value:g}, but has to be above {bound}")

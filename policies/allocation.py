@@ -39,10 +39,14 @@ class MedianRate:
         changes: list[Resize] = []
         for name, rate in rates.items():
             if rate < middle / 2:
-                changes.append(Resize(name, 1, f"{rate:.3f} items/s, under half the median {middle:.3f}"))
+                changes.append(Resize(name, 1, _said(rate, "less than half", middle)))
             elif rate > middle * 2 > 0:
-                changes.append(Resize(name, -1, f"{rate:.3f} items/s, over twice the median {middle:.3f}"))
+                changes.append(Resize(name, -1, _said(rate, "more than twice", middle)))
         return changes
+
+
+def _said(rate: float, compared: str, median_rate: float) -> str:
+    return f"it hands on {rate:.3f} items a second, {compared} the median stage's {median_rate:.3f}"
 
 
 @dataclass(slots=True)
@@ -101,13 +105,15 @@ class Pressure:
         waiting, workers = sum(stage.waiting for stage in later), sum(stage.workers for stage in later)
         gap = later[-1].gap if later else 0.0
         if self._used < self.full:
-            return (1, f"the backend is used to {self._used:.0%}") if not later or waiting < workers / 2 else (0, "")
+            if later and waiting >= workers / 2:
+                return 0, ""
+            return 1, f"only {self._used:.0%} of the allowed requests are in flight"
         if self._excess > self.flood:
-            return -1, f"calls open beyond what may be in flight: {self._excess:.0%}"
+            return -1, f"{self._excess:.0%} more calls are open than may be in flight"
         if waiting > workers:
-            return -1, f"{waiting:.0f} items wait for the {workers} workers of later stages"
+            return -1, f"more items wait for later stages ({waiting:.1f}) than these have workers ({workers})"
         if gap > self.max_gap:
-            return -1, f"the backend is full, and items come {gap:.1f} versions old to {later[-1].name}"
+            return -1, f"items have missed {gap:.1f} changes of the pool, on average, when they reach {later[-1].name}"
         return 0, ""
 
     def _remember(self, load: Workload) -> None:
@@ -135,7 +141,7 @@ _IDLE_PATIENCE = 6
 
 def _need(stage: StageLoad) -> tuple[int, str]:
     if stage.waiting >= 0.5 and stage.busy > stage.workers - 0.5:
-        return 1, f"{stage.waiting:.1f} items wait while all workers are busy"
+        return 1, f"{stage.waiting:.1f} items wait, on average, while all workers are busy"
     if stage.waiting < 0.1 and stage.produced and stage.busy < stage.workers - 2:
         return -1, _IDLE
     return 0, ""
@@ -144,10 +150,10 @@ def _need(stage: StageLoad) -> tuple[int, str]:
 def _above(bound: float, **settings: float) -> None:
     for name, value in settings.items():
         if not value > bound:
-            raise InputError(f"allocation.{name} is {value}: it has to be above {bound:g}")
+            raise InputError(f"allocation.{name} is {value}, but has to be above {bound:g}")
 
 
 def _at_least(bound: float, **settings: float) -> None:
     for name, value in settings.items():
         if not value >= bound:
-            raise InputError(f"allocation.{name} is {value}: it has to be at least {bound:g}")
+            raise InputError(f"allocation.{name} is {value}, but has to be at least {bound:g}")

@@ -29,7 +29,7 @@ class Balance:
 
     def __post_init__(self) -> None:
         if self.balance <= 0:
-            raise InputError(f"algorithm.balance: must be above 0, is {self.balance}")
+            raise InputError(f"algorithm.balance is {self.balance:g}, but has to be above 0")
 
     def leaves(self, waiting: Waiting) -> bool:
         opening = is_opening(waiting.validated)

@@ -22,7 +22,7 @@ class FixedFlows:
 
     def __post_init__(self) -> None:
         if self.flows < 1:
-            raise InputError(f"algorithm.max_in_flight: is {self.flows}; give at least 1")
+            raise InputError(f"algorithm.max_in_flight is {self.flows}, but has to be at least 1")
 
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
         return FlowLimit(self.flows, "as configured")
@@ -64,7 +64,7 @@ class AutoFlows:
     def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
         wanted = min(self._bounds(facts), key=lambda each: each.flows)
         if wanted.flows < facts.gathered:
-            wanted = FlowLimit(facts.gathered, f"a stage waits for {facts.gathered} items")
+            wanted = FlowLimit(facts.gathered, f"a stage waits until it has {facts.gathered} items")
         if current is not None and 0.75 * current.flows < wanted.flows < 1.25 * current.flows:
             return current
         return wanted
@@ -78,7 +78,8 @@ class AutoFlows:
             bounds = [by_price if by_price.flows >= eager.flows else eager]
         if facts.affordable is not None:
             flows = max(1, round(facts.affordable / self.rounds))
-            bounds.append(FlowLimit(flows, f"the budget then paid for about {facts.affordable:.0f} more flows"))
+            rest = f"what was left of the budget paid for about {facts.affordable:.0f} more, in {self.rounds:g} rounds"
+            bounds.append(FlowLimit(flows, rest))
         bounds.append(_by_server(facts))
         return bounds
 
@@ -86,7 +87,7 @@ class AutoFlows:
         useful = 1 - facts.overtaken if self.narrows else 1.0
         least = 2 if useful > LEAST_USEFUL else 1
         flows = round(self.scale * ratio * _share(facts) * useful**2)
-        vain = f"; of late {facts.overtaken:.0%} of the edits were overtaken" if useful < 1 else ""
+        vain = f"; {facts.overtaken:.0%} of the recent edits were overtaken by others" if useful < 1 else ""
         reason = f"a validation costs as much as {ratio:.1f} edits{_opening(facts)}{vain}"
         return FlowLimit(max(least, min(2 * self.most, flows)), reason)
 
@@ -98,7 +99,7 @@ class AutoFlows:
         wanted = 0 if room is None else ceil(2 * room)
         if wanted > self.most:
             return FlowLimit(wanted, f"the machines run the programs of {room:.3g} flows at a time")
-        return FlowLimit(self.most, f"no more than {self.most} where nothing else is known")
+        return FlowLimit(self.most, "this many are open while it is not known what edits and validations cost")
 
 
 def _share(facts: FlowFacts) -> float:
@@ -106,13 +107,18 @@ def _share(facts: FlowFacts) -> float:
 
 
 def _opening(facts: FlowFacts) -> str:
-    return "; in the opening half as many" if is_opening(facts.validated) else ""
+    return "; in the opening of the run, half as many flows are open" if is_opening(facts.validated) else ""
 
 
 def _by_server(facts: FlowFacts) -> FlowLimit:
-    taken = f"the server takes {facts.call_limit} calls at a time"
+    taken = f"the server takes {_calls(facts.call_limit)} at a time"
     if facts.validated and is_opening(facts.validated):
         return FlowLimit(
-            max(1, facts.call_limit * facts.validated // CALLS), f"{taken}, of which few are used in the opening"
+            max(1, facts.call_limit * facts.validated // CALLS),
+            f"{taken}, and in the opening of the run only a part of this is used",
         )
     return FlowLimit(2 * facts.call_limit, taken)
+
+
+def _calls(count: int) -> str:
+    return "one call" if count == 1 else f"{count} calls"

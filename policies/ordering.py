@@ -29,7 +29,7 @@ class LaterFirst:
 
     def __post_init__(self) -> None:
         if self.fair_every < 1:
-            raise InputError(f"scheduler.order.fair_every: must be at least 1, is {self.fair_every}")
+            raise InputError(f"scheduler.order.fair_every is {self.fair_every}, but has to be at least 1")
 
     def group_key(self, facts: GroupFacts) -> Key:
         return (

@@ -35,7 +35,9 @@ class Bound:
     def hopeless(self, race: Race) -> str | None:
         _check_scores(race, self.ceiling)
         at_best = {name: race.scores.get(name, self.ceiling) for name in race.order}
-        return None if race.acceptance.admits(at_best, race.standing) else "can't be accepted any more"
+        if race.acceptance.admits(at_best, race.standing):
+            return None
+        return "it can't be accepted any more, however high its other scores are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,11 @@ class Confidence:
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1:
-            raise InputError(f"racing.delta is {self.delta:g}: it is a chance to err, above 0 and below 1")
+            raise InputError(
+                f"racing.delta is {self.delta:g}, but has to be above 0 and below 1, as it is the chance to err"
+            )
         if self.least < 1:
-            raise InputError(f"racing.least is {self.least}: it counts examples, 1 or more")
+            raise InputError(f"racing.least is {self.least}, but has to be at least 1")
 
     def hopeless(self, race: Race) -> str | None:
         incumbent = race.standing.incumbent
@@ -75,7 +79,7 @@ class Confidence:
         error = (variance(differences) / n * (1 - n / total)) ** 0.5
         if fmean(differences) + z * error > 0:
             return None
-        return f"behind the pool with confidence {1 - self.delta:g}"
+        return f"its mean is not above that of the best candidate, with a confidence of {1 - self.delta:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +109,20 @@ class Prefix:
             return None
         if not race.acceptance.admits(dict.fromkeys(prefix, self.ceiling), race.standing):
             return None
-        return "would not be accepted on the speculative prefix"
+        return "its scores on the speculative prefix are too low to be accepted"
 
 
 def _check_ceiling(ceiling: float) -> None:
     if math.isnan(ceiling):
-        raise InputError("racing.ceiling is not a number: it is the highest score there can be")
+        raise InputError(
+            "racing.ceiling is nan, but has to be the highest score there can be (inf where there is none)"
+        )
 
 
 def _check_scores(race: Race, ceiling: float) -> None:
     highest = max(*race.scores.values(), *race.standing.incumbent.values())
     if highest > ceiling:
         raise InputError(
-            f"racing.ceiling is {ceiling:g}, but there is a score of {highest:g}: set it to the highest score there "
+            f"racing.ceiling is {ceiling:g}, but there is a score of {highest:g}. Set it to the highest score there "
             "can be (inf where there is none)"
         )

@@ -64,4 +64,4 @@ class Reflective:
 
 def _at_least(least: int, name: str, value: int) -> None:
     if value < least:
-        raise InputError(f"staleness.{name}: must be at least {least}, is {value}")
+        raise InputError(f"staleness.{name} is {value}, but has to be at least {least}")

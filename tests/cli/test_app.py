@@ -136,7 +136,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "bad admission setting": (
         ("scheduler.admission.policy=server_queue", "scheduler.admission.least=20"),
         2,
-        "least (20) <= start (16)",
+        "scheduler.admission.least is 20, but has to be at most start, which is 16",
     ),
     "bad look": (("scheduler.admission.interval_seconds=0",), 2, "scheduler.admission.interval_seconds"),
     "unknown stage": (("stages.evaluat.workers=3",), 2, "evaluat"),

@@ -110,9 +110,9 @@ def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ({"max_gap": -1}, r"staleness\.max_gap: must be at least 0, is -1"),
-        ({"policy": "reflective", "min_gap": 0}, r"staleness\.min_gap: must be at least 1, is 0"),
-        ({"policy": "reflective", "max_repairs": -2}, r"staleness\.max_repairs: must be at least 0, is -2"),
+        ({"max_gap": -1}, r"staleness\.max_gap is -1, but has to be at least 0"),
+        ({"policy": "reflective", "min_gap": 0}, r"staleness\.min_gap is 0, but has to be at least 1"),
+        ({"policy": "reflective", "max_repairs": -2}, r"staleness\.max_repairs is -2, but has to be at least 0"),
     ],
 )
 def test_a_setting_out_of_bounds_is_refused(section: dict[str, object], says: str) -> None:

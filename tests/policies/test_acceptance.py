@@ -10,7 +10,7 @@ from flowevolve.policies.acceptance import Everything, Front, Improvement, Impro
 
 
 @pytest.mark.parametrize(
-    ("settings", "what"), [({"z": 0.0}, "z: is 0"), ({"z": -1.0}, "z: is -1"), ({"repeats": 0}, "repeats: is 0")]
+    ("settings", "what"), [({"z": 0.0}, "z is 0"), ({"z": -1.0}, "z is -1"), ({"repeats": 0}, "repeats is 0")]
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float], what: str) -> None:
     with pytest.raises(InputError, match=rf"algorithm\.acceptance_{what}"):

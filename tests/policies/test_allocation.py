@@ -158,8 +158,8 @@ def test_median_rate_says_how_many_items_a_second_there_were() -> None:
     seen = workload(stage("a", produced=4), stage("b", produced=4), stage("c", produced=1), stage("d", produced=9))
     slow, fast = MedianRate().decide(seen)
     assert (slow.reason, fast.reason) == (
-        "0.100 items/s, under half the median 0.400",
-        "0.900 items/s, over twice the median 0.400",
+        "it hands on 0.100 items a second, less than half the median stage's 0.400",
+        "it hands on 0.900 items a second, more than twice the median stage's 0.400",
     )
 
 

@@ -62,7 +62,7 @@ def test_who_is_eager_gets_no_fewer_than_validations_cost() -> None:
 def test_in_the_opening_who_is_eager_gets_half_as_many_and_no_more_than_the_budget_and_the_server_allow() -> None:
     eager, known = AutoFlows(eager=16), facts(100, 300)
     limit = eager.limit(replace(known, validated=2), None)
-    assert (limit.flows, limit.reason.endswith("; in the opening half as many")) == (8, True)
+    assert (limit.flows, limit.reason.endswith("in the opening of the run, half as many flows are open")) == (8, True)
     assert eager.limit(replace(known, affordable=20), None).flows == 5
     assert eager.limit(replace(known, call_limit=3), None).flows == 6
 
@@ -86,7 +86,7 @@ def test_where_nothing_is_known_it_is_the_most() -> None:
 def test_a_small_budget_gets_few_flows_so_that_they_can_learn_from_each_other() -> None:
     limit = AUTO.limit(facts(100, 1200, affordable=20), None)
     assert limit.flows == 5
-    assert "the budget then paid for about 20 more" in limit.reason
+    assert "what was left of the budget paid for about 20 more" in limit.reason
     assert AUTO.limit(facts(100, 1200, affordable=1), None).flows == 1
 
 

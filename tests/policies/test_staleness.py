@@ -53,5 +53,5 @@ def test_who_never_repairs_lets_everything_through() -> None:
 )
 def test_settings_out_of_range_are_refused(policy: type[Guarded | Reflective], setting: str, least: int) -> None:
     policy(**{setting: least})
-    with pytest.raises(InputError, match=rf"staleness\.{setting}: must be at least {least}, is {least - 1}"):
+    with pytest.raises(InputError, match=rf"staleness\.{setting} is {least - 1}, but has to be at least {least}"):
         policy(**{setting: least - 1})

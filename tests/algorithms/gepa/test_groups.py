@@ -89,7 +89,7 @@ def test_the_first_groups_are_validated_one_at_a_time_with_half_as_many_flows() 
     assert steps[:5] == [ended, departed, ended, departed, ended], "the start, and then two groups one after the other"
     assert any(pair == (departed, departed) for pair in pairwise(steps[5:]))
     limits = [event.data for event in of(events, "flows.limited")]
-    assert "in the opening half as many" in str(limits[0]["reason"])
+    assert "half as many flows are open" in str(limits[0]["reason"])
     assert "in the opening" not in str(limits[-1]["reason"])
 
 
