@@ -25,7 +25,7 @@ class Submission:
         """
         if isinstance(act, Inject):
             if act.parent not in pool or not pool.keeps(act.parent):
-                raise InputError(f"inject: the pool has no candidate {act.parent!r} that this was edited from")
+                raise InputError(f"inject: candidate {act.parent!r}, which this was edited from, is not in the pool")
             origin = pool[act.parent].artifact
             return cls(Artifact({**origin, **act.texts}, origin.kind), (act.parent,))
         rejected = pool.rejected(act.candidate)

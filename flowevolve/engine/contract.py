@@ -31,8 +31,8 @@ def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
         if stage.gather > width and stage.departs is None:
             setting = "max_in_flight" if mode == "stream" else "width"
             raise InputError(
-                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
-                f"set it to at least {stage.gather}"
+                f"algorithm.{setting} is {width}, but has to be at least {stage.gather}, as stage {stage.name!r} "
+                f"gathers {stage.gather} items at a time"
             )
 
 
@@ -43,8 +43,8 @@ def check_generator(work: object) -> None:
     if isinstance(work, Coroutine):
         work.close()
         raise EngineError(
-            "it is an async function without a yield, and has to be an async generator: where it hands nothing on, "
-            "flowevolve.stages.committing makes a stage of it, or it goes through `for emission in (): yield emission`"
+            "it is an async function without a yield, but has to be an async generator; if it hands nothing on, make a "
+            "stage of it with flowevolve.stages.committing, or end it with `for emission in (): yield emission`"
         )
     raise EngineError(f"it returned a {type(work).__name__}; make it an async generator: async def, with a yield")
 
@@ -55,13 +55,15 @@ def check_emission(emit: object, pool: Pool) -> None:
         raise EngineError(f"it yielded a {type(emit).__name__}; yield flowevolve.Emit(payload)")
     unknown = [name for name in emit.derives or () if name not in pool]
     if unknown:
-        raise EngineError(f"Emit: derives names {', '.join(unknown)}, of which the pool has no candidate")
+        raise EngineError(f"Emit: derives names {', '.join(unknown)}, but the pool has no such candidate")
 
 
 def check_target(target: str, graph: Graph) -> None:
     """Raises: EngineError if a stage emitted to a stage that the graph does not have."""
     if target not in graph.positions:
-        raise EngineError(f"it emitted to {target!r}; the graph has {', '.join(graph.positions)}")
+        raise EngineError(
+            f"it emitted to {target!r}, which is no stage of the graph; there are {', '.join(graph.positions)}"
+        )
 
 
 def check_proposal(artifact: object, parents: Sequence[object]) -> None:
@@ -74,8 +76,8 @@ def check_proposal(artifact: object, parents: Sequence[object]) -> None:
     of_parents = [parent.artifact for parent in parents if isinstance(parent, Candidate)]
     if of_parents and all(set(artifact) != set(each) for each in of_parents):
         raise EngineError(
-            f"propose: the artifact has components {sorted(artifact)}, and what it is made from has "
-            f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) leaves all others as they are"
+            f"propose: the artifact has the components {sorted(artifact)}, but what it is made from has "
+            f"{sorted(of_parents[0])}; parent.artifact.replace(name=text) keeps all others"
         )
 
 

@@ -290,8 +290,8 @@ class Dispatcher:
     async def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more: it would only spend the rest of the budget on smaller work that leads nowhere."""
         if error.alone:
-            needs = f"evaluate what the run begins with; give {error.needed:g} at least"
-            await self.fail(InputError(f"budget.{error.dimension}: is too small to {needs}"))
+            needs = f"what the run begins with; give at least {error.needed:.12g}"
+            await self.fail(InputError(f"budget.{error.dimension} is too small to evaluate {needs}"))
         else:
             self.log(BudgetRefused(error.dimension, error.needed))
             self.stopping.stop(error.dimension)
@@ -358,7 +358,8 @@ class Dispatcher:
             return None
         if stage.repair_to is None:
             raise EngineError(
-                f"staleness policy {self._staleness.policy} wants to repair at {stage.name!r}, which can't"
+                f"staleness policy {self._staleness.policy} wants to repair an item at stage {stage.name!r}, where "
+                "that is not possible; it may do so only if facts.repairable is true"
             )
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())

@@ -214,7 +214,8 @@ class Engine:
         """
         act = checked(act, by)
         if self._report is not None:
-            raise InputError(f"{act.act}: the run has ended ({self._report.stop_reason.said}); see flowevolve resume")
+            ended = self._report.stop_reason.said
+            raise InputError(f"{act.act}: the run has ended ({ended}); to go on with it, use flowevolve resume")
         try:
             await self._steering.act(act, by)
         finally:
@@ -375,7 +376,7 @@ def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound, *, all
     if mode == "stream":
         return Stream(dispatcher, FixedFlows(flows) if isinstance(flows, int) else flows, allocated=allocated)
     if not isinstance(flows, int):
-        raise InputError("max_in_flight: in lockstep it is a number, not a policy")
+        raise InputError("max_in_flight: in lockstep it has to be a number, not a policy")
     return Lockstep(dispatcher, flows)
 
 

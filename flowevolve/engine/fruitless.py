@@ -19,8 +19,8 @@ _ROUNDS = 2
 _SHOWN = 3
 _CHARACTERS = 300
 _MENDS = {
-    UNCHANGED: "the model gives back what it was given: take one that writes better, or a higher temperature",
-    UNREADABLE: "replies don't have the form that is asked for: take a model that keeps to it",
+    UNCHANGED: "The model gives back what it was given: take one that writes better, or a higher temperature",
+    UNREADABLE: "Replies don't have the form that is asked for: take a model that keeps to it",
 }
 
 
@@ -41,7 +41,7 @@ def fruitless(
     count = sum(reasons.values())
     if count >= max(FIRST, _ROUNDS * components) and all(reason.startswith(NO_TRACE) for reason in reasons):
         return TaskFailedError(
-            f"the task's rollouts tell of no component that is to evolve ({top_reasons(reasons)}); name it in each: "
+            f"the task's rollouts name no component that is to evolve ({top_reasons(reasons)}); name it in each: "
             'Rollout(..., calls=(Call("prompt", {"input": ...}, output),))'
         )
     if count < most:
@@ -50,7 +50,7 @@ def fruitless(
     mend = _mend_of_cut(replies) if top == UNREADABLE else None
     mend = mend or _MENDS.get(top)
     said = [top_reasons(reasons), *([mend] if mend else []), *_example(replies.examples)]
-    return FruitlessError(f"nothing came of the first {count} flows: {'; '.join(said)}")
+    return FruitlessError(f"nothing came of the first {count} flows: {'. '.join(said)}")
 
 
 def _mend_of_cut(replies: ReplyCounts) -> str | None:
@@ -61,11 +61,11 @@ def _mend_of_cut(replies: ReplyCounts) -> str | None:
     if not counts or 2 * counts[Reason.INCOMPLETE] < counts.total():
         return None
     return (
-        f"replies of {role} break off: if the limit of tokens does that, raise llm.roles.{role}.max_tokens, or the "
+        f"Replies of {role} break off: if the limit of tokens is the cause, raise llm.roles.{role}.max_tokens, or the "
         "longest context of the server"
     )
 
 
 def _example(examples: Mapping[str, str]) -> list[str]:
     said = next(iter(examples.values()), None)
-    return [] if said is None else [f"such as {' '.join(said.split())[:_CHARACTERS]}"]
+    return [] if said is None else [f"What was wrong with one of the replies: {' '.join(said.split())[:_CHARACTERS]}"]

@@ -70,14 +70,14 @@ async def _admitted(dispatcher: Dispatcher, algorithm: Algorithm, artifact: Arti
     """
     while not dispatcher.tickets.is_open and dispatcher.stopping.reason is None:
         await dispatcher.changed.wait()
-    if not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
-        raise InputError(
-            f"inject: the run takes nothing more ({dispatcher.stopping.reason}); resume it, or start a new one"
-        )
+    reason = dispatcher.stopping.reason
+    if reason is not None and not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
+        raise InputError(f"inject: the run takes nothing more ({reason.said}); resume it, or start a new one")
     _check_components(dispatcher.pool, artifact)
     unknown = [name for name in parents if name not in dispatcher.pool or not dispatcher.pool.keeps(name)]
     if unknown:
-        raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
+        names = ", ".join(map(repr, unknown))
+        raise InputError(f"inject: parents has {names}, but the pool has no such candidate; give ids of candidates")
     estimate = algorithm.estimate(INJECTION)
     refusal = await dispatcher.refusal(estimate)
     if refusal is not None:

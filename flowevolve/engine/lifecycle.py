@@ -168,7 +168,11 @@ class Lifecycle:
         try:
             await self._algorithm.fit(UpdateContext(dispatcher.services, FIT, ticket.id, 0, 0))
         except LLMError as error:
-            await dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+            await dispatcher.fail(
+                BackendRefusedError(
+                    f"algorithm {self._algorithm.name!r}: fit() did not get a reply that it needs: {error}"
+                )
+            )
         except Exception as error:  # noqa: BLE001 - a mistake of whoever wrote the algorithm, in whatever form
             await dispatcher.fail_by(FIT, ticket, error)
         dispatcher.end_phase("init", ticket, stage=FIT)

@@ -126,7 +126,9 @@ class Steering:
             if before is None:
                 raise InputError(f"raise_budget: the run has no limit of {name} that could be raised")
             if limit <= before:
-                raise InputError(f"raise_budget: {name} is limited to {before:g}; give more than that, not {limit:g}")
+                raise InputError(
+                    f"raise_budget: {name} is limited to {before:.12g}; give more than that, not {limit:.12g}"
+                )
         if stopping.reason is not None and not (stopping.is_short and stopping.reason in limits):
             raise InputError(
                 f"raise_budget: the run is ending already ({stopping.reason.said}); resume it with more: "
@@ -171,7 +173,9 @@ class Steering:
 
     def _check_time(self, act: str) -> None:
         if self._dispatcher.stopping.finishing:
-            raise InputError(f"{act}: the run is past its last change; resume it, or branch from another candidate")
+            raise InputError(
+                f"{act}: the run is ending, and its candidates no longer change; resume it, or branch from another one"
+            )
 
     def _check_rejected(self, name: str) -> None:
         pool = self._dispatcher.pool
@@ -179,7 +183,7 @@ class Steering:
             raise InputError(f"approve: there is no candidate {name!r}")
         if pool.status(name) != "rejected" or pool.keeps(name):
             raise InputError(
-                f"approve: {name} is {pool.status(name)}: no veto of it stands, and no stage has turned it down"
+                f"approve: {name} is {pool.status(name)}; nobody has vetoed it, and no stage has turned it down"
             )
 
     def _set_veto(self, name: str, *, stands: bool) -> None:
@@ -190,7 +194,7 @@ class Steering:
         act = steered.act
         attributes: Mapping[str, JSON] = {"approved": act.candidate} if isinstance(act, Approve) else {}
         if isinstance(act, Inject) and submission.artifact == self._dispatcher.pool[act.parent].artifact:
-            raise InputError(f"inject: the texts are those of {act.parent}")
+            raise InputError(f"inject: the texts are the same as those of {act.parent}; change one of them")
         self._algorithm.inject(Candidate("", submission.artifact, submission.parents, OPERATOR, attributes=attributes))
         # If the algorithm refuses the candidate, it has raised before anything is journaled.
         await inject(

@@ -79,7 +79,7 @@ class Stream:
             by = workers.make_room(room + 1, stage.workers, hire=not self._allocated)
             if by:
                 self._hire(stage)
-                reason = f"the machines take the rollouts of {room} items at a time"
+                reason = f"the machines take the rollouts of {'one item' if room == 1 else f'{room} items'} at a time"
                 self._dispatcher.log(AllocationChanged(stage.name, by, workers.wanted, reason))
 
     def set_workers(self, stage: str, workers: int) -> None:

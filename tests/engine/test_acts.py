@@ -306,10 +306,10 @@ def test_comments_are_made_on_the_examples_that_candidates_are_made_and_scored_b
         (fe.Comment("Hm.", example="9"), "comment: the task has no training or validation example '9'"),
         (fe.Veto("c99"), "veto: there is no candidate 'c99'"),
         (fe.Veto("c3"), "veto: c3 was rejected, so nothing is made of it"),
-        (fe.Approve("c1"), "approve: c1 is confirmed: no veto of it stands, and no stage has turned it down"),
+        (fe.Approve("c1"), "approve: c1 is confirmed; nobody has vetoed it, and no stage has turned it down"),
         (fe.Approve("c99"), "approve: there is no candidate 'c99'"),
-        (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are those of c1"),
-        (fe.Inject({"a": "x"}, "c3"), "inject: the pool has no candidate 'c3' that this was edited from"),
+        (fe.Inject({"a": "seed 0"}, "c1"), "inject: the texts are the same as those of c1; change one of them"),
+        (fe.Inject({"a": "x"}, "c3"), "inject: candidate 'c3', which this was edited from, is not in the pool"),
     ],
     ids=repr,
 )
@@ -409,7 +409,7 @@ class Selecting(Climbing):
 def test_a_run_that_was_cut_off_takes_no_veto_while_it_is_finished(mode: str) -> None:
     plan: Plan = [(5.5, fe.Stop()), (6.2, fe.Veto("c1"))]
     report, facts = climb(*plan, algorithm=Selecting(), max_in_flight=1, mode=mode, drain_seconds=0.5)
-    past = "veto: the run is past its last change; resume it, or branch from another candidate"
+    past = "veto: the run is ending, and its candidates no longer change; resume it, or branch from another one"
     assert [refused for _, _, refused in steered(facts)] == [None, past]
     assert not report.pool.vetoed("c1")
 
@@ -420,7 +420,7 @@ def test_a_run_that_has_ended_takes_no_acts() -> None:
         engine = Engine(Climbing(), llm=client, budget=fe.Budget(hours=1))
         await engine.run()
         with pytest.raises(
-            InputError, match=r"stop: the run has ended \(the end of the algorithm's work\); see flowevolve resume"
+            InputError, match=r"stop: the run has ended \(the end of the algorithm's work\); to go on with it"
         ):
             await engine.act(fe.Stop(), "ada")
 
@@ -462,7 +462,7 @@ def test_what_was_cut_off_on_its_way_and_has_no_place_in_the_resumed_run_is_refu
     (event,) = events_of(facts, "run.steered")
     cut = facts[: facts.index(event) + 1]
     _, late = evolve(Climbing(), cut, budget=fe.Budget(seconds=5), max_in_flight=1)
-    refusal = "inject: the run takes nothing more (seconds); resume it, or start a new one"
+    refusal = "inject: the run takes nothing more (the time limit); resume it, or start a new one"
     assert steered(late) == [("ada", inject.to_json(), None), ("ada", inject.to_json(), refusal)]
     report, again = evolve(Climbing(), late, max_in_flight=1)
     assert steered(again) == steered(late)

@@ -109,7 +109,7 @@ def test_a_budget_in_which_the_first_work_has_no_room_is_the_users_mistake() -> 
 
     error = run_small(Small(enter, update=consume), budget=Budget(evaluations=3), width=1).report.error
     assert isinstance(error, InputError)
-    said = "budget.evaluations: is too small to evaluate what the run begins with; give 4 at least"
+    said = "budget.evaluations is too small to evaluate what the run begins with; give at least 4"
     assert str(error) == said
 
 
@@ -163,7 +163,9 @@ def test_past_its_last_change_a_run_takes_no_veto() -> None:
             yield emission
 
     run_small(Small(no_work, update=update, init=one_candidate, finish=finish), meanwhile=veto)
-    assert refused == ["veto: the run is past its last change; resume it, or branch from another candidate"]
+    assert refused == [
+        "veto: the run is ending, and its candidates no longer change; resume it, or branch from another one"
+    ]
 
 
 async def one_candidate(context: StageContext) -> AsyncGenerator[Emit]:

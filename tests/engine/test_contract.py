@@ -66,12 +66,12 @@ def updating(make: Callable[[Carrier], Any]) -> Small:
         (lambda context: context.propose({"text": "a"}, parents=[], operator="w"), "propose: the artifact is a dict; "),
         (
             lambda context: context.propose(Artifact({"txet": "b"}), parents=[propose(context)], operator="w"),
-            "propose: the artifact has components ['txet'], and what it is made from has ['text']; parent.artifact.rep",
+            "propose: the artifact has the components ['txet'], but what it is made from has ['text']; parent.artifact",
         ),
         (lambda context: context.reject(propose(context), None), "reject: reason: Input should be an instance of str"),
         (lambda context: Emit(1, derives="c0"), "Emit: derives is 'c0'; give a tuple of ids of candidates, such as"),  # type: ignore[arg-type]
         (lambda context: Emit(1, derives=(propose(context),)), "Emit: derives is (Candidate("),  # type: ignore[arg-type]
-        (lambda context: Emit(1, derives=("c9",)), "Emit: derives names c9, of which the pool has no candidate"),
+        (lambda context: Emit(1, derives=("c9",)), "Emit: derives names c9, but the pool has no such candidate"),
         (lambda context: Emit(1, version="1"), "Emit: version is '1'; give a number"),  # type: ignore[arg-type]
         (lambda context: Emit(1, to=3), "Emit: to is 3; give the name of a stage"),  # type: ignore[arg-type]
     ],

@@ -288,7 +288,7 @@ def test_a_gathering_stage_gets_full_batches_and_the_rest_at_the_end() -> None:
 
 @pytest.mark.parametrize(("mode", "setting"), [("stream", "max_in_flight"), ("sync", "width")])
 def test_gathering_more_than_may_be_in_flight_is_refused(mode: Mode, setting: str) -> None:
-    with pytest.raises(InputError, match=rf"{setting}.*'s0' gathers 3.*at least 3"):
+    with pytest.raises(InputError, match=rf"{setting} is .*at least 3.*'s0' gathers 3"):
         run_toy(Toy([Plan(gather=3)], most=4), budget=Budget(seconds=100), mode=mode, width=2)
 
 

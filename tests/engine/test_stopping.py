@@ -41,6 +41,6 @@ def test_an_item_for_a_stage_that_is_not_there_ends_the_run() -> None:
 
     with pytest.raises(
         EngineError,
-        match="stage 'entry' of algorithm 'small', item 1: it emitted to 'nowhere'; the graph has entry, update",
+        match="stage 'entry' of algorithm 'small', item 1: it emitted to 'nowhere', which is no stage of the graph; there are entry, update",
     ):
         evolve(Small(once(emit)))

@@ -80,7 +80,7 @@ def unmended() -> None:
             Failing,
             r"stage 'propose' of algorithm 'climb', item \d\.0: KeyError: 'late bug' \(test_faulty.*, line \d+\)",
         ),
-        (NotGenerator, r"stage 'propose' of .*: it is an async function without a yield, and has to be an async gen"),
+        (NotGenerator, r"stage 'propose' of .*: it is an async function without a yield, but has to be an async gen"),
         (NotAsync, "stage 'propose' of .*: it returned a list; make it an async generator: async def, with a yield"),
         (NoEmit, r"stage 'propose' of .*: it yielded a dict; yield flowevolve\.Emit\(payload\)"),
         (WrongBest, r"stage 'update' of .*: best\(\) returned a float; return the best candidate itself, or None"),

@@ -605,7 +605,7 @@ def test_in_real_time_the_journal_is_looked_at_beside_what_else_the_loop_has_to_
 
 
 def test_a_run_whose_budget_was_too_small_to_begin_with_goes_on_when_it_is_raised(tmp_path: Path) -> None:
-    too_small = r"budget.rollouts: is too small to evaluate what the run begins with"
+    too_small = r"budget.rollouts is too small to evaluate what the run begins with"
     with pytest.raises(InputError, match=too_small):
         run(tmp_path / "run", budget={"rollouts": 2})
     with pytest.raises(InputError, match=too_small):

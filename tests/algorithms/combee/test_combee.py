@@ -198,7 +198,9 @@ def test_it_may_merge_lineages_as_gepa_does() -> None:
 
 
 def test_fewer_flows_than_a_batch_are_refused() -> None:
-    with pytest.raises(InputError, match=r"algorithm\.width: is 1, but stage 'aggregate' gathers 6"):
+    with pytest.raises(
+        InputError, match=r"algorithm\.width is 1, but has to be at least 6, as stage 'aggregate' gathers 6"
+    ):
         ran("sync", width=1)
 
 
