@@ -146,6 +146,9 @@ def _check_given(artifact: object, parents: object, attributes: object) -> None:
         raise InputError(f"inject: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
     if isinstance(parents, str) or not isinstance(parents, Sequence):
         raise InputError(f"inject: parents is {parents!r:.80}; give a list of ids of candidates")
+    for parent in parents:
+        if not isinstance(parent, str):
+            raise InputError(f"inject: parents has a {type(parent).__name__}; give ids of candidates")
     if not isinstance(attributes, Mapping):
         raise InputError(f"inject: attributes is a {type(attributes).__name__}; give a dict of plain data")
     try:

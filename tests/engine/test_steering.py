@@ -275,6 +275,8 @@ def test_what_has_other_components_than_all_that_the_pool_has_is_refused_and_the
         said.append(str(caught.value))
         with pytest.raises(InputError, match="inject: parents is 'c0'; give a list of ids of candidates"):
             await engine.inject(fe.Artifact({"a": "x"}), parents="c0")
+        with pytest.raises(InputError, match="inject: parents has a Candidate; give ids of candidates"):
+            await engine.inject(fe.Artifact({"a": "x"}), parents=[fe.Candidate("c0", fe.Artifact({"a": "x"}))])  # type: ignore[list-item]
         with pytest.raises(InputError, match="inject: attributes is a list; give a dict of plain data"):
             await engine.inject(fe.Artifact({"a": "x"}), attributes=["x"])  # type: ignore[arg-type]
         said.append("all")
