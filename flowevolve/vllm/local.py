@@ -87,7 +87,21 @@ def _create(log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
     except OSError as error:
-        raise InputError(f"{log}: can't be written: {error.strerror}; name another log") from error
+        raise InputError(f"{log}: can't be written: {error.strerror}; name another file for it") from error
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> InputError:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return InputError(
+                f"vllm.port: {host}:{port} is taken; choose another port (0 for any free one), "
+                "or use the vLLM that listens there with llm.base_url"
+            )
+        case errno.EACCES:
+            setting, mend = "vllm.port", "choose another port (0 for any free one)"
+        case _:
+            setting, mend = "vllm.host", "give an address of this machine"
+    return InputError(f"{setting}: can't listen on {host}:{port}: {error.strerror}; {mend}")
 
 
 @contextmanager
@@ -109,11 +123,6 @@ def _ports(host: str, first: int, count: int) -> Generator[list[int]]:
                 holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 holder.bind(address)
             except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise InputError(f"vllm.host: can't listen on {host}:{port}: {error.strerror}") from None
-                raise InputError(
-                    f"vllm.port: {host}:{port} is taken; choose another port (0 for any free one), "
-                    "or use the vLLM that listens there with llm.base_url"
-                ) from None
+                raise _cannot_listen(host, port, error) from None
             ports.append(int(holder.getsockname()[1]))
         yield ports

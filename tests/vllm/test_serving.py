@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -270,6 +271,17 @@ async def test_the_name_of_a_host_is_not_looked_up_on_the_event_loop(
 async def test_an_address_of_another_machine_is_named(fake: FakeVLLM) -> None:
     with pytest.raises(InputError, match=r"vllm\.host: can't listen on 192\.0\.2\.1"):
         await check_vllm(VLLMSettings.model_validate({**fake.settings(), "host": "192.0.2.1"}))
+
+
+async def test_a_port_that_is_not_for_this_user_is_not_blamed_on_the_host(
+    fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: socket.socket, address: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("flowevolve.vllm.local.socket.socket.bind", refuse)
+    with pytest.raises(InputError, match=r"vllm\.port: can't listen on 127\.0\.0\.1:80: Permission denied; choose"):
+        await check_vllm(VLLMSettings.model_validate({**fake.settings(), "port": 80}))
 
 
 async def test_a_log_that_cannot_be_written_is_named(fake: FakeVLLM) -> None:
