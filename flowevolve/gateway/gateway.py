@@ -27,6 +27,7 @@ from flowevolve.core.model import (
 from flowevolve.gateway.shares import FairShares, RunAccount
 from flowevolve.llm.client.cache import reply_key
 from flowevolve.llm.client.pending_call import Backend
+from flowevolve.llm.client.reachability import without_full_stop
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.rate_limits import Limits, is_refusal
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
@@ -178,7 +179,7 @@ def _of_own_key() -> Iterator[None]:
         if error.status not in _KEY_REFUSED or isinstance(error, OutOfCreditError):
             raise
         raise RefusedError(
-            f"the server behind the gateway refuses the gateway's key, which is the one of --api-key-env where "
-            f"flowevolve gateway was started: {error}",
+            f"the server behind the gateway refuses the gateway's key: {without_full_stop(error)}. Correct the key in "
+            "the variable that --api-key-env names, and start flowevolve gateway again",
             status=403,
         ) from error

@@ -72,9 +72,9 @@ class _Doors:
         recognized by that name.
         """
         if "Origin" in request.headers:
-            return web.Response(status=403, text="the gateway does not answer pages in browsers")
+            return web.Response(status=403, text="the gateway does not answer requests of pages in browsers")
         if is_loopback(self._host) and not is_asked_locally(request, self._host):
-            said = f"this gateway is for this machine; ask for it as http://{self._host} with its port"
+            said = f"this gateway serves only this machine; use its address http://{self._host}, with its port"
             return web.Response(status=403, text=said)
         return await handler(request)
 

@@ -80,7 +80,7 @@ class VLLMSettings(BaseModel):
     def _checks(self) -> VLLMSettings:
         for flag, setting in _OURS.items():
             if has_flag(self.flags, flag):
-                raise ValueError(f"flag {flag} is set by us: use {setting}")
+                raise ValueError(f"flag {flag} is set by flowevolve; use {setting} instead")
         for flag, variable in _KEYS.items():
             if has_flag(self.flags, flag):
                 raise ValueError(f"flag {flag}: {_ELSEWHERE.format(variable)}")
@@ -88,9 +88,12 @@ class VLLMSettings(BaseModel):
         if key is not None:
             raise ValueError(f"environment: {key}: {_ELSEWHERE.format('it')}")
         if self.devices and len(self.devices) != self.replicas:
-            raise ValueError(f"devices has {len(self.devices)} entries for {self.replicas} replicas; give one for each")
+            entries = "one entry" if len(self.devices) == 1 else f"{len(self.devices)} entries"
+            raise ValueError(f"devices has {entries}, but replicas is {self.replicas}; give one entry for each")
         if self.on == "here" and self.gpus is not None:
-            raise ValueError("gpus: is for on = 'ray'; on this machine, devices names those of each replica")
+            raise ValueError(
+                "gpus is only for on = 'ray'; on this machine, set devices, which names the GPUs of each replica"
+            )
         if self.on == "ray" and self.devices:
             raise ValueError("devices: with on = 'ray', Ray says which GPUs a replica has; leave it out, or set gpus")
         if self.on == "ray" and self.host != LOOPBACK:

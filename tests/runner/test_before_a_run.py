@@ -60,7 +60,7 @@ async def test_a_model_that_is_not_served_is_told_with_the_list(way: str, served
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_address_without_its_end_is_told_with_the_right_one(way: str, served: Serving) -> None:
-    with pytest.raises(fe.BackendRefusedError, match=f"but at {served.url} there is: give that address instead$"):
+    with pytest.raises(fe.BackendRefusedError, match=f"but there is one at {served.url}; give that address instead$"):
         await WAYS[way]({"model": "m", "base_url": served.url.removesuffix("/v1")})
     assert served.backend.service.stats.finished == 0
 

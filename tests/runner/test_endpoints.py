@@ -138,7 +138,7 @@ async def test_a_run_over_several_endpoints_shares_them_and_reports_them() -> No
     }
     seen: list[Event] = []
     metrics = Metrics()
-    with pytest.raises(BackendUnreachableError, match=f"{nowhere} can't be used, the other endpoints can"):
+    with pytest.raises(BackendUnreachableError, match=f"{nowhere} can't be used, but the other endpoints can"):
         await check(parse_config(table, "test"))
     result = await run(parse_config(table, "test"), watchers=Watchers(events=(seen.append, metrics.event)))
     for server in servers:

@@ -261,7 +261,7 @@ def test_serve_attached_to(fake: FakeVLLM, tmp_path: Path) -> None:
     ("fate", "arguments", "code", "says"),
     [
         ("serve", ["--port", "x"], 2, "--port"),
-        ("serve", ["--port", "0", "--", "--port", "1"], 2, "--port is set by us: use vllm.port"),
+        ("serve", ["--port", "0", "--", "--port", "1"], 2, "--port is set by flowevolve; use vllm.port instead"),
         ("serve", ["--executable", "no-such-vllm"], 2, "pip install 'flowevolve[vllm]'"),
         ("die", ["--port", "0"], 3, "ValueError: no such model"),
         ("die_after_0", ["--port", "0", "--restarts", "0"], 3, "not started again"),

@@ -21,10 +21,10 @@ OWN = {"backend": "vllm", "model": "m"}
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ({"flags": ["--port", "1"]}, "--port is set by us: use vllm.port"),
+        ({"flags": ["--port", "1"]}, "--port is set by flowevolve; use vllm.port instead"),
         ({"flags": ["--served_model_name=x"]}, "use llm.model"),
         ({"flags": ["--host=::"]}, "use vllm.host"),
-        ({"replicas": 2, "devices": ["0"]}, "devices has 1 entries for 2 replicas"),
+        ({"replicas": 2, "devices": ["0"]}, "devices has one entry, but replicas is 2"),
         ({"port": 65535, "replicas": 2}, "leaves no room"),
         ({"port": 70000}, "vllm.port"),
         ({"replicas": 0}, "vllm.replicas"),
@@ -34,7 +34,7 @@ OWN = {"backend": "vllm", "model": "m"}
         ({"flag": []}, "did you mean 'flags'"),
         ({"on": "ray", "devices": ["0"]}, "devices: with on = 'ray', Ray says which GPUs"),
         ({"on": "ray", "host": "0.0.0.0"}, "host: with on = 'ray', a replica listens at its node's address"),
-        ({"gpus": 2}, "gpus: is for on = 'ray'"),
+        ({"gpus": 2}, "gpus is only for on = 'ray'"),
     ],
 )
 def test_a_mistake_is_named(section: dict[str, object], says: str) -> None:

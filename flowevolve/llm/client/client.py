@@ -200,12 +200,18 @@ class LLMClient:
         try:
             return self._roles[name]
         except KeyError:
-            raise InputError(f"no LLM role {name!r}; add it to the config, which has {sorted(self._roles)}") from None
+            known = ", ".join(sorted(self._roles)) or "none"
+            raise InputError(
+                f"there is no LLM role {name!r}; add [llm.roles.{name}] to the config, or name a role that it "
+                f"has: {known}"
+            ) from None
 
     def _embedding_role(self, name: str) -> Role:
         role = self._role(name)
         if not isinstance(role, Role):
-            raise InputError(f"LLM role {name!r} has several models, whose vectors can't be compared: give it one")
+            raise InputError(
+                f"LLM role {name!r} has several models, whose vectors can't be compared; give it one model"
+            )
         return role
 
     async def _send_with_retries(self, call: PendingCall[R]) -> R:

@@ -57,7 +57,7 @@ class Ensemble:
     def __init__(self, members: Sequence[Role], weights: Sequence[float], choice: Choice | None = None) -> None:
         if not members or min(weights) < 0 or sum(weights) <= 0:
             raise InputError(
-                "an ensemble needs models, none with a negative weight and one at least with a positive one"
+                "an ensemble needs models, of which none has a weight below 0 and at least one has a weight above 0"
             )
         self.members = tuple(members)
         self._arms = [Arm(weight) for weight in weights]

@@ -37,18 +37,20 @@ class RetryPolicy:
     """How long a backend may be silent before it counts as gone."""
 
     def __post_init__(self) -> None:
-        waits_in_order = 0 < self.base_seconds <= self.max_seconds
         attempts = self.server_error_attempts
         requirements = {
-            f"need 0 < base_seconds ({self.base_seconds}) <= max_seconds ({self.max_seconds})": waits_in_order,
-            f"multiplier is {self.multiplier}; a factor below 1 would shorten the waits": self.multiplier >= 1,
-            f"jitter is {self.jitter}; give a fraction from 0 to 1": 0 <= self.jitter <= 1,
-            f"server_error_attempts is {attempts}; at least 1 is needed": attempts >= 1,
-            f"patience_seconds is {self.patience_seconds}; it can't be negative": self.patience_seconds >= 0,
+            f"base_seconds is {self.base_seconds}, but has to be above 0": self.base_seconds > 0,
+            f"max_seconds is {self.max_seconds}, but has to be at least base_seconds, which is {self.base_seconds}": (
+                self.max_seconds >= self.base_seconds
+            ),
+            f"multiplier is {self.multiplier}, but has to be at least 1": self.multiplier >= 1,
+            f"jitter is {self.jitter}, but has to be from 0 to 1": 0 <= self.jitter <= 1,
+            f"server_error_attempts is {attempts}, but has to be at least 1": attempts >= 1,
+            f"patience_seconds is {self.patience_seconds}, but has to be at least 0": self.patience_seconds >= 0,
         }
         for message, is_met in requirements.items():
             if not is_met:
-                raise InputError(f"retry: {message}")
+                raise InputError(f"RetryPolicy: {message}")
 
     def decide(
         self,

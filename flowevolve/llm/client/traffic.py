@@ -39,8 +39,8 @@ class Traffic:
         silent = [endpoint.url for endpoint in self.endpoints() if endpoint.ejected]
         if silent:
             raise BackendUnreachableError(
-                f"{', '.join(silent)} can't be used, the other endpoints can; start the server, or correct base_urls. "
-                "A run would begin without it"
+                f"{', '.join(silent)} can't be used, but the other endpoints can. Start what is missing, or correct "
+                "llm.base_urls; a run would begin without it"
             )
 
     def endpoints(self) -> list[EndpointStats]:

@@ -140,5 +140,5 @@ class Permit:
 
 def _checked(limit: int) -> int:
     if limit < 1:
-        raise InputError(f"the concurrency limit is {limit}: at least 1 request must be allowed in flight")
+        raise InputError(f"the limit on requests in flight is {limit}, but has to be at least 1")
     return limit

@@ -63,6 +63,6 @@ class Address:
         address = urlsplit(self.base_url)
         here = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
         return RefusedError(
-            f"the server at {here} sends requests on to {origin}, which does not get them; "
-            "if that is where they should go, set base_url to it"
+            f"the server at {here} redirects requests to {origin}, where prompts and keys are not sent; if they should "
+            "go there, set base_url to it"
         )

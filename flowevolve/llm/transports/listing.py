@@ -41,7 +41,9 @@ async def list_models(
         if not await _is_below(address, get, bound, also_failing=is_nowhere):
             raise
         right = address.base_url.rstrip("/") + _VERSION
-        raise WrongAddressError(f"there is no API there, but at {right} there is: give that address instead") from None
+        raise WrongAddressError(
+            f"there is no API at this address, but there is one at {right}; give that address instead"
+        ) from None
 
 
 async def _is_below(

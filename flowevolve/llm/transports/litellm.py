@@ -48,7 +48,10 @@ def load_litellm() -> LiteLLM:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     package: object = import_module("litellm")
     if not isinstance(package, LiteLLM):
-        raise InputError("llm.backend: the module 'litellm' that is found here is not LiteLLM's")
+        raise InputError(
+            "llm.backend: what is imported as 'litellm' is another module of this name; remove or rename it, and pip "
+            "install 'flowevolve[litellm]'"
+        )
     package.suppress_debug_info = True
     package.telemetry = False
     return package

@@ -84,7 +84,7 @@ def make_router(
     if twice is not None:
         raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
     if not urls:
-        raise InputError("base_urls: is empty; name at least one endpoint")
+        raise InputError("base_urls is empty; name at least one endpoint")
     if len(urls) == 1 and not may_move:
         return make(urls[0])
     return Router({url: make(url) for url in urls}, identity, log=log, make=make)

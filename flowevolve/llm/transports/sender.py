@@ -51,7 +51,8 @@ class Sender:
         priority = _number(headers, PRIORITY, 0.0)
         if not abs(priority) <= LARGEST_PRIORITY or priority != int(priority):
             raise ValueError(
-                f"{PRIORITY} must be a whole number, at most {LARGEST_PRIORITY:,} from 0, and is {priority:g}"
+                f"{PRIORITY} must be a whole number from {-LARGEST_PRIORITY:,} to {LARGEST_PRIORITY:,}, and is "
+                f"{priority:g}"
             )
         return cls(run, share, int(priority))
 

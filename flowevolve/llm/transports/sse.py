@@ -114,7 +114,7 @@ class StreamedAnswer:
         if not self._last:  # no event at all: an answer that came at once
             return wire.chat_reply(bytes(self._other).removesuffix(b"\n"), model, headers, bound=self._bound)
         if not self.done and self._finish_reason is None:
-            raise UnreachableError("the answer broke off: the body ended before it")
+            raise UnreachableError("the answer broke off: the server closed the connection before its end")
         text = None if self._texts is None else "".join(self._texts)
         message: dict[str, JSON] = {"content": text, "reasoning": "".join(self._thoughts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
@@ -143,7 +143,7 @@ class StreamedAnswer:
 
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
-            raise ServerError(f"a part of the answer is none: {failures.start_of(self._last)}")
+            raise ServerError(f"a part of the answer is not a JSON object: {failures.start_of(self._last)}")
         error = wire.error_in_body(event, self._last)
         if error is not None:
             raise error

@@ -91,7 +91,7 @@ def embed_reply(
             vectors = _vectors(entries, len(request.texts))
             if vectors is not None:
                 return EmbedReply(vectors, usage, _name(answer.get("model"), request.model), headers=headers)
-    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}", usage=usage)
+    raise ServerError(f"the answer does not have one vector for each text: {start_of(content)}", usage=usage)
 
 
 def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:

@@ -81,7 +81,7 @@ def test_an_error_with_a_code_that_is_no_status_is_the_servers(code) -> None:
 @pytest.mark.parametrize("number", [10**400, -(10**400), 1e999], ids=["huge", "minus huge", "infinite"])
 def test_a_vector_of_numbers_beyond_all_is_none(number) -> None:
     body = json.dumps({"data": [{"embedding": [1, number]}]}).encode()
-    with pytest.raises(ServerError, match="has no vectors"):
+    with pytest.raises(ServerError, match="does not have one vector for each text"):
         embed_reply(body, EmbedRequest("m", ("a",)))
 
 

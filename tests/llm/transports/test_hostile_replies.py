@@ -120,7 +120,7 @@ async def test_others_have_their_turns_while_thoughts_are_taken_out_of_a_long_te
 
 
 async def test_a_server_is_not_silent_while_we_read_what_it_sent() -> None:
-    with pytest.raises(UnreachableError, match="the body ended before it"):
+    with pytest.raises(UnreachableError, match="closed the connection before its end"):
         await sse.read_reply(at_once(), ChatRequest("m", (), stream=True, idle_seconds=1e-9))
 
 

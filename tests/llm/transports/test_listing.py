@@ -44,7 +44,7 @@ class Server:
 
 @pytest.mark.parametrize("elsewhere", [RefusedError("HTTP 404", status=404), b"<html>a page for people</html>"])
 async def test_the_address_that_would_work_is_named(elsewhere: LLMError | bytes) -> None:
-    with pytest.raises(WrongAddressError, match="at http://h:8000/v1 there is: give that address instead"):
+    with pytest.raises(WrongAddressError, match="one at http://h:8000/v1; give that address instead"):
         await list_models(Address("http://h:8000/"), Server("/v1/models", elsewhere).get)
 
 
@@ -59,7 +59,7 @@ DOWN = [
 @pytest.mark.parametrize("there", DOWN)
 async def test_so_is_it_where_that_can_not_serve_now(there: LLMError) -> None:
     """As a gateway whose server is down."""
-    with pytest.raises(WrongAddressError, match="at http://h:8000/v1 there is"):
+    with pytest.raises(WrongAddressError, match="one at http://h:8000/v1"):
         await list_models(Address("http://h:8000"), Server("/v1/models", NOWHERE, there).get)
 
 

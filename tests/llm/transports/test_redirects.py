@@ -47,7 +47,7 @@ async def test_a_prompt_is_not_sent_on_to_another_port(kind: Kind, status: int, 
 
         async with server(move) as here:
             transport = kind(here, KEY, max_connections=1)
-            said = f"the server at {here.removesuffix('/v1')} sends requests on to {there.removesuffix('/v1')},"
+            said = f"the server at {here.removesuffix('/v1')} redirects requests to {there.removesuffix('/v1')},"
             with pytest.raises(RefusedError, match=said):
                 await transport.chat(request(stream=stream), timeout=60)
             with pytest.raises(RefusedError, match=said):
