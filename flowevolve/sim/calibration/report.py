@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from math import isinf
 
 from flowevolve.sim.calibration.calibrate import Calibration
 from flowevolve.sim.profiles import BatchingProfile, Profile
@@ -23,17 +24,19 @@ def as_lines(calibration: Calibration) -> list[tuple[str, str]]:
         steps = ", ".join(f"{1000 * profile.seconds_of_step(load):.3g} ms with {load}" for load in measured.requests())
         prompts = f"{1000 * profile.prefill_seconds_per_token:.3g} ms for each token that is not cached"
         lines += [
-            ("one token of all answers", steps),
+            ("one more token for each answer", steps),
             ("contexts", f"{1e6 * profile.context_seconds_per_token:.3g} µs more for each token in them"),
             ("prompts", prompts),
             ("at a time", f"{profile.max_num_seqs} requests"),
             ("prefix cache", f"{profile.cache_blocks * 16:,} tokens" if profile.cache_blocks else "none"),
         ]
     else:
+        requests = _number_of("requests", profile.requests_per_minute)
+        tokens = _number_of("tokens", profile.tokens_per_minute)
         lines += [
             ("first token", f"after {profile.first_token_seconds:.3g} s in the median"),
             ("each further token", f"{1000 * profile.per_token_seconds:.3g} ms, whatever the load"),
-            ("limits", f"{profile.requests_per_minute:g} requests and {profile.tokens_per_minute:g} tokens a minute"),
+            ("limits", f"{requests} and {tokens} a minute"),
         ]
     if measured.refused_at is not None:
         lines.append(("refused", f"some of {measured.refused_at} requests at a time"))
@@ -45,12 +48,16 @@ def as_lines(calibration: Calibration) -> list[tuple[str, str]]:
     return [*lines, ("paid", paid)]
 
 
+def _number_of(things: str, most: float) -> str:
+    return f"any number of {things}" if isinf(most) else f"{most:,.0f} {things}"
+
+
 def _checked(calibration: Calibration) -> str:
     check = calibration.check
     if check is None:
-        return "not compared with requests that nothing was fitted to, as the server refused some of them"
+        return "not compared with further requests, as the server refused some of them"
     return (
-        f"{check.requests} requests that nothing was fitted to, {check.at_once} at a time, took {check.seconds:.1f} s; "
+        f"{check.requests} further requests, {check.at_once} at a time, took {check.seconds:.1f} s; "
         f"by the profile they take {check.predicted:.1f} s ({check.error:+.0%})"
     )
 

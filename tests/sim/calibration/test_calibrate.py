@@ -111,6 +111,15 @@ def test_an_api_whose_latency_does_not_depend_on_its_load() -> None:
     assert off(calibration) < 0.1
 
 
+def test_limits_of_an_api_are_told_as_a_person_would_write_them() -> None:
+    calibration = found(API, most=8)
+    assert dict(as_lines(calibration))["limits"] == "any number of requests and any number of tokens a minute"
+    assert isinstance(calibration.profile, APIProfile)
+    limited = replace(calibration.profile, requests_per_minute=500.0, tokens_per_minute=2e6)
+    lines = dict(as_lines(replace(calibration, profile=limited)))
+    assert lines["limits"] == "500 requests and 2,000,000 tokens a minute"
+
+
 def test_a_model_that_thinks_is_told_by_tokens_that_are_in_no_text() -> None:
     thinking = OutputLength(180.0, 0.3, 8192)
     output = found(replace(H100, output=thinking)).profile.output
