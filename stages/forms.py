@@ -46,7 +46,9 @@ class FormWeights(Settings):
     @model_validator(mode="after")
     def _some_weight(self) -> FormWeights:
         if not self.edits + self.whole:
-            raise ValueError("edits, whole: one of them is more than 0, as nothing else can always be asked for")
+            raise ValueError(
+                "edits and whole are both 0, but one of them has to be above 0, as other forms are not always possible"
+            )
         return self
 
     def of(self, kind: Kind) -> float:

@@ -167,7 +167,7 @@ class Rollouts:
             place = f" ({where.tb_frame.f_code.co_filename}:{where.tb_lineno})" if where is not None else ""
             raise TaskFailedError(
                 f"task {self._task.name!r} failed on each of the first {self._failures} examples; "
-                f"last: {type(error).__name__}: {error}{place}"
+                f"the last failure: {type(error).__name__}: {error}{place}"
             ) from error
 
 

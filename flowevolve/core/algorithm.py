@@ -27,6 +27,9 @@ from flowevolve.core.task import OnMachines, Task
 
 ConfigT_co = TypeVar("ConfigT_co", bound=BaseModel, default=BaseModel, covariant=True)
 
+SEE_LOG = "the log of the run, which flowevolve watch DIR shows, says why"
+"""What a message ends in if something could not be evaluated and the reason is not at hand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workers:

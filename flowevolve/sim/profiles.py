@@ -53,7 +53,9 @@ def _checked_steps(value: object) -> float | tuple[tuple[int, float], ...]:
         return _NUMBER.validate_python(value)
     points = _POINTS.validate_python(value)
     if not points or any(first >= second for (first, _), (second, _) in pairwise(points)):
-        raise ValueError("needs numbers of requests that rise from one point to the next, each with its seconds")
+        raise ValueError(
+            "has to be a list of pairs of a number of requests and seconds, in which the numbers of requests rise"
+        )
     return points
 
 

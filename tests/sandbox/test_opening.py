@@ -42,7 +42,7 @@ def test_a_cluster_needs_real_time() -> None:
 
 
 def test_harnesses_run_here() -> None:
-    with pytest.raises(InputError, match=r"sandbox.on: 'ray' is for programs"):
+    with pytest.raises(InputError, match=r"sandbox.on: 'ray' is only for programs"):
         SandboxEvaluator(ON_RAY)
 
 

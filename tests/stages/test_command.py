@@ -234,5 +234,5 @@ def test_a_program_that_is_not_there_is_told_before_the_run() -> None:
 
 def test_it_writes_no_prompts() -> None:
     config = LEVIConfig.model_validate({"proposer": {"command": [sys.executable]}})
-    with pytest.raises(fe.InputError, match="a command writes programs, and no prompts"):
+    with pytest.raises(fe.InputError, match="a command can only write programs"):
         LEVI(house_style_task(), config)

@@ -24,7 +24,7 @@ from flowevolve.algorithms.ace.playbook_reading import CitingTask, Reader
 from flowevolve.algorithms.ace.repair import Reconcile
 from flowevolve.algorithms.ace.select import Select
 from flowevolve.algorithms.ace.update import Progress, Update
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -143,7 +143,7 @@ class ACE(Algorithm[ACEConfig]):
 
     async def fit(self, context: UpdateContext) -> None:
         if self.config.adaptation == "offline" and self.best() is None and not context.stopping:
-            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; {SEE_LOG}")
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Curate the lessons that no curator has had yet; offline, validate the playbook a last time."""

@@ -60,7 +60,7 @@ class ACEConfig(Settings):
     def _in_order(self) -> Self:
         if self.duplicate < self.unlike:
             raise ValueError(
-                f"duplicate is {self.duplicate}, below unlike, {self.unlike}: what lies between them is asked about; "
-                "give duplicate the larger one"
+                f"duplicate is {self.duplicate:g}, but has to be at least unlike, which is {self.unlike:g}; a model is "
+                "asked about bullets whose similarity is between the two"
             )
         return self

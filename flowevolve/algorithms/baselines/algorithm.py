@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -150,7 +150,7 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         if best is not None:
             return best
         if seed is None:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
         raise InputError(f"problem {self._task.name!r}: the seed fails: {Assessment.of(seed).failure}; {NEEDS_A_SEED}")
 
     async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:

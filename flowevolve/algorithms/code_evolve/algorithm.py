@@ -30,7 +30,7 @@ from flowevolve.algorithms.code_evolve.write import (
     Meta,
 )
 from flowevolve.archives.elites import FITNESS, Best, Cells, Elites, Mapped
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
@@ -143,11 +143,11 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
             return
         seed = self.islands[0].seed
         if seed is None:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
         if self.best() is None:
             raise InputError(
                 f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
-                f"mend it, or the problem, before there is something to improve; {NEEDS_A_SEED}"
+                f"mend it, or the problem, so that there is something to improve; {NEEDS_A_SEED}"
             )
         if self._cells is not None:
             self._check_features(Assessment.of(seed).metrics)
@@ -158,9 +158,10 @@ class CodeEvolve(Algorithm[CodeEvolveConfig]):
         """
         unknown = [name for name in self.config.archive.features if name not in {FITNESS, *FEATURES, *metrics}]
         if unknown:
+            of_text, of_problem = (", ".join(sorted(names)) or "none" for names in (FEATURES, metrics))
             raise InputError(
-                f"algorithm.archive.features: {unknown[0]!r} is no feature; there are {FITNESS!r}, "
-                f"of the text {sorted(FEATURES)} and of this problem {sorted(metrics)}"
+                f"algorithm.archive.features: {unknown[0]!r} is no feature; there are {FITNESS!r}, those of a "
+                f"program's text ({of_text}) and this problem's metrics ({of_problem})"
             )
 
     def apply_event(self, event: Event) -> None:

@@ -34,11 +34,14 @@ class ArchiveSettings(Settings):
     def _ranges_of_features(self) -> Self:
         for name, (low, high) in self.ranges.items():
             if name not in self.features:
-                raise ValueError(f"ranges: {name!r} is none of the features {list(self.features)}")
+                raise ValueError(f"ranges: {name!r} is none of the features, which are {', '.join(self.features)}")
             if not low < high:
-                raise ValueError(f"ranges.{name}: {low} is not below {high}")
-        if len(set(self.features)) < len(self.features):
-            raise ValueError(f"features: one is named twice in {list(self.features)}")
+                raise ValueError(
+                    f"ranges.{name} goes from {low:g} to {high:g}, but the first number has to be below the second"
+                )
+        twice = next((name for name in self.features if self.features.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"features: {twice!r} is named twice; name each feature once")
         return self
 
 

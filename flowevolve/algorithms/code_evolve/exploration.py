@@ -51,7 +51,9 @@ class ExplorationSettings(Settings):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if not self.least <= self.initial <= self.most:
-            raise ValueError(f"initial: {self.initial} is not between least, {self.least}, and most, {self.most}")
+            raise ValueError(
+                f"initial is {self.initial:g}, but has to be from {self.least:g} (least) to {self.most:g} (most)"
+            )
         return self
 
     def begin(self) -> Exploring:

@@ -213,7 +213,9 @@ class Islands:
         if index is None:
             raise EngineError("a candidate that was not placed on an island has entered the pool")
         if index >= len(self):
-            raise InputError(f"algorithm.islands: is {len(self)}, but the pool has an island {index}; give more")
+            raise InputError(
+                f"algorithm.islands is {len(self)}, but has to be at least {index + 1}, as many as the pool has"
+            )
         return self._islands[index]
 
     def best(self) -> Candidate | None:

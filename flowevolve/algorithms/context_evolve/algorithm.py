@@ -25,7 +25,7 @@ from flowevolve.algorithms.context_evolve.stages import (
     summarize,
     update,
 )
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, UpdateContext
@@ -131,10 +131,10 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         if context.stopping or self.best() is not None:
             return
         if seed is None:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; {SEE_LOG}")
         raise InputError(
             f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
-            "mend it, or the problem, before there is something to improve"
+            "mend it, or the problem, so that there is something to improve"
         )
 
     def apply_event(self, event: Event) -> None:

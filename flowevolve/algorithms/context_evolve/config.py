@@ -31,7 +31,7 @@ class TrajectoriesSettings(Settings):
     @model_validator(mode="after")
     def _some_weight(self) -> TrajectoriesSettings:
         if not any(self.weights.values()):
-            raise ValueError("improvement, mixed, decline: all weights are 0; give one of them more")
+            raise ValueError("improvement, mixed and decline are all 0, but one of these weights has to be above 0")
         return self
 
 

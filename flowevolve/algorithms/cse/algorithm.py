@@ -27,7 +27,7 @@ from flowevolve.algorithms.cse.recall import Distill, Recall
 from flowevolve.algorithms.cse.remember import AGENT, Compress, Compressed, Reflect, Reflected, learn, shorten
 from flowevolve.algorithms.cse.select import Population, RecallFor, Renew, Reward, Select
 from flowevolve.algorithms.cse.write import CODE, Diagnose, Write
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -193,7 +193,7 @@ class CSE(Algorithm[CSEConfig]):
         """Only checks that there is a program to begin with."""
         if self.best() is None and not context.stopping:
             failed = self.population.last_failure
-            why = "see the event log for why" if failed is None else f"the last failed: {failed}"
+            why = SEE_LOG if failed is None else f"the last failed: {failed}"
             raise InputError(f"task {self._task.name!r}: neither the seed nor a program to a plan works; {why}")
 
     def apply_event(self, event: Event) -> None:

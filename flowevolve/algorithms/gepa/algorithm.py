@@ -27,7 +27,7 @@ from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import ARCHIVES, CandidateArchive
 from flowevolve.archives.pareto import ParetoArchive
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -184,7 +184,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def check_veto(self, candidate: Candidate) -> None:
         if not isinstance(self._archive, ParetoArchive):
-            raise InputError("veto: nobody knows whether the archive, which is a plug-in, leaves a candidate out")
+            raise InputError("veto: the archive is a plug-in, and might go on using a candidate that is vetoed")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         """One proposal. With speculation in generate a flow may make more, if the budget has room for them then."""
@@ -295,7 +295,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:
-            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; {SEE_LOG}")
 
 
 def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
@@ -310,7 +310,7 @@ def _check_fronts(config: GEPAConfig, tuning: Tuning) -> None:
     fronts = config.archive.settings.get("fronts", "instance")
     if fronts != "instance" and (tuning.speculation.active("evaluate") or not isinstance(tuning.racing, NoRacing)):
         raise InputError(
-            f'algorithm.archive.fronts: {fronts!r} needs whole evaluations: set racing.policy = "off" and leave '
+            f'algorithm.archive.fronts: {fronts!r} needs whole evaluations; set racing.policy = "off" and leave '
             "speculation.alpha.evaluate out"
         )
 
@@ -323,14 +323,14 @@ def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
         )
     if isinstance(tuning.racing, Prefix) and not tuning.speculation.active("evaluate"):
         raise InputError(
-            'racing.policy = "prefix" stops evaluations at the speculative prefix, and there is none: set '
+            'racing.policy = "prefix" stops evaluations at the speculative prefix, and there is none; set '
             "speculation.alpha.evaluate below 1"
         )
     by_mean = tuning.speculation.active("evaluate") or tuning.racing.needs_improvement
     name = config.validation or ("improvement" if by_mean else "everything")
     if tuning.racing.needs_improvement and name != "improvement":
         raise InputError(
-            f"racing.policy stops evaluations by their mean score, but algorithm.validation {name!r} needs whole score "
-            'vectors: set algorithm.validation = "improvement", or racing.policy = "bound"'
+            f"racing.policy stops evaluations by their mean score, but algorithm.validation {name!r} needs the scores "
+            'on all examples; set algorithm.validation = "improvement", or racing.policy = "bound"'
         )
     return VALIDATIONS[name]()

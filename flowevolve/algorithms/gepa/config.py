@@ -75,6 +75,7 @@ class GEPAConfig(Settings):
     def _merged_once(self) -> Self:
         if self.group and self.merge:
             raise ValueError(
-                "group: edits are merged in groups, so that lineages need not be joined; set merge = false"
+                "group and merge are both true, but lineages of edits that are merged in groups need no joining; set "
+                "merge = false"
             )
         return self

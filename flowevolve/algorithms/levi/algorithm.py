@@ -26,7 +26,7 @@ from flowevolve.algorithms.levi.select import Selection
 from flowevolve.algorithms.levi.update import Evaluations, OpeningPlan, Progress, Update, in_full
 from flowevolve.algorithms.levi.write import LARGE, SMALL, Write, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, check_components
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
@@ -199,7 +199,7 @@ class LEVI(Algorithm[LEVIConfig]):
             if context.stopping:
                 return
             failed = [Assessment.of(context.pool[name]).failure for name in self._progress.failures]
-            why = f"the last failed: {failed[-1]}" if failed else "see the event log for why"
+            why = f"the last failed: {failed[-1]}" if failed else SEE_LOG
             raise InputError(f"task {self.task.name!r}: neither the seed nor anything made of it works; {why}")
         descriptors = {each.id: Described.of(each) for each in candidates}
         names = self._describe.names()

@@ -65,5 +65,5 @@ class LEVIConfig(WritingSettings):
     @classmethod
     def _positive(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if min(value) <= 0:
-            raise ValueError("temperatures are more than 0")
+            raise ValueError(f"each temperature has to be above 0, and one is {min(value):g}")
         return value

@@ -62,10 +62,12 @@ class Describe:
         self._cases = cases
         unknown = [name for name in self._features if name not in known]
         if unknown:
-            raise InputError(f"algorithm.features: no feature {', '.join(unknown)}; there are {', '.join(known)}")
+            raise InputError(
+                f"algorithm.features: there is no feature {', '.join(unknown)}; there are {', '.join(known)}"
+            )
         if not self._features and not self._outputs:
             raise InputError(
-                "algorithm: features and outputs are both empty; candidates are told apart by at least one"
+                "algorithm: features and outputs are both empty; name one at least, to tell candidates apart"
             )
 
     def names(self) -> Sequence[str]:
@@ -91,10 +93,10 @@ class Describe:
         """The error message for the case that no candidate has these features."""
         syntax = [name for name in names if name in self._features]
         if not syntax:
-            return f"algorithm.outputs: no candidate has a metric {', '.join(names)}"
+            return f"algorithm.outputs: no candidate has a metric {', '.join(names)}; name some that scores have"
         return (
-            f"algorithm.features: no candidate that works parses as Python, so none has {', '.join(syntax)}; "
-            f"name features of any text: {', '.join(TEXT)}"
+            "algorithm.features: no candidate that works can be read as Python, so none has "
+            f"{', '.join(syntax)}; name features that every text has: {', '.join(TEXT)}"
         )
 
     def _of_text(self, artifact: Artifact) -> dict[str, float]:

@@ -84,9 +84,13 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
     if task.seed().kind != "prompt":
         raise InputError(f"task {task.name!r}: LEVI evolves programs and prompts, not a {task.seed().kind}")
     if config.novelty.by != "none":
-        raise InputError('algorithm.novelty: only programs are looked at; leave it out, or set by = "none"')
+        raise InputError(
+            'algorithm.novelty: it is only for programs, and this task has prompts; leave it out, or set by = "none"'
+        )
     if config.proposer.command:
-        raise InputError("algorithm.proposer.command: a command writes programs, and no prompts; leave it out")
+        raise InputError(
+            "algorithm.proposer.command: a command can only write programs, and this task has prompts; leave it out"
+        )
     if not task.data.train:
         raise InputError(f"task {task.name!r}: LEVI needs training examples to rewrite prompts by")
     return PromptWriter(task, config, rollouts)

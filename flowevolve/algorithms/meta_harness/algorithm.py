@@ -18,7 +18,7 @@ from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
 from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
-from flowevolve.core.algorithm import Algorithm, Tuning, Workers, wrong_components
+from flowevolve.core.algorithm import SEE_LOG, Algorithm, Tuning, Workers, wrong_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
@@ -113,9 +113,7 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
 
     async def fit(self, context: UpdateContext) -> None:
         if self.best() is None and not context.stopping:
-            raise InputError(
-                f"task {self._task.name!r}: no baseline could be scored; candidates' reports in the event log say why"
-            )
+            raise InputError(f"task {self._task.name!r}: no baseline could be scored; {SEE_LOG}")
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Score the frontier, and nothing else, on the hidden test splits."""

@@ -45,6 +45,6 @@ class MetaHarnessConfig(Settings):
     def _of_the_run(cls, given: object) -> object:
         if isinstance(given, Mapping) and "sandbox" in given:
             raise PydanticCustomError(
-                "moved", "the sandbox is the run's: write what stands in [algorithm.sandbox] under [sandbox]"
+                "moved", "the sandbox belongs to the run; write what is in [algorithm.sandbox] under [sandbox]"
             )
         return given

@@ -62,7 +62,7 @@ class SandboxEvaluator:
     def __init__(self, settings: SandboxSettings) -> None:
         if settings.on != "here":
             raise InputError(
-                f"sandbox.on: {settings.on!r} is for programs; harnesses run on this machine: leave it out"
+                f"sandbox.on: {settings.on!r} is only for programs, and harnesses run on this machine; leave it out"
             )
         self._settings = settings.model_copy(update={"concurrency": 1})
         self._slots = anyio.Semaphore(settings.concurrency)

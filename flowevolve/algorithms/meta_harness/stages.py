@@ -73,7 +73,7 @@ class Propose:
         if wrote.in_vain >= self._config.in_vain:
             raise InputError(
                 f"algorithm meta_harness: {wrote.in_vain} proposers in a row wrote no harness; see to it that the "
-                "proposer can write, then resume the run, or set algorithm.in_vain higher"
+                "proposer can write, or set algorithm.in_vain higher, and resume the run"
             )
         if not sources:
             raise Discard("no harness written")

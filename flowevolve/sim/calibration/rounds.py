@@ -152,9 +152,11 @@ class AskedServer:
         except OverloadedError:
             raise
         except RefusedError as error:
-            raise BackendRefusedError(f"calibrate: {error}") from error
+            raise BackendRefusedError(
+                f"calibrate: {error}; check the URL, the model, and the key with --api-key-env"
+            ) from error
         except LLMError as error:
             if extra and error.status == 400:
                 self._extra = {}
                 return await self._chat(ask, {})
-            raise BackendUnreachableError(f"calibrate: {error}") from error
+            raise BackendUnreachableError(f"calibrate: a request failed: {error}") from error

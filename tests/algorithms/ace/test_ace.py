@@ -413,7 +413,9 @@ def test_what_does_not_suit_it_is_refused(tmp_path: Path) -> None:
         evolve({"playbook": str(tmp_path / "empty.md")})
     with pytest.raises(InputError, match="training examples"):
         ACE(InstructionFollowing(Dataset((), ())))
-    with pytest.raises(InputError, match=r"algorithm: .*duplicate is 0\.5, below unlike, 0\.9"):
+    with pytest.raises(
+        InputError, match=r"algorithm: .*duplicate is 0\.5, but has to be at least unlike, which is 0\.9"
+    ):
         evolve({"duplicate": 0.5, "unlike": 0.9})
     with pytest.raises(InputError, match="speculate"):
         evolve(speculation={"alpha": {"generate": 0.5}})

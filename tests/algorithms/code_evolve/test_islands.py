@@ -131,7 +131,7 @@ def test_an_item_has_missed_what_its_own_island_has_seen() -> None:
 
 
 def test_a_pool_with_more_islands_is_refused() -> None:
-    with pytest.raises(InputError, match="has an island 2"):
+    with pytest.raises(InputError, match="islands is 2, but has to be at least 3"):
         Log(count=2).add(program("a", 1.0, 2))
 
 

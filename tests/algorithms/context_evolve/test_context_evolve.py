@@ -284,5 +284,5 @@ def test_tasks_and_tuning_that_do_not_suit_it_are_refused() -> None:
 
 
 def test_trajectories_need_a_weight() -> None:
-    with pytest.raises(ValueError, match="all weights are 0"):
+    with pytest.raises(ValueError, match="mixed and decline are all 0"):
         algorithm(trajectories={"improvement": 0, "mixed": 0, "decline": 0})

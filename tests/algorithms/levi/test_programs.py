@@ -138,7 +138,7 @@ def test_features_that_no_candidate_has_are_named_with_what_to_set(tmp_path: Pat
     old = tmp_path / "old.py"
     old.write_text("print 'Python 2'\n")
     task = {"name": "program", "program": str(old), "command": ["sh", "-c", "wc -l < $0", "{program}"]}
-    with pytest.raises(InputError, match=r"algorithm\.features: no candidate .* parses as Python, .*length, lines"):
+    with pytest.raises(InputError, match=r"algorithm\.features: no candidate .* be read as Python, .*length, lines"):
         evolve(config({"seeds": 0}, task=task))
 
 

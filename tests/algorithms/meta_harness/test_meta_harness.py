@@ -403,5 +403,5 @@ def test_harnesses_run_in_the_sandbox_of_the_run(rows: Path) -> None:
 
 
 def test_a_sandbox_of_the_algorithm_is_refused(rows: Path) -> None:
-    with pytest.raises(InputError, match=r"write what stands in \[algorithm\.sandbox\] under \[sandbox\]"):
+    with pytest.raises(InputError, match=r"write what is in \[algorithm\.sandbox\] under \[sandbox\]"):
         evolve(config(rows, algorithm={"name": "meta_harness", "sandbox": {"preload": []}}))

@@ -40,4 +40,4 @@ class Chances:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if not 0 <= value <= 1:
-                raise InputError(f"world families: {entry.name} is {value}; choose a value from 0 to 1")
+                raise InputError(f"world families: {entry.name} is {value}, but has to be from 0 to 1")

@@ -79,8 +79,8 @@ class RulesParams:
             low, high = ranges.get(entry.name, (0, 1))
             value = getattr(self, entry.name)
             if value < low or (high is not None and value > high):
-                limits = f"from {low} to {high}" if high is not None else f"of {low} or more"
-                raise InputError(f"world rules: {entry.name} is {value}; choose a value {limits}")
+                limits = f"at least {low}" if high is None else f"from {low} to {high}"
+                raise InputError(f"world rules: {entry.name} is {value}, but has to be {limits}")
 
 
 PRESETS: dict[str, RulesParams] = {
