@@ -65,6 +65,13 @@ On the simulated GPU and API `flashevolve` has synchronous gepa's last score aft
 where the defaults take {ours}, and for {tokens} times its tokens; at equal tokens its score, less gepa's, is
 {score}."""
 
+AIM = """\
+On [simulated servers](../benchmarks/throughput.md) a run with `aim = "time"` has synchronous gepa's last score after
+{times} of its time (a GPU's and an API's, medians by workload), where the defaults take {ours}, and for {tokens} of its
+tokens, where the defaults take {fewer}. It is sooner than the defaults in {sooner} of {of} comparisons, and cheaper in
+{cheaper}; {missed} of its runs miss one of these scores, {missed_by_default} of the defaults. At equal tokens its
+score, less gepa's, is {score}, that of the defaults {score_by_default}."""
+
 
 def lead(content: Content) -> str:
     """The table of `beside_gepa` in one sentence."""
@@ -281,8 +288,8 @@ def merging_peer(content: Content) -> str:
     found = _simulated(content)
     if not all(workloads(rows, MERGING_PEER, BASE) for rows in found) or not _in_real_time(found):
         return ""
-    sooner, of = _ahead_of_ours(found, "seconds")
-    cheaper, _ = _ahead_of_ours(found, "tokens")
+    sooner, of = _ahead(found, MERGING_PEER, "stream_real", "seconds")
+    cheaper, _ = _ahead(found, MERGING_PEER, "stream_real", "tokens")
     return PEER.format(
         times=_medians(found, MERGING_PEER),
         tokens=_medians(found, MERGING_PEER, spent="tokens"),
@@ -296,15 +303,16 @@ def merging_peer(content: Content) -> str:
     )
 
 
-def _ahead_of_ours(found: Sequence[Rows], spent: Spent) -> tuple[int, int]:
+def _ahead(found: Sequence[Rows], method: str, other: str, spent: Spent) -> tuple[int, int]:
+    """On how many workloads a method reaches gepa's last score for less than another, and on how many both do."""
     pairs = [
-        (timed.median, ours[name].median)
+        (timed.median, others[name].median)
         for rows in found
-        for ours in [by_workload(rows, "stream_real", spent=spent)]
-        for name, timed in by_workload(rows, MERGING_PEER, spent=spent).items()
+        for others in [by_workload(rows, other, spent=spent)]
+        for name, timed in by_workload(rows, method, spent=spent).items()
     ]
-    known = [(theirs, own) for theirs, own in pairs if theirs is not None and own is not None]
-    return sum(theirs < own for theirs, own in known), len(known)
+    known = [(own, its) for own, its in pairs if own is not None and its is not None]
+    return sum(own < its for own, its in known), len(known)
 
 
 def stream_alone(content: Content) -> str:
@@ -316,6 +324,28 @@ def stream_alone(content: Content) -> str:
         times=_on_each(found, "plain"),
         tokens=_on_each(found, "plain", spent="tokens"),
         score=_both(_score(rows, "plain") for rows in found),
+    )
+
+
+def aiming_for_time(content: Content) -> str:
+    """What the aim ``time`` gains and costs beside the defaults; empty if it was not measured."""
+    found = _simulated(content)
+    if not all(workloads(rows, "stream_time", "stream", BASE) for rows in found):
+        return ""
+    sooner, of = _ahead(found, "stream_time", "stream", "seconds")
+    cheaper, _ = _ahead(found, "stream_time", "stream", "tokens")
+    return AIM.format(
+        times=_on_each(found, "stream_time"),
+        ours=_on_each(found, "stream"),
+        tokens=_on_each(found, "stream_time", spent="tokens"),
+        fewer=_on_each(found, "stream", spent="tokens"),
+        sooner=sooner,
+        of=of,
+        cheaper=cheaper,
+        missed=_missed(found, "stream_time"),
+        missed_by_default=_missed(found, "stream"),
+        score=_both(_score(rows, "stream_time") for rows in found),
+        score_by_default=_both(_score(rows) for rows in found),
     )
 
 

@@ -219,7 +219,10 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"picture": lambda: picture("", "docs/reference/glossary.md"), "figures": figures},
     STREAM: {"picture": lambda: picture("../../", "../reference/glossary.md"), "room": room},
     **algorithm_pages.BLOCKS,
-    PRESETS: {"beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n"))},
+    PRESETS: {
+        "beside": lambda: _all_wrapped(beside.beside_presets(_result("quality_others")).split("\n\n")),
+        "aim": lambda: _wrapped(gains.aiming_for_time(_result("throughput"))),
+    },
 }
 """For each page, the functions that make the texts between its marks."""
 

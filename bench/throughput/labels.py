@@ -16,6 +16,7 @@ LABELS: Mapping[str, str] = {
     "lockstep_real": "ours, lockstep, in real time",
     "plain": "ours, `plain`",
     "stream": "ours, `stream`",
+    "stream_time": "ours, `stream` with the aim `time`",
     "stream_real": "ours, `stream`, in real time",
     "careful": "ours, `careful`",
     "flashevolve": "ours, `flashevolve`",

@@ -17,6 +17,7 @@ def combee(batch: int) -> Sections:
 
 PRESETS: Mapping[str, Sections] = {
     "stream": DEFAULTS,
+    "stream_time": {**DEFAULTS, "algorithm": {"aim": "time"}},
     "plain": {"preset": "plain"},
     "careful": {"preset": "careful"},
     "flashevolve": {"preset": "flashevolve"},
@@ -24,7 +25,9 @@ PRESETS: Mapping[str, Sections] = {
     "combee_10": combee(10),
     "combee_40": combee(40),
 }
-"""The settings of our methods by name. ``stream`` has the defaults; the others are presets, and Combee at two sizes."""
+"""The settings of our methods by name. ``stream`` has the defaults and ``stream_time`` those with the aim ``time``.
+The others are presets, and Combee at two sizes.
+"""
 ON_REAL_TIME: Mapping[str, str] = {"stream_real": "stream", "lockstep_real": "lockstep"}
 """Methods with the settings of the methods they map to, but run against the server's process instead of on the virtual
 clock, so that the two can be compared. None of them has a policy with an interval in seconds, which a sped-up server
