@@ -56,9 +56,9 @@ def _load(name: str, pickled: bytes, signature: bytes) -> object:
     key = _key()
     if key is None or not hmac.compare_digest(signature, _signature(name, pickled, key)):
         raise NotKeptError(
-            f"objects of yours in this journal are not signed with the key in {key_file()}, and without that loading "
-            "them could run anybody's code: what they belong to is done again; to go on without that, put the key "
-            "file there from the machine the run was started on"
+            f"objects of yours in this journal are not signed with the key in {key_file()}, so loading them could run "
+            "anybody's code: what they belong to is done again; to avoid that, copy the key file there from the "
+            "machine on which the run was started"
         )
     return pickle.loads(pickled)  # noqa: S301  the owner's own, as the signature says
 
@@ -83,11 +83,11 @@ def _key() -> bytes | None:
         raise StorageError(f"{path}: the key that signs journals can't be read: {error.strerror}") from error
     if hasattr(os, "geteuid") and (stat.S_IMODE(state.st_mode) & 0o077 or state.st_uid != os.geteuid()):
         raise StorageError(
-            f"{path}: the key that signs journals must be yours alone, and others may read or write it: chmod 600 "
-            f"{path}, or remove it if somebody else has seen it; what it has signed is then done again"
+            f"{path}: the key that signs journals must be yours alone, but others may read or write it; chmod 600 "
+            f"{path}, or remove it if somebody else has seen it: what it has signed is then done again"
         )
     if len(key) != _KEY_BYTES:
-        raise StorageError(f"{path}: is no key that signs journals: remove it, and a new one is made")
+        raise StorageError(f"{path} is not a key that signs journals; remove it, and a new one is made")
     return key
 
 

@@ -23,5 +23,5 @@ def test_it_says_what_to_install(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, env=environment
     )
-    assert f"InputError: flowevolve.compat.{name}: needs {name}" in done.stderr
+    assert f"InputError: flowevolve.compat.{name} needs {name}" in done.stderr
     assert f"pip install 'flowevolve[{name}]'" in done.stderr

@@ -79,7 +79,7 @@ def test_what_was_changed_is_not_loaded(key: Path, field: str) -> None:
 def test_another_owners_objects_are_not_loaded(key: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = dump(Own(1), ())
     monkeypatch.setenv(KEY_VARIABLE, str(tmp_path / "other.key"))
-    with pytest.raises(NotKeptError, match="put the key file there"):
+    with pytest.raises(NotKeptError, match="copy the key file there"):
         load(data, {})
     assert not (tmp_path / "other.key").exists()
     dump(Own(1), ())
@@ -99,7 +99,7 @@ def test_a_key_that_others_may_read_is_refused(key: Path) -> None:
 def test_what_is_no_key_is_refused(key: Path) -> None:
     data = dump(Own(1), ())
     key.write_bytes(b"short")
-    with pytest.raises(StorageError, match="is no key"):
+    with pytest.raises(StorageError, match="is not a key"):
         load(data, {})
 
 

@@ -8,6 +8,6 @@ from importlib.util import find_spec
 from flowevolve._util.errors import InputError
 
 if find_spec("dspy") is None:
-    raise InputError("flowevolve.compat.dspy: needs dspy, which is not installed; pip install 'flowevolve[dspy]'")
+    raise InputError("flowevolve.compat.dspy needs dspy, which is not installed; pip install 'flowevolve[dspy]'")
 
 from flowevolve.compat.dspy.teleprompter import GEPA as GEPA

@@ -107,7 +107,7 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         except Exception as error:
             raise TaskFailedError(
                 f"the program or the metric failed on each of the first {self._failures} rows, so there is nothing to "
-                f"learn from; last: {type(error).__name__}: {one_line(error)}; {row_said(row)}"
+                f"learn from; the last error was {type(error).__name__}: {one_line(error)}; {row_said(row)}"
             ) from error
         self._worked = True
 

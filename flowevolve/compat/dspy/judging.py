@@ -33,7 +33,7 @@ def checked(metric: Metric, refuse: Callable[[InputError], None]) -> Metric:
                 given.close()  # otherwise Python warns that it was never awaited
             what = f"a Prediction whose score is {said(score)}" if isinstance(given, Prediction) else said(score)
             error = InputError(
-                f"metric: returned {what}; it returns a number, or a dspy.Prediction with a score and feedback; "
+                f"metric returned {what}, but has to return a number, or a dspy.Prediction with a score and feedback; "
                 f"{row_said(example)}"
             )
             refuse(error)

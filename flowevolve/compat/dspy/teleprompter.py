@@ -62,8 +62,8 @@ class _InDspysWords(LoggerAdapter):
 
 def _as_dspys(message: str) -> str:
     """Translate a message about gepa's arguments to the arguments of dspy's `GEPA`."""
-    if message.startswith("run_dir: "):
-        message = message.replace("run_dir: ", "log_dir: ", 1).replace(
+    if message.startswith(("run_dir: ", "run_dir is ")):
+        message = message.replace("run_dir", "log_dir", 1).replace(
             "seed_candidate is another one", "student has other instructions"
         )
     for words, ours in {
@@ -123,9 +123,9 @@ class GEPA(dspy.GEPA):
             FlowevolveError: if the run failed.
         """
         if teacher is not None:
-            raise InputError("teacher: GEPA has no use for one; leave it out")
+            raise InputError("teacher: GEPA has no use for a teacher; leave it out")
         if not trainset:
-            raise InputError("trainset: is empty; give at least one dspy.Example")
+            raise InputError("trainset is empty; give at least one dspy.Example")
         _check_rows("trainset", trainset)
         _check_rows("valset", valset or ())
         seed = _components(student)
@@ -175,10 +175,7 @@ class GEPA(dspy.GEPA):
         if calls is None:
             calls = max(1, total // minibatch)
         if not 1 <= calls <= total:
-            raise InputError(
-                f"adapter_concurrency: is {calls}, with {total} threads; give a number from 1 to num_threads, or a "
-                "higher num_threads"
-            )
+            raise InputError(f"adapter_concurrency is {calls}, but has to be from 1 to {total}, the number of threads")
         threads = total // calls
         return Shares(calls, threads, None if calls == 1 else max(CHUNKS_OF * threads, minibatch))
 
@@ -240,7 +237,7 @@ def _components(student: Module) -> dict[str, str]:
         InputError: if it has none.
     """
     if not isinstance(student, Module):
-        raise InputError(f"student: is {said(student)}; give an object of a class of dspy.Module")
+        raise InputError(f"student is {said(student)}; give an object of a class of dspy.Module")
     texts: dict[str, str] = {name: each.signature.instructions for name, each in student.named_predictors()}
     texts |= {path: flex.module_src for path, flex in enumerate_flex_submodules(student).items()}
     if not texts:
@@ -254,23 +251,25 @@ def _check_arguments(given: Mapping[str, object]) -> None:
     if auto is not None and auto not in AUTO_RUN_SETTINGS:
         raise InputError(f"auto: unknown name {auto!r}; {did_you_mean(str(auto), list(AUTO_RUN_SETTINGS))}")
     if isinstance(model, str):
-        raise InputError(f"reflection_lm: is the text {model!r}; give dspy.LM({model!r})")
+        raise InputError(f"reflection_lm is the text {model!r}; give dspy.LM({model!r})")
     if not isinstance(threads, Integral | None):
-        raise InputError(f"num_threads: is {threads!r}; give a whole number")
+        raise InputError(f"num_threads is {threads!r}; give a whole number of at least 1")
     if threads is not None and int(threads) < 0:
-        raise InputError(f"num_threads: is {threads}; give at least 1")
+        raise InputError(f"num_threads is {threads}, but has to be at least 1")
     log_dir = given.get("log_dir")
     if not isinstance(log_dir, str | PathLike | None):
-        raise InputError(f"log_dir: is {log_dir!r}; give the path of a directory")
+        raise InputError(f"log_dir is {log_dir!r}; give the path of a directory")
     if not isinstance(more := given.get("gepa_kwargs"), Mapping | None):
-        raise InputError(f"gepa_kwargs: is {more!r}; give a mapping of arguments by name")
+        raise InputError(f"gepa_kwargs is {more!r}; give a mapping of arguments by name")
 
 
 def _check_rows(name: str, rows: Sequence[object]) -> None:
     """Raises: InputError if a row is not an example, or does not say which of its fields are inputs."""
     for number, row in enumerate(rows):
         if not isinstance(row, Example):
-            raise InputError(f"{name}: row {number} is a {type(row).__name__}; give dspy.Example(…).with_inputs(…)")
+            raise InputError(
+                f"{name}: row {number} is of type {type(row).__name__}; give dspy.Example(…).with_inputs(…)"
+            )
         try:
             row.inputs()
         except ValueError:
@@ -286,6 +285,8 @@ def _check(gepa_kwargs: Mapping[str, object], taken: Collection[str]) -> None:
     known = [name for name in inspect.signature(optimize).parameters if name not in taken]
     for name in gepa_kwargs:
         if name in taken:
-            raise InputError(f"gepa_kwargs: {name} can't be given there; leave it out, or see GEPA's own arguments")
+            raise InputError(
+                f"gepa_kwargs: {name} can't be given there; leave it out, or give an argument of GEPA instead"
+            )
         if name not in known:
             raise InputError(f"gepa_kwargs: unknown name {name!r}; {did_you_mean(name, known)}")

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from flowevolve._util.errors import InputError
 
 if find_spec("gepa") is None:
-    raise InputError("flowevolve.compat.gepa: needs gepa, which is not installed; pip install 'flowevolve[gepa]'")
+    raise InputError("flowevolve.compat.gepa needs gepa, which is not installed; pip install 'flowevolve[gepa]'")
 
 from flowevolve.compat.gepa.api import optimize as optimize
 from flowevolve.compat.gepa.installed import installed as installed

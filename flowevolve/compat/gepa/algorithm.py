@@ -145,7 +145,7 @@ class AdapterGEPA(GEPA):
         )  # fmt: skip
 
     def check_veto(self, candidate: Candidate) -> None:
-        raise InputError("veto: the package gepa, whose adapter and state this run goes by, takes no candidate out")
+        raise InputError("veto: this run keeps the state of the package gepa, from which no candidate can be taken out")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=self._parts.reserved)

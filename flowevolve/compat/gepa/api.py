@@ -163,7 +163,7 @@ def optimize(
     if max_reflection_cost is not None:
         listed.append(arguments.cost_stopper(max_reflection_cost, reflection_strategy or reflection_lm))
     if max_metric_calls is None and not listed:
-        raise InputError("max_metric_calls: is missing, and so is every other limit; give it, or stop_callbacks")
+        raise InputError("max_metric_calls is missing, and so is every other limit; give it, or stop_callbacks")
     reflections = reflection_concurrency or adapter_concurrency
     role = reflecting(reflection_lm, reflection_lm_kwargs or {}, reflections)
     random = Random(seed)

@@ -41,8 +41,8 @@ T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"
 """The file in which gepa keeps a run of its own."""
 WITHOUT_EFFECT: Mapping[str, str] = {
-    "use_cloudpickle": "there is no state file to be pickled: with run_dir everything is in its journal",
-    "cache_evaluation": "no evaluation is looked up; an adapter may keep a cache of its own",
+    "use_cloudpickle": "no state file is pickled, as a run with run_dir is kept in a journal there",
+    "cache_evaluation": "scores are never taken from a cache; your adapter may keep one of its own",
 }
 """Switches that have no effect here, and why."""
 
@@ -51,7 +51,7 @@ def warn_of_switches(given: Mapping[str, bool]) -> None:
     """Warn of switches that are on but have no effect. Results are the same without them; only the price differs."""
     for name, on in given.items():
         if on:
-            warn_user(f"{name}: has no effect here ({WITHOUT_EFFECT[name]})")
+            warn_user(f"{name} has no effect here: {WITHOUT_EFFECT[name]}")
 
 
 def find_adapter(
@@ -60,22 +60,28 @@ def find_adapter(
     """The adapter given, or gepa's default one over ``task_lm``."""
     if adapter is None:
         if task_lm is None:
-            raise InputError("adapter: is missing, and so is task_lm; give one of the two")
+            raise InputError("adapter and task_lm are both missing; give one of the two")
         if not (isinstance(task_lm, str) or callable(task_lm)):
-            raise InputError(f"task_lm: is {said(task_lm)}; give a model's name, or a function of messages")
+            raise InputError(f"task_lm is {said(task_lm)}; give a model's name, or a function that answers messages")
         check_methods("__call__", evaluator=evaluator)
         if isinstance(task_lm, str) and find_spec("litellm") is None:
-            raise InputError(f"task_lm: {task_lm!r} is called by gepa through LiteLLM: pip install litellm")
+            raise InputError(
+                f"task_lm: gepa calls {task_lm!r} through LiteLLM, which is not installed; pip install litellm"
+            )
         # gepa's adapters are invariant in the type of their data, on which nothing here depends.
         return cast(Adapter, DefaultAdapter(model=task_lm, evaluator=evaluator))
     for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):
         if value is not None:
-            raise InputError(f"{name}: is only for gepa's default adapter; leave it out, or leave out adapter")
+            raise InputError(f"{name} is only for gepa's default adapter; leave out either {name} or adapter")
     if isinstance(adapter, type):
-        raise InputError(f"adapter: {adapter.__name__} is a class; give an object of it, such as {adapter.__name__}(…)")
+        raise InputError(
+            f"adapter is the class {adapter.__name__}; give an object of it, such as {adapter.__name__}(…)"
+        )
     for method in ("evaluate", "make_reflective_dataset"):
         if not callable(getattr(adapter, method, None)):
-            raise InputError(f"adapter: {type(adapter).__name__} has no method {method}; see gepa's GEPAAdapter")
+            raise InputError(
+                f"adapter: {type(adapter).__name__} has no method {method}; give it the methods of gepa's GEPAAdapter"
+            )
     return adapter
 
 
@@ -84,7 +90,9 @@ def seed(given: object) -> Artifact:
     InputError: if it is not a mapping of names to texts, or is empty.
     """
     if not isinstance(given, Mapping):
-        raise InputError(f"seed_candidate: is a {type(given).__name__}; give a mapping of component name to text")
+        raise InputError(
+            f"seed_candidate is of type {type(given).__name__}; give a mapping of names of components to texts"
+        )
     try:
         return Artifact(given)
     except InputError as error:
@@ -96,9 +104,11 @@ def check_perfect_score(given: float | None, *, used: bool) -> None:
     InputError: if it is not a number, or is missing although it is used.
     """
     if not isinstance(given, Real | None):
-        raise InputError(f"perfect_score: is {given!r}; give a number")
+        raise InputError(f"perfect_score is {given!r}; give a number")
     if used and given is None:
-        raise InputError("perfect_score: is missing; give it, or leave minibatches in with skip_perfect_score=False")
+        raise InputError(
+            "perfect_score is missing, and skip_perfect_score needs it; give it, or set skip_perfect_score=False"
+        )
 
 
 def check_frontier_type(given: object) -> None:
@@ -115,10 +125,11 @@ def check_reflection_lm(given: object, settings: object) -> None:
     InputError: if it is neither a name nor a function, or its settings are not a mapping.
     """
     if not isinstance(settings, Mapping | None):
-        raise InputError(f"reflection_lm_kwargs: is {settings!r}; give a mapping of settings by name")
+        raise InputError(f"reflection_lm_kwargs is {settings!r}; give a mapping of settings by name")
     if not (given is None or isinstance(given, str) or callable(given)):
         raise InputError(
-            f"reflection_lm: is a {type(given).__name__}; give a model's name, or a function from a prompt to a text"
+            f"reflection_lm is of type {type(given).__name__}; give a model's name, or a function from a prompt to a "
+            "text"
         )
 
 
@@ -128,7 +139,7 @@ def check_callbacks(given: object) -> None:
     """
     if isinstance(given, str) or not isinstance(given, Sequence | None):  # a text would be a list of letters
         raise InputError(
-            f"callbacks: is a {type(given).__name__}; give a list of objects with methods such as on_error"
+            f"callbacks is of type {type(given).__name__}; give a list of objects with methods such as on_error"
         )
     known = [name for name in vars(GEPACallback) if name.startswith("on_")]
     for callback in given or ():
@@ -146,7 +157,7 @@ def examples(data: object, where: str) -> Examples:
             raise TypeError
         loader: DataLoader[AnyId, object] = ensure_loader(data)  # type: ignore[arg-type]  # it checks
     except TypeError:
-        raise InputError(f"{where}: is a {type(data).__name__}; give a list or a gepa DataLoader") from None
+        raise InputError(f"{where} is of type {type(data).__name__}; give a list or a gepa DataLoader") from None
     return Examples(loader, where)
 
 
@@ -179,12 +190,12 @@ def batch_sampler(
 ) -> BatchSampler[AnyId, object]:
     if not isinstance(given, str) and size is not None:
         raise InputError(
-            "reflection_minibatch_size: a batch_sampler of your own has its own size; leave one of them out"
+            "reflection_minibatch_size: a batch_sampler of your own decides the size itself; leave out one of the two"
         )
     if size is not None and size > rows:
         warn_user(
-            f"reflection_minibatch_size: is {size}, and the trainset has {rows} examples, so that each iteration "
-            "evaluates some more than once"
+            f"reflection_minibatch_size is {size}, but the size of the trainset is {rows}, so each iteration evaluates "
+            "some examples more than once"
         )
     known: dict[str, Callable[[], BatchSampler[AnyId, object]]] = {
         "epoch_shuffled": lambda: EpochShuffledBatchSampler(minibatch_size=size or 3, rng=random)
@@ -219,8 +230,9 @@ def check_selection(given: SelectionStrategy | None) -> None:
     """
     if given is not None and not isinstance(given, AllImprovements):
         raise InputError(
-            f"selection_strategy: {type(given).__name__} would have the proposals of an iteration wait for each other; "
-            "leave it out, or use AllImprovements, and say in acceptance_criterion what is let pass"
+            f"selection_strategy: {type(given).__name__} compares the proposals of an iteration with each other, but "
+            "here none waits for the others; leave it out or give AllImprovements(), and say by acceptance_criterion "
+            "which proposals are accepted"
         )
 
 
@@ -228,15 +240,17 @@ def check_template(template: str | dict[str, str] | None, components: Sequence[s
     if template is None:
         return
     if not used:
-        raise InputError("reflection_prompt_template: would not be used, as the proposer is your own; leave it out")
+        raise InputError(
+            "reflection_prompt_template would not be used, as you give a proposer of your own; leave it out"
+        )
     if isinstance(template, dict):
         for name in template:
             if name not in components:
                 hint = did_you_mean(str(name), components)
-                warn_user(f"reflection_prompt_template: the candidate has no {name!r}; {hint}")
+                warn_user(f"reflection_prompt_template: the candidate has no component {name!r}; {hint}")
     for text in template.values() if isinstance(template, dict) else [template]:
         if not isinstance(text, str):
-            raise InputError(f"reflection_prompt_template: is {said(text)}; give a text, or texts by component")
+            raise InputError(f"reflection_prompt_template is {said(text)}; give a text, or texts by component")
         try:
             InstructionProposalSignature.validate_prompt_template(text)
         except ValueError as error:
@@ -248,7 +262,7 @@ def stoppers(given: StopperProtocol | Sequence[StopperProtocol] | None, run_dir:
     listed = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
     for stopper in listed:
         if not callable(stopper):
-            raise InputError(f"stop_callbacks: {stopper!r} can't be called; give functions of gepa's state")
+            raise InputError(f"stop_callbacks: {stopper!r} can't be called; give functions that take gepa's state")
     if run_dir is not None:
         listed.append(FileStopper(str(run_dir / "gepa.stop")))
     return listed
@@ -262,8 +276,8 @@ def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
     """
     if not hasattr(spender, "total_cost"):
         raise InputError(
-            "max_reflection_cost: what reflects has no total_cost to tell what it has spent; give a reflection_lm "
-            "that has, such as gepa.lm.LM(…), or max_metric_calls instead"
+            "max_reflection_cost: what it limits is unknown, as the model that reflects has no total_cost; give a "
+            "reflection_lm that has one, such as gepa.lm.LM(…), or limit the run by max_metric_calls"
         )
     return MaxReflectionCostStopper(dollars, reflection_lm=spender)
 
@@ -275,10 +289,10 @@ def whole(name: str, given: object, *, least: int = 1) -> int:
         InputError: if it is not a whole number, or too small.
     """
     if not isinstance(given, Integral) and not (isinstance(given, float) and given.is_integer()):
-        raise InputError(f"{name}: is {given!r}; give a whole number, at least {least}")
+        raise InputError(f"{name} is {given!r}; give a whole number of at least {least}")
     number = int(given)
     if number < least:
-        raise InputError(f"{name}: is {number}; give at least {least}")
+        raise InputError(f"{name} is {number}, but has to be at least {least}")
     return number
 
 
@@ -293,7 +307,7 @@ def check_switches(**given: object) -> None:
     """
     for name, value in given.items():
         if isinstance(value, str):
-            raise InputError(f"{name}: is {value!r}; give True or False")
+            raise InputError(f"{name} is {value!r}; give True or False")
 
 
 def check_methods(method: str, **given: object) -> None:
@@ -302,7 +316,11 @@ def check_methods(method: str, **given: object) -> None:
     """
     for name, value in given.items():
         if value is not None and not callable(getattr(value, method, None)):
-            what = "can't be called; give a function" if method == "__call__" else f"has no method {method}"
+            what = (
+                "can't be called; give a function"
+                if method == "__call__"
+                else f"has no method {method}; give an object that has it"
+            )
             raise InputError(f"{name}: {said(value)} {what}")
 
 
@@ -313,7 +331,7 @@ def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyI
     """
     if most is not None and most < validation and not hasattr(policy, "get_seed_eval_batch"):
         raise InputError(
-            f"max_metric_calls: is {most}, and the seed alone takes {validation}; give more, as it is never exceeded"
+            f"max_metric_calls is {most}, but evaluating the seed alone takes {validation}; give at least that many"
         )
 
 
@@ -326,12 +344,12 @@ def directory(run_dir: object) -> Path | None:
     if run_dir is None:
         return None
     if run_dir == "" or not isinstance(run_dir, str | PathLike):
-        raise InputError(f"run_dir: is {run_dir!r}; give the path of a directory")
+        raise InputError(f"run_dir is {run_dir!r}; give the path of a directory")
     path = Path(run_dir)
     if (path / GEPA_STATE).exists():
         raise InputError(
-            f"run_dir: {path} holds a run of gepa itself ({GEPA_STATE}), which can't be gone on with here; give "
-            "another directory"
+            f"run_dir: {path} holds a run of gepa itself ({GEPA_STATE}), which can't be continued here; give another "
+            "directory"
         )
     return path
 
@@ -344,5 +362,5 @@ def one_proposer(given: Mapping[str, object | None]) -> str | None:
     """
     names: Collection[str] = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
-        raise InputError(f"{' and '.join(names)}: each is a proposer of its own; leave all but one out")
+        raise InputError(f"{' and '.join(names)} each propose texts; leave out all but one")
     return next(iter(names), None)

@@ -55,7 +55,7 @@ class Examples:
         """
         names = self.names(self.loader.all_ids())
         if not names:
-            raise InputError(f"{self._where}: has no examples; give at least one")
+            raise InputError(f"{self._where} has no examples; give at least one")
         nothing: dict[str, JSON] = {}
         return tuple(Example(name, nothing) for name in names)
 

@@ -71,7 +71,8 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
         return Reflecting(_section(model, settings), None)
     if settings:
         raise InputError(
-            f"reflection_lm_kwargs: {', '.join(settings)} are for a model given by its name; leave them out"
+            f"reflection_lm_kwargs: settings ({', '.join(settings)}) need a reflection_lm that is given by its name; "
+            "leave them out"
         )
 
     @asynccontextmanager
@@ -251,8 +252,8 @@ class Launch:
         concurrency = self.parts.adapter.concurrency
         if concurrency > 1:
             flows = self.config.algorithm.max_in_flight
-            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"max_in_flight={flows}"
-            return f"flowevolve: up to {concurrency} adapter calls at a time, {open_at_once}"
+            most = "as many as there is use for" if flows == "auto" else f"max_in_flight={flows} at most"
+            return f"flowevolve: up to {concurrency} adapter calls run at a time; open iterations: {most}"
         return (
             "flowevolve: adapter calls are made one at a time, which is safe for every adapter; if yours may be called "
             "from several threads at once, adapter_concurrency=8 is faster"
@@ -278,8 +279,8 @@ class Launch:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
             self.logger.log(
-                f"flowevolve: going on with the run in {self.run_dir}, of which nothing is evaluated again; give "
-                "another run_dir to begin anew"
+                f"flowevolve: going on with the run in {self.run_dir}, and nothing that it has evaluated is evaluated "
+                "again; give another run_dir to begin anew"
             )
             await in_thread(_check_same_arguments, self.run_dir, self.config)
             await resume(
@@ -311,7 +312,9 @@ class Launch:
         match event.kind:
             case "pool.commit":
                 number, best = len(self.parts.mirror.state.program_candidates) - 1, data["best_score"]
-                self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
+                self.logger.log(
+                    f"flowevolve: candidate {number} has entered the pool; the best validation score is {best}"
+                )
             case "rollout.failed" | "gepa.reflection_failed":
                 self.logger.log(f"flowevolve: {data['reason']}")
             case "gepa.empty_text":
@@ -324,8 +327,8 @@ class Launch:
             case "run.stopping":
                 reason = str(data["reason"])
                 why = {
-                    "rollouts": "; the rest of the limit does not hold another iteration",
-                    UNPRODUCTIVE: "; no proposal came of the last iterations",
+                    "rollouts": "; what is left of the limit is not enough for another iteration",
+                    UNPRODUCTIVE: "; the last iterations brought no proposal",
                 }
                 calls = self.parts.mirror.calls
                 self.logger.log(f"flowevolve: stopping ({reason}); {calls} metric calls so far{why.get(reason, '')}")
@@ -339,10 +342,10 @@ def _check_same_arguments(run_dir: Path, config: Config) -> None:
         before = parse_recorded(recorded.config, f"{run_dir}/config.toml")
     old, new = before.task.model_dump(), config.task.model_dump()
     words = {
-        "name": "adapter is of class {new}, and was of {old}",
+        "name": "adapter is of class {new}, but was of {old}",
         "seed_candidate": "seed_candidate is another one",
-        "trainset": "trainset has {new} examples, and had {old}",
-        "valset": "valset has {new} examples, and had {old}",
+        "trainset": "the number of examples in trainset is {new}, but was {old}",
+        "valset": "the number of examples in valset is {new}, but was {old}",
     }
     changed = [
         said.format(new=new.get(name), old=old.get(name))
@@ -350,11 +353,11 @@ def _check_same_arguments(run_dir: Path, config: Config) -> None:
         if new.get(name) != old.get(name)
     ]
     if config.seed != before.seed:
-        changed.append(f"seed is {config.seed}, and was {before.seed}")
+        changed.append(f"seed is {config.seed}, but was {before.seed}")
     if changed:
         raise InputError(
-            f"run_dir: the run in {run_dir} can't go on with other arguments of these: {'; '.join(changed)}. Give "
-            "them as they were, or another directory"
+            f"run_dir: the run in {run_dir} can't go on with changed arguments: {'; '.join(changed)}. Give them as "
+            "they were, or give another directory"
         )
 
 

@@ -69,11 +69,11 @@ class ByFunction:
         texts = NewTexts.from_json(await context.once(NewTexts.kind, make)).texts
         for name, text in texts.items():
             if not isinstance(text, str):
-                raise InputError(f"{self.where}: returned {said(text)} for {name!r}; return texts by component")
+                raise InputError(f"{self.where} returned {said(text)} for {name!r}; return texts by component")
         unknown = sorted(set(texts) - set(parent.artifact))
         if unknown:
             raise InputError(
-                f"{self.where}: returned texts for {unknown}, which the candidate does not have; it has "
+                f"{self.where} returned texts for {unknown}, which the candidate does not have; it has "
                 f"{list(parent.artifact)}"
             )
         return texts
@@ -170,7 +170,7 @@ def make_writer(
         return ByFunction(Strategy(strategy), "reflection_strategy", partial(in_thread, limiter=CapacityLimiter(1)))
     if model is None:
         raise InputError(
-            "reflection_lm: is missing, and nothing else proposes texts; give it, custom_candidate_proposer or "
+            "reflection_lm is missing, and nothing else proposes texts; give it, or give custom_candidate_proposer or "
             "reflection_strategy"
         )
     return ByPrompt(template, takes_empty)
@@ -198,7 +198,7 @@ class CallableTransport:
         try:
             text: object = await in_thread(self._model, message.content, limiter=self._limiter)
             if not isinstance(text, str):
-                raise TypeError(f"it returned a {type(text).__name__}, and has to return a text")
+                raise TypeError(f"it returned something of type {type(text).__name__}, but has to return a text")
         except EndedInThreadError:
             raise
         except Exception as error:

@@ -99,7 +99,9 @@ class AdapterPropose:
         )
         if reason == "all_scores_perfect":
             raise Discard(PERFECT)
-        self._failed("adapter.evaluate: returned no trajectories, asked for them with capture_traces=True", context)
+        self._failed(
+            "adapter.evaluate returned no trajectories, though it was called with capture_traces=True", context
+        )
         raise Discard("no trajectories")
 
     def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> tuple[str, ...]:
@@ -138,8 +140,8 @@ class AdapterPropose:
         if not texts and not any(name in reflections for name in components):
             some = ", ".join(repr(name) for name, records in reflections.items() if records)
             self._failed(
-                f"adapter.make_reflective_dataset: has no records for {', '.join(components)}; it returned "
-                f"{f'some for {some}' if some else 'none'}",
+                f"adapter.make_reflective_dataset returned no records for {', '.join(components)}"
+                f"{f', only for {some}' if some else ''}",
                 context,
             )
             raise Discard("nothing to reflect on")
@@ -151,9 +153,11 @@ class AdapterPropose:
         context.log("gepa.reflection_failed", reason=reason)
         self._failures += 1
         if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
-            what = "there was nothing to reflect on," if error is None else "reflection failed"
+            what = "there was nothing to reflect on" if error is None else "reflection failed"
             hint = "" if error is None else "; see the adapter's make_reflective_dataset and the proposer"
-            raise TaskFailedError(f"{what} each of the first {self._failures} times; last: {reason}{hint}") from error
+            raise TaskFailedError(
+                f"{what} in each of the first {self._failures} attempts; the last time: {reason}{hint}"
+            ) from error
 
     # Events for callbacks
 

@@ -126,28 +126,30 @@ def _plain(get: Callable[[], Mapping[str, object]]) -> dict[str, JSON]:
         state: dict[str, JSON] = json.loads(json.dumps(dict(get())))
     except Exception as error:
         raise InputError(
-            f"adapter.get_adapter_state: {type(error).__name__}: {error}; return what JSON can hold, or leave the "
-            "method out"
+            f"adapter.get_adapter_state failed with {type(error).__name__}: {error}; return what JSON can hold, or "
+            "leave the method out"
         ) from error
     return state
 
 
 def _check(evaluated: Batch, examples: int) -> None:
     if not all(hasattr(evaluated, name) for name in ("outputs", "scores", "trajectories", "objective_scores")):
-        raise InputError(f"adapter.evaluate: returned a {type(evaluated).__name__}; return a gepa EvaluationBatch")
+        raise InputError(
+            f"adapter.evaluate returned something of type {type(evaluated).__name__}; return a gepa EvaluationBatch"
+        )
     given = {"trajectories": evaluated.trajectories, "objective_scores": evaluated.objective_scores}
     wanted: dict[str, Sequence[object]] = {"scores": evaluated.scores, "outputs": evaluated.outputs}
     wanted |= {name: values for name, values in given.items() if values}
     for name, values in wanted.items():
         if len(values) != examples:
             raise InputError(
-                f"adapter.evaluate: returned {len(values)} {name} for {examples} examples; return one for each, in "
+                f"adapter.evaluate returned {len(values)} {name} for {examples} examples; return one for each, in "
                 "their order"
             )
     for place, score in enumerate(wanted["scores"]):
         if not isinstance(score, Real) or isnan(score) or score == inf:
             raise InputError(
-                f"adapter.evaluate: score {place} is {score!r}; return a number for each example, less than infinity"
+                f"adapter.evaluate returned {score!r} as score {place}; return a number below infinity for each example"
             )
     for place, objectives in enumerate(evaluated.objective_scores or ()):
         try:
@@ -155,6 +157,6 @@ def _check(evaluated: Batch, examples: int) -> None:
                 float(score)
         except (AttributeError, TypeError, ValueError):
             raise InputError(
-                f"adapter.evaluate: the objective scores of example {place} are {objectives!r}; return a mapping of "
-                "names to numbers for each example"
+                f"adapter.evaluate returned {objectives!r} as the objective scores of example {place}; return a "
+                "mapping of names to numbers for each example"
             ) from None

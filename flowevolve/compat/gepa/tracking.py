@@ -30,9 +30,9 @@ def check_trackers(given: Mapping[str, object], *, use_wandb: bool, use_mlflow: 
     for package, used in (("wandb", use_wandb), ("mlflow", use_mlflow)):
         for name, value in given.items():
             if value and not used and name.startswith(package):
-                warn_user(f"{name}: has no effect without use_{package}=True")
+                warn_user(f"{name} has no effect without use_{package}=True")
         if used and find_spec(package) is None:
-            raise InputError(f"use_{package}: needs {package}, which is not installed; pip install {package}")
+            raise InputError(f"use_{package} needs {package}, which is not installed; pip install {package}")
 
 
 class _Quiet:

@@ -150,7 +150,7 @@ def test_names_that_dspys_data_sets_give_their_rows_make_no_others_of_them(lm: A
 
 def test_what_can_not_be_gone_on_with_is_told_by_the_names_of_dspys_arguments(lm: Any, tmp_path: Path) -> None:
     compiled(tmp_path, Program())
-    with pytest.raises(InputError, match=rf"^log_dir: the run in {tmp_path} can't go on .* seed is 3, and was 0"):
+    with pytest.raises(InputError, match=rf"^log_dir: the run in {tmp_path} can't go on .* seed is 3, but was 0"):
         compiled(tmp_path, Program(), seed=3)
 
 

@@ -183,22 +183,25 @@ def test_the_constructor_is_dspys_with_ours_behind() -> None:
         ({"reflection_lm": None}, "reflection language model"),
         ({"nonsense": 1}, "nonsense"),
         ({"metric": lambda gold, pred: 0.0}, "five arguments"),
-        ({"num_threads": 2, "adapter_concurrency": 3}, "adapter_concurrency: is 3, with 2 threads"),
-        ({"adapter_concurrency": 0}, "adapter_concurrency: is 0"),
-        ({"max_in_flight": 0}, "max_in_flight: is 0"),
-        ({"use_wandb": True}, "use_wandb: needs wandb, which is not installed"),
+        (
+            {"num_threads": 2, "adapter_concurrency": 3},
+            "adapter_concurrency is 3, but has to be from 1 to 2, the number of threads",
+        ),
+        ({"adapter_concurrency": 0}, "adapter_concurrency is 0, but has to be"),
+        ({"max_in_flight": 0}, "max_in_flight is 0, but has to be at least 1"),
+        ({"use_wandb": True}, "use_wandb needs wandb, which is not installed"),
         ({"gepa_kwargs": {"seed": 1}}, "gepa_kwargs: seed can't be given there"),
         ({"gepa_kwargs": {"task_lm": "x"}}, "gepa_kwargs: task_lm can't be given there"),
         ({"gepa_kwargs": {"frontier": "x"}}, "gepa_kwargs: unknown name 'frontier'; did you mean 'frontier_type'"),
         ({"candidate_selection_strategy": "parato"}, "did you mean 'pareto'"),
         ({"max_metric_calls": None, "auto": "lite"}, "auto: unknown name 'lite'; did you mean 'light'"),
-        ({"num_threads": "8"}, "num_threads: is '8'; give a whole number"),
-        ({"num_threads": np.int64(-1)}, "num_threads: is -1; give at least 1"),
-        ({"gepa_kwargs": 3}, "gepa_kwargs: is 3; give a mapping"),
-        ({"log_dir": 3}, "log_dir: is 3; give the path of a directory"),
-        ({"perfect_score": "1"}, "perfect_score: is '1'; give a number"),
-        ({"seed": None}, "seed: is None; give a whole number, at least 0"),
-        ({"reflection_lm": "openai/gpt"}, "reflection_lm: is the text 'openai/gpt'; give dspy.LM('openai/gpt')"),
+        ({"num_threads": "8"}, "num_threads is '8'; give a whole number"),
+        ({"num_threads": np.int64(-1)}, "num_threads is -1, but has to be at least 1"),
+        ({"gepa_kwargs": 3}, "gepa_kwargs is 3; give a mapping"),
+        ({"log_dir": 3}, "log_dir is 3; give the path of a directory"),
+        ({"perfect_score": "1"}, "perfect_score is '1'; give a number"),
+        ({"seed": None}, "seed is None; give a whole number of at least 0"),
+        ({"reflection_lm": "openai/gpt"}, "reflection_lm is the text 'openai/gpt'; give dspy.LM('openai/gpt')"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(lm: Any, wrong: dict[str, Any], said: str) -> None:
@@ -210,7 +213,7 @@ def test_what_is_wrong_is_said_in_one_line(lm: Any, wrong: dict[str, Any], said:
 
 def test_data_and_programs_that_can_not_be_used_are_refused(lm: Any) -> None:
     gepa = GEPA(Metric(), reflection_lm=model(), max_metric_calls=10)
-    with pytest.raises(InputError, match="trainset: is empty"):
+    with pytest.raises(InputError, match="trainset is empty"):
         gepa.compile(Program(), trainset=[])
     with pytest.raises(InputError, match="teacher"):
         gepa.compile(Program(), trainset=TRAIN, teacher=Program())
@@ -245,7 +248,9 @@ async def asynchronous(gold: Any, pred: Any, trace: Any = None, name: Any = None
     ],
 )
 def test_a_metric_that_returns_no_score_is_told_with_the_row(lm: Any, metric: Any, said: str) -> None:
-    with pytest.raises(InputError, match=r"^metric: returned .*; it returns a number, or a dspy\.Prediction") as caught:
+    with pytest.raises(
+        InputError, match=r"^metric returned .*, but has to return a number, or a dspy\.Prediction"
+    ) as caught:
         compile_with(metric)
     assert said in str(caught.value)
     assert "'question': 'v" in str(caught.value)
@@ -300,7 +305,7 @@ def test_a_model_that_never_keeps_to_the_form_does_not_end_it() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"question": "x"}, r"row 1 is a dict; give dspy\.Example"),
+        ({"question": "x"}, r"row 1 is of type dict; give dspy\.Example"),
         (dspy.Example(question="x"), r"row 1 does not say what its inputs are; add \.with_inputs"),
     ],
 )
@@ -313,16 +318,16 @@ def test_rows_without_inputs_are_told_before_the_run(lm: Any, data: str, wrong: 
 
 
 def test_an_empty_valset_is_refused_and_not_the_trainset(lm: Any) -> None:
-    with pytest.raises(InputError, match="valset: has no examples"):
+    with pytest.raises(InputError, match="valset has no examples"):
         GEPA(Metric(), reflection_lm=model(), max_metric_calls=100).compile(Program(), trainset=TRAIN, valset=[])
 
 
 @pytest.mark.parametrize("student", [Program, lambda question: question])
 def test_a_student_that_is_no_program_is_refused(lm: Any, student: Any) -> None:
-    with pytest.raises(InputError, match=r"student: is .*; give an object of a class of dspy\.Module"):
+    with pytest.raises(InputError, match=r"student is .*; give an object of a class of dspy\.Module"):
         GEPA(Metric(), reflection_lm=model(), max_metric_calls=100).compile(student, trainset=TRAIN)
 
 
 def test_settings_of_a_tracker_are_handed_on(lm: Any) -> None:
-    with pytest.warns(UserWarning, match="wandb_init_kwargs: has no effect without use_wandb=True"):
+    with pytest.warns(UserWarning, match="wandb_init_kwargs has no effect without use_wandb=True"):
         compile_with(wandb_init_kwargs={"project": "mine"}, max_metric_calls=20)

@@ -150,15 +150,15 @@ WARNED: list[tuple[str, dict[str, Any]]] = [
         {"callbacks": [Misspelt()]},
     ),
     (
-        r"reflection_prompt_template: the candidate has no 'frist'; did you mean 'first'\?",
+        r"reflection_prompt_template: the candidate has no component 'frist'; did you mean 'first'\?",
         {"reflection_prompt_template": {"frist": "<curr_param><side_info>"}},
     ),
     (
-        r"reflection_minibatch_size: is 8, and the trainset has 7 examples, so that each iteration evaluates some more than once",
+        r"reflection_minibatch_size is 8, but the size of the trainset is 7, so each iteration evaluates some examples more than once",
         {"reflection_minibatch_size": 8},
     ),
-    (r"wandb_api_key: has no effect without use_wandb=True", {"wandb_api_key": "key"}),
-    (r"mlflow_tracking_uri: has no effect without use_mlflow=True", {"mlflow_tracking_uri": "http://here"}),
+    (r"wandb_api_key has no effect without use_wandb=True", {"wandb_api_key": "key"}),
+    (r"mlflow_tracking_uri has no effect without use_mlflow=True", {"mlflow_tracking_uri": "http://here"}),
 ]
 
 
@@ -204,5 +204,7 @@ def test_the_default_strategies_may_be_named() -> None:
 
 def test_a_task_lm_without_the_package_that_calls_it_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flowevolve.compat.gepa.arguments.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"^task_lm: 'openai/gpt' is called by gepa through LiteLLM: pip install lite"):
+    with pytest.raises(
+        InputError, match=r"^task_lm: gepa calls 'openai/gpt' through LiteLLM, which is not installed; pip install lite"
+    ):
         optimize(adapter=None, task_lm="openai/gpt")

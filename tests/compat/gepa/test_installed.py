@@ -56,8 +56,8 @@ def test_everything_is_as_before_after_an_error_and_it_can_be_used_again() -> No
 
 def test_our_own_arguments_are_said_once_for_all_calls() -> None:
     with installed(adapter_concurrency=3):
-        assert "up to 3 adapter calls at a time" in lines()[0]
-        assert "up to 2 adapter calls at a time" in lines(adapter_concurrency=2)[0]
+        assert "up to 3 adapter calls run at a time" in lines()[0]
+        assert "up to 2 adapter calls run at a time" in lines(adapter_concurrency=2)[0]
 
 
 def test_inside_each_other_the_inner_one_says_the_arguments() -> None:
@@ -103,5 +103,8 @@ def test_a_wrapper_put_around_it_meanwhile_stays() -> None:
 
 
 def test_what_is_wrong_is_said_before_anything_is_replaced() -> None:
-    with pytest.raises(InputError, match="adapter_concurrency: is 0"), installed(adapter_concurrency=0):
+    with (
+        pytest.raises(InputError, match="adapter_concurrency is 0, but has to be at least 1"),
+        installed(adapter_concurrency=0),
+    ):
         pass

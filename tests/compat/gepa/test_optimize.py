@@ -164,7 +164,7 @@ def test_an_adapters_state_that_cannot_be_had_ends_the_run(error: Exception) -> 
         def get_adapter_state(self) -> dict[str, Any]:
             raise error
 
-    with pytest.raises(InputError, match=f"adapter.get_adapter_state: {type(error).__name__}: not"):
+    with pytest.raises(InputError, match=f"adapter.get_adapter_state failed with {type(error).__name__}: not"):
         optimize(Failing(), raise_on_exception=False)
 
 
@@ -333,12 +333,12 @@ def test_a_reflection_strategy_is_handed_on() -> None:
 
 
 def test_a_proposer_may_only_name_what_there_is() -> None:
-    with pytest.raises(InputError, match="custom_candidate_proposer: returned texts for"):
+    with pytest.raises(InputError, match="custom_candidate_proposer returned texts for"):
         optimize(HashAdapter(), custom_candidate_proposer=lambda *_: {"other": "x"})
 
 
 def test_a_proposer_that_returns_no_texts_is_named() -> None:
-    with pytest.raises(InputError, match=r"custom_candidate_proposer: returned 3 \(int\) for 'first'; return texts"):
+    with pytest.raises(InputError, match=r"custom_candidate_proposer returned 3 \(int\) for 'first'; return texts"):
         optimize(HashAdapter(), reflection_lm=None, custom_candidate_proposer=lambda *_: {"first": 3})
 
 
@@ -422,7 +422,9 @@ def test_reflection_that_always_fails_ends_the_run() -> None:
             raise KeyError("trace")
 
     logger = Silent()
-    with pytest.raises(TaskFailedError, match="reflection failed each of the first 10 times; last: KeyError"):
+    with pytest.raises(
+        TaskFailedError, match="reflection failed in each of the first 10 attempts; the last time: KeyError"
+    ):
         optimize(Untraced(), max_metric_calls=10_000, logger=logger)
     assert any("KeyError" in line for line in logger.lines)
 
@@ -457,7 +459,7 @@ def test_an_evaluation_that_does_not_fit_its_batch_is_told() -> None:
             evaluated = super().evaluate(*args, **more)
             return EvaluationBatch(outputs=evaluated.outputs, scores=evaluated.scores[1:])
 
-    with pytest.raises(InputError, match=r"adapter\.evaluate: returned 4 scores for 5 examples"):
+    with pytest.raises(InputError, match=r"adapter\.evaluate returned 4 scores for 5 examples"):
         optimize(Short())
 
 
@@ -468,7 +470,7 @@ def test_an_evaluation_that_is_none_is_told(returned: object) -> None:
             return returned
 
     with pytest.raises(
-        InputError, match=rf"adapter\.evaluate: returned a {type(returned).__name__}; return a gepa Eval"
+        InputError, match=rf"adapter\.evaluate returned something of type {type(returned).__name__}; return a gepa Eval"
     ):
         optimize(Forgetful())
 
@@ -636,7 +638,7 @@ def test_there_is_never_a_call_more_than_there_may_be(calls: int, given: dict[st
 
 def test_a_limit_that_the_seed_alone_would_pass_is_refused() -> None:
     adapter = HashAdapter()
-    with pytest.raises(InputError, match=f"max_metric_calls: is 3, and the seed alone takes {len(VAL)}"):
+    with pytest.raises(InputError, match=f"max_metric_calls is 3, but evaluating the seed alone takes {len(VAL)}"):
         optimize(adapter, max_metric_calls=3)
     assert not adapter.calls
 

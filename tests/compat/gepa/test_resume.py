@@ -277,11 +277,11 @@ class Another(Fragile):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"seed": 5}, "seed is 5, and was 0"),
+        ({"seed": 5}, "seed is 5, but was 0"),
         ({"seed_candidate": {"other": "x"}}, "seed_candidate is another one"),
-        ({"trainset": TRAIN[:5]}, "trainset has 5 examples, and had 7"),
-        ({"valset": [*VAL, "more"]}, "valset has 6 examples, and had 5"),
-        ({"adapter": Another()}, "adapter is of class Another, and was of Fragile"),
+        ({"trainset": TRAIN[:5]}, "the number of examples in trainset is 5, but was 7"),
+        ({"valset": [*VAL, "more"]}, "the number of examples in valset is 6, but was 5"),
+        ({"adapter": Another()}, "adapter is of class Another, but was of Fragile"),
     ],
 )
 def test_other_data_or_another_seed_candidate_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
@@ -291,8 +291,8 @@ def test_other_data_or_another_seed_candidate_are_refused(tmp_path: Path, change
     with pytest.raises(InputError) as refused:
         optimize(given.pop("adapter"), tmp_path, **given)
     assert str(refused.value) == (
-        f"run_dir: the run in {tmp_path} can't go on with other arguments of these: {said}. Give them as they "
-        "were, or another directory"
+        f"run_dir: the run in {tmp_path} can't go on with changed arguments: {said}. Give them as they "
+        "were, or give another directory"
     )
 
 
