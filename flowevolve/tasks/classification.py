@@ -45,7 +45,8 @@ class Classification:
         self.labels = tuple(labels or sorted({str(example.data[label_field]) for example in data}))
         for example in data:
             if example.data[label_field] not in self.labels:
-                raise InputError(f"row {example.id}: label {example.data[label_field]!r} is not one of {self.labels}")
+                known = ", ".join(self.labels)
+                raise InputError(f"row {example.id}: label {example.data[label_field]!r} is not one of {known}")
         self._seed_prompt = seed_prompt or f"Classify the text. Answer with one of: {', '.join(self.labels)}."
 
     def seed(self) -> Artifact:

@@ -47,8 +47,8 @@ def _shared_rows(data: Dataset, places: Mapping[str, str]) -> Iterator[str]:
         if shared:
             such = " and ".join(places[row.id] for row in shared[0])
             yield (
-                f"{len(shared)} of {len(rows)} {what} are also among those {whose} (such as {such}), so their scores "
-                "will be too high; put each row into one split only"
+                f"some {what} ({len(shared)} of {len(rows)}, such as {such}) are also among those {whose}, so their "
+                "scores will be too high; put each row into one split only"
             )
 
 
@@ -57,7 +57,7 @@ def _odd_texts(prompt: Mapping[str, str], data: Dataset) -> Iterator[str]:
     for component, text in prompt.items():
         where = "prompt" if len(prompt) == 1 else f"prompt: {component}"
         if not text.strip():
-            yield f"{where}: is blank, and some servers refuse an empty message; describe the model's job in it"
+            yield f"{where} is blank, and some servers refuse an empty message; describe the model's job in it"
         for name in columns:
             if f"{{{name}}}" in text:
                 yield (

@@ -61,8 +61,9 @@ class Formula(_Stated):
     def __init__(self, data: Dataset, *, name: str = "formula", seed_prompt: str = NUMBER_SEED) -> None:
         super().__init__(data, name, seed_prompt, score_number)
         for example in data:
-            if decimal_of(_field(example, "target", "answer")) is None:
-                raise InputError(f"row {example.id}: the right answer must be a number")
+            answer = _field(example, "target", "answer")
+            if decimal_of(answer) is None:
+                raise InputError(f"row {example.id}: the right answer is {answer!r}, but has to be a number")
 
 
 def score_tags(output: str, gold: str) -> Score:

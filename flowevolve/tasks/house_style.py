@@ -57,6 +57,6 @@ def house_style_task(rows: Sequence[Mapping[str, JSON]] | None = None) -> Instru
     for row in given:
         split = row.get("split")
         if split not in parts:
-            raise InputError(f"row {row.get('key')}: 'split' must be one of {', '.join(parts)}, got {split!r}")
+            raise InputError(f"row {row.get('key')}: 'split' is {split!r}, but has to be one of {', '.join(parts)}")
         parts[str(split)].append(Example(str(row["key"]), row))
     return InstructionFollowing(Dataset(**parts), name="house_style", seed_prompt=SEED_PROMPT)

@@ -23,7 +23,7 @@ OnError = Literal["stop", "count"]
 
 FAILURES_BEFORE_GIVING_UP = 10
 """A function that has failed this often and never worked is considered broken: the run ends in spite of ``"count"``."""
-_ADVICE = 'where the output is at fault, let it return 0 and say why, as in return 0.0, "This is no JSON."'
+_ADVICE = 'if the output is at fault, let the metric return 0 and say why, as in return 0.0, "This is no JSON."'
 
 
 class FunctionErrors:
@@ -39,7 +39,7 @@ class FunctionErrors:
 
     def __init__(self, name: str, advice: str, on_error: OnError) -> None:
         if on_error not in ("stop", "count"):
-            raise InputError(f"on_error: is {on_error!r}; it is 'stop' or 'count'")
+            raise InputError(f"on_error is {on_error!r}; give 'stop' or 'count'")
         self._name = name
         self._advice = advice
         self._counts = on_error == "count"
@@ -65,17 +65,19 @@ class FunctionErrors:
         where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
         why = f"{self._name}: {place}: {type(error).__name__}: {error}{where}"
         if not self._counts:
-            raise TaskFailedError(f"{why}; {row_said(example)}; on_error='count' scores such rows 0 instead") from error
+            raise TaskFailedError(
+                f"{why}; {row_said(example)}; with on_error='count' such rows score 0 instead"
+            ) from error
         self._failures += 1
         self._failed_on_seed |= of_seed
         if self._failed_on_seed and not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
             raise TaskFailedError(
                 f"{why}; {row_said(example)}; the {self._name} has failed on each of the first {self._failures} rows, "
-                f"so it says nothing of the prompt; {self._advice}"
+                f"so it says nothing about the prompt; {self._advice}"
             ) from error
         if self._failures == 1:
             warn_user(
-                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error='count' says"
+                f"{why}; {row_said(example)}; this row and others on which it fails score 0, as on_error is 'count'"
             )
         return Score(0.0, why, passed=False, failure=why)
 
@@ -89,7 +91,7 @@ class Judge:
 
     def __init__(self, metric: Metric[Any], on_error: OnError) -> None:
         if inspect.isclass(metric) or not callable(metric):
-            raise InputError(f"metric: is {said(metric)}; give a function of a row and an output that returns a score")
+            raise InputError(f"metric is {said(metric)}; give a function of a row and an output that returns a score")
         check_arity(metric, "metric", "a row and an output")
         self.metric = metric
         self._errors = FunctionErrors("metric", _ADVICE, on_error)
@@ -125,7 +127,7 @@ def check_arity(function: Callable[..., object], what: str, takes: str) -> None:
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:
-        raise InputError(f"{what}: takes {inspect.signature(function)}; it is called with {takes}") from None
+        raise InputError(f"{what} takes {inspect.signature(function)}, but is called with {takes}") from None
     except ValueError:  # a builtin without a signature
         return
 
@@ -136,14 +138,14 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
         told: object = judged.feedback
         if not isinstance(told, str) or not isfinite(judged.value):
             raise InputError(
-                f"metric: {place}: returned {said(judged)}; a Score has a number from 0 to 1 and feedback in words, "
-                f"which may be empty; {row_said(example)}"
+                f"metric: {place}: it returned {said(judged)}, but a Score has a number from 0 to 1 and feedback in "
+                f"words, which may be empty; {row_said(example)}"
             )
         for name, number in judged.metrics.items():
             if not isfinite(number):
                 raise InputError(
-                    f"metric: {place}: returned a Score whose metric {name!r} is {number}; leave it out of a row that "
-                    f"has none; {row_said(example)}"
+                    f"metric: {place}: it returned a Score whose metric {name!r} is {number}; leave {name!r} out of "
+                    f"such a row's Score; {row_said(example)}"
                 )
         return judged
     value, feedback = judged if isinstance(judged, tuple) and len(judged) == 2 else (judged, "")
@@ -153,11 +155,13 @@ def _as_score(judged: object, place: str, example: Example, expected: str) -> Sc
     if not isinstance(value, bool | int | float) or not isinstance(feedback, str):
         hint = "; did it forget to return?" if judged is None else ""
         raise InputError(
-            f"metric: {place}: returned {said(judged)}; it returns a bool, a number from 0 to 1, or such a "
-            f"number with feedback in words{hint}; {row_said(example)}"
+            f"metric: {place}: it returned {said(judged)}, but has to return a bool, a number from 0 to 1, or such a "
+            f"number with feedback in words; {row_said(example)}{hint}"
         )
     if not 0 <= value <= 1:
-        raise InputError(f"metric: {place}: returned {value}; scores are from 0 to 1; {row_said(example)}")
+        raise InputError(
+            f"metric: {place}: it returned {value}, but scores have to be from 0 to 1; {row_said(example)}"
+        )
     words = feedback or f"Score: {float(value):g} of 1." + (f"\n{expected}" if expected else "")
     return Score(float(value), words, passed=value == 1)
 

@@ -39,7 +39,7 @@ def load_rows(path: Path) -> list[Row]:
     delimiter = {".csv": ",", ".tsv": "\t"}.get(form)
     rows = _json(text, form, path) if delimiter is None else _delimited(text, delimiter, path)
     if not rows:
-        raise InputError(f"{path}: holds no rows")
+        raise InputError(f"{path} holds no rows")
     return rows
 
 
@@ -87,7 +87,9 @@ def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Exa
     for number, row in enumerate(rows, 1):
         name = str(row[id_field])
         if name in seen:
-            raise InputError(f"{source}: rows {seen[name]} and {number} have the same {id_field!r}, {name!r}")
+            raise InputError(
+                f"{source}: rows {seen[name]} and {number} have the same {id_field!r}, {name!r}, but ids have to differ"
+            )
         seen[name] = number
     return [Example(str(row[id_field]), row) for row in rows]
 
@@ -120,7 +122,7 @@ def split_rows(
     """
     unknown = set(sizes) - set(SPLITS)
     if unknown:
-        raise InputError(f"{source}: unknown split {sorted(unknown)}; there are {', '.join(SPLITS)}")
+        raise InputError(f"{source}: unknown split {min(unknown)!r}; there are {', '.join(SPLITS)}")
     train, val, test = _ends(sizes, len(rows), source)
     for split, begin, end in (("train", 0, train), ("val", train, val)):
         if begin == end:
@@ -137,14 +139,22 @@ def _ends(sizes: Mapping[str, Size], total: int, source: str) -> list[int]:
     for split in SPLITS:
         size = sizes.get(split, 0)
         if not size >= 0:
-            raise InputError(f"{source}: {split}: a size can't be negative, got {size}")
+            raise InputError(f"{source}: the size of {split} is {size}, but can't be negative")
         if isinstance(size, float) and size >= 1:
-            raise InputError(f"{source}: {split}: a size is a whole number of rows or a fraction below 1, got {size}")
+            raise InputError(
+                f"{source}: the size of {split} is {size}, but has to be a whole number of rows or a fraction below 1"
+            )
         exact += size * total if isinstance(size, float) else size
         ends.append(round(exact))
     if ends[-1] > total:
-        raise InputError(f"{source}: the splits ask for {ends[-1]} rows, but there are {total}")
+        raise InputError(f"{source}: the sizes of the splits add up to {ends[-1]} rows, but the data has {total}")
     return ends
+
+
+def no_such_file(path: Path) -> str:
+    """What to say of a data file that is not there."""
+    looked = "" if path.is_absolute() else f" in {Path.cwd()}, the folder that this was started in"
+    return f"{path}: no such data file{looked}"
 
 
 def _read(path: Path) -> str:
@@ -152,8 +162,7 @@ def _read(path: Path) -> str:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
-        looked = "" if path.is_absolute() else f" in {Path.cwd()}, the folder that this was started in"
-        raise InputError(f"{path}: no such data file{looked}") from None
+        raise InputError(no_such_file(path)) from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: can't be read: {error}") from None
 
@@ -164,7 +173,8 @@ def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
     try:
         for row in reader:
             if _SURPLUS in row:
-                raise InputError(f"{path}: line {reader.line_num}: has {_SURPLUS}; quote what holds a {delimiter!r}")
+                between = "comma" if delimiter == "," else "tab"
+                raise InputError(f"{path}: line {reader.line_num} has {_SURPLUS}; put what holds a {between} in quotes")
             rows.append(row)
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num + 1}: can't be read: {error}") from None
@@ -173,10 +183,11 @@ def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
 
 def _json(text: str, form: str, path: Path) -> list[Row]:
     numbered: list[tuple[int, object]] = []
+    counted = "row" if form == ".json" else "line"
     if form == ".json":
         whole = _parse(text, path, None)
         if not isinstance(whole, list):
-            raise InputError(f"{path}: must be a list of objects")
+            raise InputError(f"{path} has to hold a list of objects")
         numbered = list(enumerate(whole, 1))
     else:
         # splitlines() would also split at U+2028 and other characters that JSON texts may contain unescaped.
@@ -184,7 +195,7 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
     rows: list[Row] = []
     for number, row in numbered:
         if not isinstance(row, dict):
-            raise InputError(f"{path}: row {number} is not an object but a {type(row).__name__}")
+            raise InputError(f"{path}: {counted} {number} has to be an object, but is of type {type(row).__name__}")
         rows.append(row)
     return rows
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from flowevolve._util.digests import code_digest, text_digest
 from flowevolve._util.errors import FlowevolveError, InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import LLMError, Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
@@ -93,7 +94,7 @@ class MetricTask:
         self._check_columns()
         if program is None and len(self._seed) > 1:
             raise InputError(
-                f"prompt: has {len(self._seed)} components, and without a program there is one call; give "
+                f"prompt has {len(self._seed)} components, but without a program there is only one call; give "
                 "program=, an async function that says which of them each call uses"
             )
         warn_of_doubts(self._seed.components, self.data, self._places)
@@ -139,10 +140,12 @@ class MetricTask:
         async def answer(component: str, text: object) -> str:
             if text is None:
                 raise InputError(
-                    f"program: {place}: ask takes a component and a text: {_example_of_ask(artifact, row)}"
+                    f"program: {place}: ask takes a component and a text, as in {_example_of_ask(artifact, row)}"
                 )
             if component not in artifact:
-                raise InputError(f"program: there is no component {component!r}; there are {', '.join(artifact)}")
+                raise InputError(
+                    f"program: there is no component {component!r}; {did_you_mean(component, list(artifact))}"
+                )
             _check_awaited(text, f"{place}: ask was given")
             output = await llm([Message("system", artifact[component]), Message("user", str(text))])
             calls.append(Call(component, {"input": str(text)}, output))
@@ -158,14 +161,16 @@ class MetricTask:
                     raise _gravest(unanswered) from None
                 score = self._errors.score(error, example, place, of_seed=of_seed)
                 return Rollout(example.id, "", score, tuple(calls))
-            _check_awaited(output, f"{place}: returned")
+            _check_awaited(output, f"{place}: it returned")
             if of_seed and example.id in self._validating:
                 self._count_asked(calls, artifact, row, place)
         else:
             assert self._input is not None
             output = await ask(next(iter(artifact)), self._input.filled(example.data))
         if not isinstance(output, str):
-            raise InputError(f"program: {place}: returned {said(output)}; it returns the output, a text")
+            raise InputError(
+                f"program: {place}: it returned {said(output)}, but has to return the output, which is a text"
+            )
         self._errors.worked()
         expected = self._expected(example)
         score = await self._judge.score(row, output, example=example, place=place, expected=expected, of_seed=of_seed)
@@ -182,8 +187,9 @@ class MetricTask:
         self._unasked += not calls
         if not self._asked and self._unasked >= min(UNASKED_BEFORE_GIVING_UP, len(self.data.val)):
             raise InputError(
-                f"program: {place}: returned without asking for any component, as on every row so far, so no text has "
-                f"a part in the output; there are {', '.join(artifact)}: {_example_of_ask(artifact, row)}"
+                f"program: {place}: it returned without asking for any component, as on every row so far, so the "
+                f"prompt has no effect on the output; ask for one of {', '.join(artifact)}, as in "
+                f"{_example_of_ask(artifact, row)}"
             )
 
     def _expected(self, example: Example) -> str:
@@ -206,13 +212,13 @@ class MetricTask:
             for name in names:
                 if example.data.get(name) is None:
                     raise InputError(
-                        f"{place}: has nothing in column {name!r}, which input= names; its columns are "
+                        f"{place} has nothing in column {name!r}, which input= names; its columns are "
                         f"{', '.join(example.data)}"
                     )
             if names and not any(str(example.data[name]).strip() for name in names):
                 raise InputError(
-                    f"{place}: the model would be shown nothing, for all that input= names is empty; "
-                    f"{row_said(example)}; leave it out, or let input= name more columns"
+                    f"{place}: the model would be shown nothing, as all columns that input= names are empty; "
+                    f"{row_said(example)}; leave this row out, or let input= name more columns"
                 )
 
 
@@ -234,7 +240,7 @@ def _components(prompt: object) -> Mapping[str, str]:
             return Artifact(prompt).components
         except InputError as error:
             raise InputError(f"prompt: {error}") from None
-    raise InputError(f"prompt: is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
+    raise InputError(f"prompt is {said(prompt)}; give a text, the Path of a file, or texts by the names of components")
 
 
 def _is_file(text: str) -> bool:
@@ -255,7 +261,7 @@ def _template(given: str | None, columns: Sequence[str]) -> Template:
             )
         return Template(f"{{{candidates[0]}}}", columns)
     if not isinstance(given, str):
-        raise InputError(f'input: is {said(given)}; it is a text with columns in braces, such as "{{question}}"')
+        raise InputError(f'input is {said(given)}; give a text with columns in braces, such as "{{question}}"')
     return Template(given, columns)
 
 
@@ -265,7 +271,7 @@ def _placed(rows: Rows[Any], split: str) -> list[Placed]:
 
 def _split(rows: Sequence[Placed], seed: int) -> dict[str, list[Placed]]:
     if len(rows) < 2:
-        raise InputError("train: has one row; give at least two, or val= as well")
+        raise InputError("train has only one row; give at least two, or give val= as well")
     order = random.Random(seed).sample(range(len(rows)), len(rows))
     val = sorted(order[: min(MOST_SPLIT_OFF, len(rows) // 2)])
     return {
@@ -276,9 +282,9 @@ def _split(rows: Sequence[Placed], seed: int) -> dict[str, list[Placed]]:
 
 def _check_program(program: Program[Any], given: str | None) -> None:
     if given is not None:
-        raise InputError("input: a program asks the model itself; leave input= out, or program=")
+        raise InputError("input: a program asks the model itself; leave out input= or program=")
     if not inspect.iscoroutinefunction(program):
-        raise InputError(f"program: is {said(program)}; give an async function: async def program(row, ask): …")
+        raise InputError(f"program is {said(program)}; give an async function: async def program(row, ask): …")
     check_arity(program, "program", "a row and ask")
 
 
@@ -289,7 +295,7 @@ def _check_awaited(value: object, where: str) -> None:
     if inspect.iscoroutine(value):
         value.close()  # otherwise Python warns that it was never awaited
     raise InputError(
-        f"program: {where} what ask returned, without await: write await before each call, as in "
+        f"program: {where} what ask returns without await; write await before each call, as in "
         'return await ask("component", text)'
     )
 

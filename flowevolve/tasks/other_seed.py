@@ -19,7 +19,7 @@ def with_seed(task: Task, texts: Mapping[str, str], setting: str) -> Task:
     own = task.seed()
     if texts.keys() != own.keys():
         raise InputError(
-            f"{setting}: has {_names(texts)}, and what task {task.name!r} begins with has {_names(own)}; give each of "
+            f"{setting} has texts for {_names(texts)}, but task {task.name!r} begins with {_names(own)}; give each of "
             "these a text, and no others"
         )
     seed = Artifact(texts, own.kind)

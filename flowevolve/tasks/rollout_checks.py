@@ -26,8 +26,8 @@ def check_rollout(rollout: object, example: Example, task: Task) -> Rollout:
     score = _expect(found.score, Score, "the rollout's score")
     if isfinite(score.value) and not (-MARGIN <= score.value <= 1 + MARGIN or isinstance(task, Measured)):
         raise InputError(
-            f"task {task.name!r}: example {example.id!r} has the score {score.value:g}; scores are from 0 to 1, so "
-            "divide it by the highest that there can be"
+            f"task {task.name!r}: example {example.id!r} has the score {score.value:g}, but scores have to be from 0 "
+            "to 1; divide it by the highest score that there can be"
         )
     _expect(found.output, str, "the rollout's output")
     _expect(score.feedback, str, "the score's feedback")
@@ -51,5 +51,5 @@ def _check_call(value: object, name: str) -> None:
 
 def _expect(value: object, kind: type[T], name: str) -> T:
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be of type {kind.__name__}, and is of type {type(value).__name__}")
+        raise TypeError(f"{name} must be of type {kind.__name__}, but is of type {type(value).__name__}")
     return value

@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.tasks.loaders import Row, load_rows
+from flowevolve.tasks.loaders import Row, load_rows, no_such_file
 
 GivenRow = Mapping[str, object]
 RowType = TypeVar("RowType", bound=Mapping[str, Any], default=Mapping[str, Any])
@@ -52,18 +52,20 @@ def given_rows(rows: Rows[Any], what: str) -> list[GivenRow]:
     """
     found = _listed(rows, what)
     if not found:
-        raise InputError(f"{what}: holds no rows")
+        raise InputError(f"{what} holds no rows; give at least one")
     for number, row in enumerate(found):
         if not isinstance(row, Mapping):
             raise InputError(
-                f"{what}: row {number} is of type {type(row).__name__}, and a row has columns; give mappings, such as "
+                f"{what}: row {number} is of type {type(row).__name__}, but a row has columns; give mappings, such as "
                 '{"question": "…", "answer": "…"}'
             )
         if not row:
             raise InputError(f"{what}: row {number} has no columns")
         for name in row:
             if not isinstance(name, str):
-                raise InputError(f"{what}: row {number}: a column is named {name!r}; names of columns are texts")
+                raise InputError(
+                    f"{what}: row {number} has a column named {name!r}, but the names of columns have to be texts"
+                )
     return found
 
 
@@ -71,7 +73,7 @@ def _listed(rows: Rows[Any], what: str) -> list[GivenRow]:
     if isinstance(rows, str | Path):
         return list(_from_file(Path(rows), what))
     if isinstance(rows, Mapping):
-        raise InputError(f"{what}: is one mapping; give a list of rows, each a mapping of its columns")
+        raise InputError(f"{what} is a single mapping; give a list of rows, each a mapping of its columns")
     if isinstance(rows, PolarsFrame):
         return list(rows.to_dicts())
     if isinstance(rows, PandasFrame):
@@ -79,7 +81,7 @@ def _listed(rows: Rows[Any], what: str) -> list[GivenRow]:
     if isinstance(rows, Iterable):
         return list(rows)
     raise InputError(
-        f"{what}: is of type {type(rows).__name__}; give a list of mappings, a data frame, a data set or the path of a "
+        f"{what} is of type {type(rows).__name__}; give a list of mappings, a data frame, a data set or the path of a "
         "file"
     )
 
@@ -96,6 +98,8 @@ def _from_file(path: Path, what: str) -> Sequence[Row]:
         raise InputError(f"{what}: {path}: parquet files need an extra: pip install 'flowevolve[parquet]'") from None
     try:
         rows: list[Row] = parquet.read_table(path).to_pylist()
+    except FileNotFoundError:
+        raise InputError(f"{what}: {no_such_file(path)}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{what}: {path}: can't be read: {error}") from None
     return rows
@@ -125,4 +129,4 @@ def _plain(value: object, where: str) -> JSON:
         return _plain(value.tolist(), where)
     if isinstance(value, Scalar):
         return _plain(value.item(), where)
-    raise InputError(f"{where}: is of type {type(value).__name__}; give texts, numbers, lists and mappings")
+    raise InputError(f"{where} is of type {type(value).__name__}; give texts, numbers, lists and mappings")

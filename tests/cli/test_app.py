@@ -123,7 +123,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         "'problem' is missing; its columns are key",
     ),
     "unknown constraint": (("task.name=instructions", "task.data.path=unknown.jsonl"), 2, "made:up"),
-    "too few rows": ((*INSTRUCTIONS, "task.data.sizes={train=50,val=50}"), 2, "ask for 100 rows"),
+    "too few rows": ((*INSTRUCTIONS, "task.data.sizes={train=50,val=50}"), 2, "add up to 100 rows, but the data has 5"),
     "empty split": ((*INSTRUCTIONS, "task.data.sizes={train=2}"), 2, "'val' would be empty"),
     "duplicate ids": ((*INSTRUCTIONS, "task.data.id_field=key"), 2, "have the same 'key'"),
     "missing id field": ((*INSTRUCTIONS, "task.data.id_field=nr"), 2, "no field 'nr'"),

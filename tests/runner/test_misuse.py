@@ -208,7 +208,7 @@ def test_a_misuse_is_told_in_a_line(misuse: str) -> None:
 @pytest.mark.parametrize("score", [50, -1, 1.01])
 def test_a_score_out_of_range_ends_the_run_at_the_first_answer(score: float) -> None:
     task = wrong(score=score)
-    problem = rf"task 'steady': example '\d' has the score {score:g}; scores are from 0 to 1, so divide it"
+    problem = rf"task 'steady': example '\d' has the score {score:g}, but scores have to be from 0 to 1; divide it"
     with pytest.raises(fe.InputError, match=problem):
         optimized(task)
     assert task.rollouts <= len(task.data.val)

@@ -45,7 +45,7 @@ def scored(value: object, feedback: object = "so") -> Score:
 
 
 NOT_ROLLOUTS: dict[str, tuple[Callable[[Example, str], object], str]] = {
-    "none": (lambda example, text: None, "what rollout() returned must be of type Rollout, and is of type NoneType"),
+    "none": (lambda example, text: None, "what rollout() returned must be of type Rollout, but is of type NoneType"),
     "number": (lambda example, text: returned(example, text, 0.5), "the rollout's score must be of type Score"),
     "no value": (lambda example, text: returned(example, text, scored(None)), "TypeError"),
     "no number": (lambda example, text: returned(example, text, scored(math.nan)), "its score is nan"),
@@ -60,7 +60,7 @@ NOT_ROLLOUTS: dict[str, tuple[Callable[[Example, str], object], str]] = {
     "no output": (lambda example, text: returned(example, None), "the rollout's output must be of type str"),
     "no text": (
         lambda example, text: returned(example, text, calls=(Call("prompt", cast("dict[str, str]", {"q": 5}), text),)),
-        "the rollout's calls[0].inputs['q'] must be of type str, and is of type int",
+        "the rollout's calls[0].inputs['q'] must be of type str, but is of type int",
     ),
     "another's": (lambda example, text: returned(Example("zzz", {}), text), "the rollout is of example 'zzz'"),
 }

@@ -29,17 +29,17 @@ def made(**arguments: object) -> list[str]:
     [
         (
             {"val": [*ROWS[:2], {"when": "never", "answer": ""}], "test": None},
-            "2 of 3 rows for validation are also among those that prompts are made from (such as val row 0 and train row",
+            "some rows for validation (2 of 3, such as val row 0 and train row",
         ),
         (
             {"train": ROWS[:1] * 4},
-            "2 of 2 rows for validation are also among those that prompts are made from (such as train row",
+            "some rows for validation (2 of 2, such as train row",
         ),
         (
             {"test": ROWS[3:4]},
-            "1 of 1 rows of test are also among those of train and val (such as test row 0 and train row 3)",
+            "some rows of test (1 of 1, such as test row 0 and train row 3) are also among those of train and val, so",
         ),
-        ({"prompt": " "}, "prompt: is blank, and some servers refuse an empty message"),
+        ({"prompt": " "}, "prompt is blank, and some servers refuse an empty message"),
         (
             {"prompt": "Answer {when} with care."},
             "prompt: {when} is sent unchanged, as nothing is filled into a prompt; the row follows the prompt, in the form that input=",

@@ -161,7 +161,7 @@ def test_a_program_that_asks_without_a_component_is_told_how() -> None:
     with pytest.raises(fe.InputError) as raised:
         rolled(MetricTask("p", ROWS, exact, program=program))
     assert str(raised.value) == (
-        'program: train row 1: ask takes a component and a text: await ask("prompt", row["question"])'
+        'program: train row 1: ask takes a component and a text, as in await ask("prompt", row["question"])'
     )
 
 
@@ -173,12 +173,12 @@ async def given_unawaited(row: GivenRow, ask: Ask) -> str:
     return await ask("prompt", cast("str", ask("prompt", "x")))
 
 
-@pytest.mark.parametrize(("program", "said"), [(returned_unawaited, "returned"), (given_unawaited, "ask was given")])
+@pytest.mark.parametrize(("program", "said"), [(returned_unawaited, "it returned"), (given_unawaited, "ask was given")])
 def test_a_program_that_forgets_to_await_is_told(program: Program[GivenRow], said: str) -> None:
     with pytest.raises(fe.InputError) as raised:
         rolled(MetricTask("p", ROWS, exact, program=program))
     assert str(raised.value) == (
-        f"program: train row 1: {said} what ask returned, without await: "
+        f"program: train row 1: {said} what ask returns without await; "
         'write await before each call, as in return await ask("component", text)'
     )
 
@@ -197,7 +197,9 @@ def test_a_program_that_never_asks_is_told_but_may_know_some_answers_itself(aski
     for example in [*task.data.train, *task.data.val[:9]]:
         roll(example)  # an interrupted run goes on with the rows of train, which are no evidence
     if asking_for is None:
-        with pytest.raises(fe.InputError, match=r"^program: val row 9: returned without asking for any component, as"):
+        with pytest.raises(
+            fe.InputError, match=r"^program: val row 9: it returned without asking for any component, as"
+        ):
             roll(task.data.val[9])
     else:
         for example in task.data.val[9:]:
@@ -329,7 +331,7 @@ def in_a_group(
 
 
 def test_a_program_that_asks_for_an_unknown_component_in_a_group_of_tasks_is_told() -> None:
-    with pytest.raises(fe.InputError, match=r"^program: there is no component 'promt'; there are prompt$"):
+    with pytest.raises(fe.InputError, match=r"^program: there is no component 'promt'; did you mean 'prompt'\?$"):
         rolled(MetricTask("p", ROWS, exact, program=in_a_group(misspelt)))
 
 
@@ -341,17 +343,20 @@ def test_a_mistake_in_a_group_of_tasks_is_named_itself() -> None:
 @pytest.mark.parametrize(
     ("returned", "problem"),
     [
-        (None, "returned None (NoneType); it returns a bool, a number from 0 to 1, or such a number with feedback"),
-        (50, "returned 50; scores are from 0 to 1"),
-        (float("nan"), "returned nan; scores are from 0 to 1"),
-        ("good", "returned 'good' (str); it returns"),
-        (np.array([0.5, 0.1]), "returned array([0.5, 0.1]) (ndarray); it returns"),
-        ((0.5, 1), "returned (0.5, 1) (tuple); it returns"),
-        (fe.Score(1.0, cast("str", None), passed=True), "returned Score(value=1.0, feedback=None, passed=True"),
-        (fe.Score(float("nan"), "", passed=False), "returned Score(value=nan, feedback=''"),
+        (
+            None,
+            "it returned None (NoneType), but has to return a bool, a number from 0 to 1, or such a number with feedback",
+        ),
+        (50, "it returned 50, but scores have to be from 0 to 1"),
+        (float("nan"), "it returned nan, but scores have to be from 0 to 1"),
+        ("good", "it returned 'good' (str), but has to return a bool"),
+        (np.array([0.5, 0.1]), "it returned array([0.5, 0.1]) (ndarray), but has to return a bool"),
+        ((0.5, 1), "it returned (0.5, 1) (tuple), but has to return a bool"),
+        (fe.Score(1.0, cast("str", None), passed=True), "it returned Score(value=1.0, feedback=None, passed=True"),
+        (fe.Score(float("nan"), "", passed=False), "it returned Score(value=nan, feedback=''"),
         (
             fe.Score(0.5, "", passed=False, metrics={"recall": float("nan")}),
-            "returned a Score whose metric 'recall' is nan; leave it out of a row that has none",
+            "it returned a Score whose metric 'recall' is nan; leave 'recall' out of such a row's Score",
         ),
     ],
 )
@@ -429,22 +434,23 @@ async def no_program(row: GivenRow) -> str:
     [
         (
             {"train": ["a", "b"]},
-            'train: row 0 is of type str, and a row has columns; give mappings, such as {"question"',
+            'train: row 0 is of type str, but a row has columns; give mappings, such as {"question"',
         ),
-        ({"train": []}, "train: holds no rows"),
+        ({"train": []}, "train holds no rows; give at least one"),
         (
             {"train": 7},
-            "train: is of type int; give a list of mappings, a data frame, a data set or the path of a file",
+            "train is of type int; give a list of mappings, a data frame, a data set or the path of a file",
         ),
-        ({"train": {"question": "x"}}, "train: is one mapping; give a list of rows"),
-        ({"train": [{1: "x"}] * 2}, "train: row 0: a column is named 1; names of columns are texts"),
+        ({"train": {"question": "x"}}, "train is a single mapping; give a list of rows"),
+        ({"train": [{1: "x"}] * 2}, "train: row 0 has a column named 1, but the names of columns have to be texts"),
         ({"train": [{}]}, "train: row 0 has no columns"),
-        ({"train": ROWS[:1]}, "train: has one row; give at least two, or val= as well"),
+        ({"train": ROWS[:1]}, "train has only one row; give at least two, or give val= as well"),
         ({"train": "nowhere.csv"}, f"train: nowhere.csv: no such data file in {Path.cwd()}"),
+        ({"train": "nowhere.parquet"}, f"train: nowhere.parquet: no such data file in {Path.cwd()}"),
         ({"train": "rows.docx"}, "train: rows.docx: unknown kind of file"),
         (
             {"train": [{"q": object()}] * 2, "input": "{q}"},
-            "train row 0, column 'q': is of type object; give texts, numbers",
+            "train row 0, column 'q' is of type object; give texts, numbers",
         ),
         ({"train": [{"a": "1", "b": "2"}] * 2}, 'input: say what the model is shown of a row, such as input="{a}"'),
         ({"input": "{questoin}"}, "input: there is no column 'questoin'; the columns are question, answer"),
@@ -453,25 +459,25 @@ async def no_program(row: GivenRow) -> str:
             {"input": '{"a": "{question}"}'},
             'input: the brace at \'{"a": "{question}"}\' is around no column; braces that',
         ),
-        ({"input": 3}, "input: is 3 (int); it is a text with columns in braces"),
-        ({"val": [{"answer": 1}]}, "val row 0: has nothing in column 'question'"),
+        ({"input": 3}, "input is 3 (int); give a text with columns in braces"),
+        ({"val": [{"answer": 1}]}, "val row 0 has nothing in column 'question'"),
         (
             {"val": [{"question": " ", "answer": 1}]},
-            "val row 0: the model would be shown nothing, for all that input= names is empty; the row is {'answer': 1",
+            "val row 0: the model would be shown nothing, as all columns that input= names are empty; the row is {'answer': 1",
         ),
-        ({"prompt": 5}, "prompt: is 5 (int); give a text, the Path of a file, or texts by the names of components"),
+        ({"prompt": 5}, "prompt is 5 (int); give a text, the Path of a file, or texts by the names of components"),
         ({"prompt": Path("nowhere.md")}, "prompt: nowhere.md: can't be read"),
         (
             {"prompt": __file__},
             f"prompt: {__file__!r} is the name of a file here, but would be sent as the prompt itself; give",
         ),
-        ({"prompt": {"a": "x", "b": "y"}}, "prompt: has 2 components, and without a program there is one call"),
-        ({"metric": "exact"}, "metric: is 'exact' (str); give a function of a row and an output"),
-        ({"metric": Echo}, "metric: is a class; give a function"),
-        ({"metric": lambda output: True}, "metric: takes (output); it is called with a row and an output"),
-        ({"program": exact}, "program: is <function exact"),
-        ({"program": no_program}, "program: takes (row: 'GivenRow')"),
-        ({"on_error": "ignore"}, "on_error: is 'ignore'; it is 'stop' or 'count'"),
+        ({"prompt": {"a": "x", "b": "y"}}, "prompt has 2 components, but without a program there is only one call"),
+        ({"metric": "exact"}, "metric is 'exact' (str); give a function of a row and an output"),
+        ({"metric": Echo}, "metric is a class; give a function"),
+        ({"metric": lambda output: True}, "metric takes (output), but is called with a row and an output"),
+        ({"program": exact}, "program is <function exact"),
+        ({"program": no_program}, "program takes (row: 'GivenRow')"),
+        ({"on_error": "ignore"}, "on_error is 'ignore'; give 'stop' or 'count'"),
     ],
 )
 def test_misuse_is_told_in_a_line(arguments: Mapping[str, object], problem: str) -> None:
@@ -484,17 +490,17 @@ def test_misuse_is_told_in_a_line(arguments: Mapping[str, object], problem: str)
 
 def test_rows_are_named_by_the_place_where_the_user_has_them() -> None:
     rows: list[GivenRow] = [*ROWS[:5], {"answer": "x"}]
-    with pytest.raises(fe.InputError, match=r"^train row 5: has nothing in column 'question'"):
+    with pytest.raises(fe.InputError, match=r"^train row 5 has nothing in column 'question'"):
         MetricTask("p", rows, exact, input="{question}")
     odd: list[GivenRow] = [*ROWS[:5], {"question": Echo(), "answer": 1}]
-    with pytest.raises(fe.InputError, match=r"^train row 5, column 'question': is of type Echo"):
+    with pytest.raises(fe.InputError, match=r"^train row 5, column 'question' is of type Echo"):
         MetricTask("p", odd, exact)
     task = MetricTask("p", ROWS, lambda row, output: 2)
     for example in task.data:
         with pytest.raises(fe.InputError) as raised:
             asyncio.run(task.rollout(task.seed(), example, Echo()))
         number = ROWS.index(dict(example.data))
-        assert str(raised.value).startswith(f"metric: train row {number}: returned 2")
+        assert str(raised.value).startswith(f"metric: train row {number}: it returned 2")
     assert [example.id for example in task.data.val] == [f"val row {number}" for number in range(4)]
 
 

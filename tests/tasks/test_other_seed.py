@@ -51,5 +51,5 @@ def test_so_does_one_that_has_slots() -> None:
 
 
 def test_texts_of_other_components_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^branch\.texts: has 'prompt', and what task 'house_style' begins with has"):
+    with pytest.raises(InputError, match=r"^branch\.texts has texts for 'prompt', but task 'house_style' begins with"):
         with_seed(house_style_task(), {"prompt": "Be brief."}, "branch.texts")

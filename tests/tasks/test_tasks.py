@@ -85,8 +85,8 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
     ("name", "content", "says"),
     [
         ("a.jsonl", b'{"x": 1}\n{\n', "a.jsonl: line 2: not valid JSON"),
-        ("a.jsonl", b"[1]\n", "row 1 is not an object but a list"),
-        ("a.json", b"{}", "must be a list"),
+        ("a.jsonl", b"[1]\n", "line 1 has to be an object, but is of type list"),
+        ("a.json", b"{}", "has to hold a list of objects"),
         ("a.jsonl", b"\n", "holds no rows"),
         ("a.csv", b"x,y\n", "holds no rows"),
         ("a.txt", b"", "unknown kind of file"),
@@ -94,7 +94,7 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
         ("a.jsonl.gz", b"not gzip", "can't be read"),
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "can't be read"),
         ("a.json", b"[" * 200_000, "a.json: not valid JSON"),
-        ("a.csv", b"x,y\n1,2\n3,4,5\n", "line 3: has more columns than the header"),
+        ("a.csv", b"x,y\n1,2\n3,4,5\n", "line 3 has more columns than the header; put what holds a comma in quotes"),
         ("a.csv", b"x,y\n" + b"z" * 200_000 + b",1\n", "line 2: can't be read: field larger"),
     ],
 )
@@ -123,7 +123,7 @@ def test_fractions_of_one_use_every_row_once(count: int, seed: int) -> None:
 def test_sizes_that_can_not_be_are_refused() -> None:
     rows: list[Mapping[str, JSON]] = [{"n": number} for number in range(4)]
     for sizes, says in (
-        ({"train": 3, "val": 3}, "ask for 6 rows"),
+        ({"train": 3, "val": 3}, "the sizes of the splits add up to 6 rows, but the data has 4"),
         ({"train": 2}, "'val' would be empty"),
         ({"train": -1, "val": 2}, "negative"),
         ({"train": 1.0, "val": 2}, "whole number of rows or a fraction below 1"),
@@ -354,11 +354,15 @@ def test_classification_names_the_right_label() -> None:
         (MultiHopQA, {"question": "q", "context": [["a", "b"]]}, "'answer'"),
         (MultiHopQA, {"question": "q", "answer": "a", "context": [["a"]]}, "pairs"),
         (MultiHopQA, {"question": "q", "answer": "a", "context": {"title": ["a"], "sentences": []}}, "of one length"),
-        (InstructionFollowing, constrained("length_constraints:number_words", num_words=math.nan), "must be a number"),
+        (
+            InstructionFollowing,
+            constrained("length_constraints:number_words", num_words=math.nan),
+            "is nan, but has to be a number",
+        ),
         (
             InstructionFollowing,
             constrained("length_constraints:number_words", relation="at most"),
-            "must be 'at least'",
+            "has to be 'at least' or 'less than'",
         ),
         (InstructionFollowing, constrained("language:response_language", language="tlh"), "language 'tlh'"),
         (MathAnswer, {"problem": "p"}, "'answer'"),

@@ -32,7 +32,7 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if self.id not in VERIFIERS:
-            raise InputError(f"no verifier for constraint {self.id!r}")
+            raise InputError(f"there is no verifier for constraint {self.id!r}")
 
     def met_by(self, response: str) -> bool:
         """Whether the response meets the constraint. An empty response meets none."""

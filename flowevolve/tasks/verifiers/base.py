@@ -73,7 +73,7 @@ def integer(kwargs: Kwargs, name: str) -> int:
     """
     value = kwargs.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise InputError(f"constraint parameter {name!r} must be a number, got {value!r}")
+        raise InputError(f"constraint parameter {name!r} is {value!r}, but has to be a number")
     return int(value)
 
 
@@ -85,7 +85,7 @@ def string(kwargs: Kwargs, name: str) -> str:
     """
     value = kwargs.get(name)
     if not isinstance(value, str):
-        raise InputError(f"constraint parameter {name!r} must be a text, got {value!r}")
+        raise InputError(f"constraint parameter {name!r} is {value!r}, but has to be a text")
     return value
 
 
@@ -97,7 +97,7 @@ def strings(kwargs: Kwargs, name: str) -> list[str]:
     """
     value = kwargs.get(name)
     if not isinstance(value, list):
-        raise InputError(f"constraint parameter {name!r} must be a list of texts, got {value!r}")
+        raise InputError(f"constraint parameter {name!r} is {value!r}, but has to be a list of texts")
     return [str(each) for each in value]
 
 
@@ -108,7 +108,7 @@ def holds(count: int, relation: str, limit: int) -> bool:
         InputError: for any other relation.
     """
     if relation not in ("at least", "less than"):
-        raise InputError(f"constraint relation must be 'at least' or 'less than', got {relation!r}")
+        raise InputError(f"constraint relation is {relation!r}, but has to be 'at least' or 'less than'")
     return count >= limit if relation == "at least" else count < limit
 
 

@@ -48,7 +48,9 @@ def _nth_paragraph_first_word(response: str, kwargs: Kwargs) -> bool:
 def _language_name(kwargs: Kwargs) -> str:
     code = string(kwargs, "language")
     if code not in LANGUAGES:
-        raise InputError(f"constraint language {code!r} is not among those that are told apart: {', '.join(LANGUAGES)}")
+        raise InputError(
+            f"constraint language {code!r} is not one of those that can be recognized: {', '.join(LANGUAGES)}"
+        )
     return LANGUAGES[code]
 
 

@@ -158,7 +158,7 @@ def test_what_is_interrupted_is_gone_on_with(server: Served, tmp_path: Path) -> 
         ((*TOKENS, "--rows", "ifbench"), "--rows ifbench: needs a folder with ifbench.jsonl as --data"),
         ((*TOKENS, "--calls", "7"), "--calls 7: the seed's validation takes 4; give at least twice that"),
         ((*TOKENS, "--held-out", "0"), "--held-out: is 0; at least 1 is needed"),
-        ((*TOKENS, "--held-out", "9000"), "the splits ask for 9012 rows"),
+        ((*TOKENS, "--held-out", "9000"), "the sizes of the splits add up to 9012 rows"),
         ((*TOKENS, "--api-key-env", "NO_SUCH_KEY"), "the environment variable NO_SUCH_KEY is not set"),
         ((*TOKENS, "--base-url", "nonsense"), "llm.base_url: is no address"),
     ],

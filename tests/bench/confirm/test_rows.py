@@ -46,5 +46,8 @@ def test_a_missing_file_is_said_with_where_it_comes_from(tmp_path: Path) -> None
 def test_too_few_rows_are_an_error_that_names_the_file(tmp_path: Path) -> None:
     row = {"question": "Who?", "answer": "he", "context": [["He", "He did."]]}
     (tmp_path / "hotpotqa.jsonl").write_text("\n".join([json.dumps(row)] * 11))
-    with pytest.raises(InputError, match=r"hotpotqa\.jsonl: the splits ask for 12 rows, but there are 11 .*--held-out"):
+    with pytest.raises(
+        InputError,
+        match=r"hotpotqa\.jsonl: the sizes of the splits add up to 12 rows, but the data has 11 .*--held-out",
+    ):
         whole_task("hotpotqa", tmp_path, SIZES)
